@@ -1,0 +1,1 @@
+//! The CustomResourceDefinitions that Plimsoll installs.

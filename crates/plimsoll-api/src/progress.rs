@@ -1,0 +1,50 @@
+//! `plimsoll.io/v1alpha1`: ReleaseProgress, what the controller remembers and tells beyond the
+//! published ClusterVersion API.
+//!
+//! A payload may bring its own ClusterVersion CRD, which would drop fields of ours: so they live
+//! in an object of their own.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// How far a release has been applied, and what it waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReleaseProgressStatus {
+    /// Version of the release.
+    pub version: String,
+    /// Pull specification of the release.
+    pub image: String,
+    /// Hash of the plan that `done` counts steps of; another plan starts from nothing.
+    pub plan_hash: String,
+    /// `Initializing`, `Updating` or `Reconciling`.
+    pub mode: String,
+    /// Number of steps of the plan.
+    pub total: usize,
+    /// Steps that are done, as ranges of their numbers from 0: `0-17,20`.
+    pub done: String,
+    /// Steps that wait or failed, in the order of the plan.
+    pub steps: Vec<StepProgress>,
+}
+
+/// A step that is not done although its turn has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepProgress {
+    /// Manifest file.
+    pub file: String,
+    /// Number of the document in the file, from 0.
+    pub document: usize,
+    /// The object, as `kind.group "namespace/name"`.
+    pub object: String,
+    /// `Waiting` or `Failed`.
+    pub state: String,
+    /// Why, from the list of reasons.
+    pub reason: String,
+    /// The whole story.
+    pub message: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Since when it has been so.
+    pub since: Timestamp,
+}

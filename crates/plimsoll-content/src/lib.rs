@@ -1,0 +1,5 @@
+//! Reads and lints release payloads: bytes in, values out.
+
+pub mod manifest;
+
+pub use manifest::Manifest;

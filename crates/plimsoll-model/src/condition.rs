@@ -1,0 +1,66 @@
+//! Status conditions and how a new set of them is merged into what is there.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Whether a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The status as the API spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// One observation about an object, in the shape of `config.openshift.io/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// CamelCase type, such as `Available`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// When `status` last changed; whole seconds.
+    #[serde(default = "epoch")]
+    pub last_transition_time: Timestamp,
+    /// CamelCase reason; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Text for people; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+fn epoch() -> Timestamp {
+    Timestamp::UNIX_EPOCH
+}
+
+/// Merges `desired` over `current`: the result holds exactly the desired conditions, in their
+/// order, each with the transition time of the current one unless its status changed.
+pub fn merge_conditions(current: &[Condition], desired: Vec<Condition>) -> Vec<Condition> {
+    desired
+        .into_iter()
+        .map(|mut condition| {
+            if let Some(before) = current.iter().find(|c| c.type_ == condition.type_)
+                && before.status == condition.status
+            {
+                condition.last_transition_time = before.last_transition_time;
+            }
+            condition
+        })
+        .collect()
+}

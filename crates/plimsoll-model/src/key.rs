@@ -1,0 +1,68 @@
+//! How objects are identified: group, kind, namespace and name; never the version.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of object, without its version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind in CamelCase, such as `Deployment`.
+    pub kind: String,
+}
+
+impl GroupKind {
+    /// Names a kind of `group`.
+    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+/// What identifies an object of a payload in a cluster (cluster-version §1.2): two manifests with
+/// the same key are manifests of the same object, whatever their API versions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectKey {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind in CamelCase.
+    pub kind: String,
+    /// Namespace; empty for an object without one.
+    pub namespace: String,
+    /// Object name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The kind of the object.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&self.group, &self.kind)
+    }
+
+    /// `namespace/name`, or just the name.
+    pub fn namespaced_name(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    /// `kind.group "namespace/name"`, as `kubectl` prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.group_kind().to_string().to_lowercase(), self.namespaced_name())
+    }
+}

@@ -1,0 +1,129 @@
+//! The one list of reasons: why something is as it is, or why nothing happened.
+//!
+//! Conditions, events, metrics and exit codes all render these names, so they are API: the names
+//! of cluster-version §2-3 are kept to the letter, since `oc`, alerts and CI parse them.
+
+use std::fmt;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Why something is as it is. Rendered by its name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Reason {
+            /// Every reason there is, in the order of this list.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The reason as conditions and events spell it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// All is well.
+    AsExpected,
+    /// Several failures at once, listed in the message.
+    MultipleErrors,
+    /// The object or something it needs is not there.
+    UpdatePayloadResourceNotFound,
+    /// Somebody else changed the object at the same moment.
+    UpdatePayloadResourceConflict,
+    /// The API server does not answer.
+    UpdatePayloadClusterDown,
+    /// The API server reports an internal error.
+    UpdatePayloadClusterError,
+    /// The API server refuses the object as invalid.
+    UpdatePayloadResourceInvalid,
+    /// The API server does not know us.
+    UpdatePayloadClusterUnauthorized,
+    /// The API server does not allow the change.
+    UpdatePayloadResourceForbidden,
+    /// The API server has too much to do.
+    UpdatePayloadClusterOverloaded,
+    /// The API server does not serve the kind.
+    UpdatePayloadResourceTypeMissing,
+    /// Any other failure to apply a manifest.
+    UpdatePayloadFailed,
+    /// The payload contradicts itself.
+    UpdatePayloadIntegrity,
+    /// The payload could not be fetched.
+    UpdatePayloadRetrievalFailed,
+    /// A precondition of the update does not hold.
+    UpgradePreconditionCheckFailed,
+    /// The namespace of the object is not there yet.
+    NamespaceMissing,
+    /// The namespace of the object is being deleted.
+    NamespaceTerminating,
+    /// An object that this one needs has not been applied yet.
+    PrerequisitePending,
+    /// A ClusterOperator manifest names no versions to wait for.
+    ClusterOperatorNoVersions,
+    /// A ClusterOperator is not available.
+    ClusterOperatorNotAvailable,
+    /// Several ClusterOperators are not available.
+    ClusterOperatorsNotAvailable,
+    /// A ClusterOperator is degraded.
+    ClusterOperatorDegraded,
+    /// Several ClusterOperators are degraded.
+    ClusterOperatorsDegraded,
+    /// A ClusterOperator has not reported the expected versions yet.
+    ClusterOperatorUpdating,
+    /// Several ClusterOperators have not reported the expected versions yet.
+    ClusterOperatorsUpdating,
+    /// A ClusterOperator takes longer than usual.
+    SlowClusterOperator,
+    /// A CustomResourceDefinition is not served yet.
+    CustomResourceDefinitionNotEstablished,
+    /// A workload is rolling out.
+    WorkloadProgressing,
+    /// A workload is not available and makes no progress.
+    WorkloadNotAvailable,
+    /// A workload cannot roll out.
+    WorkloadNotProgressing,
+    /// A Job is still running.
+    JobRunning,
+    /// A Job failed.
+    JobFailed,
+    /// The object is being deleted by somebody else.
+    ObjectTerminating,
+    /// The payload is loaded and accepted.
+    PayloadLoaded,
+    /// The payload is being fetched, or could not be.
+    RetrievePayload,
+    /// The payload could not be loaded.
+    LoadPayload,
+    /// The payload's version is not the one requested.
+    VerifyPayloadVersion,
+    /// The preconditions of the update do not hold.
+    PreconditionChecks,
+    /// The ClusterVersion's spec is invalid.
+    InvalidClusterVersion,
+    /// Capabilities are enabled that nobody asked for.
+    CapabilitiesImplicitlyEnabled,
+    /// No update channel is configured.
+    NoChannel,
+    /// ClusterVersion overrides are set.
+    ClusterVersionOverridesSet,
+    /// An update is in progress.
+    UpdateInProgress,
+    /// ClusterOperators object to a minor update.
+    ClusterOperatorsNotUpgradeable,
+    /// Several reasons at once.
+    MultipleReasons,
+    /// No release is configured.
+    NoDesiredImage,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
