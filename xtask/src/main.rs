@@ -1,2 +1,24 @@
-//! Checks and generators.
-fn main() {}
+//! Checks and generators that keep the tree in order: `cargo xtask tidy`.
+
+mod codegen;
+mod tidy;
+
+use std::process::ExitCode;
+
+#[expect(clippy::print_stderr, reason = "a tool of this tree; stderr is where it speaks")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["tidy"] => tidy::run(),
+        ["codegen", rest @ ..] => codegen::run(rest),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask tidy | codegen openapi --from DIR")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -198,4 +198,3 @@ pub struct ObjectReference {
     /// Name, or empty for all.
     pub name: String,
 }
-

@@ -1,1 +1,34 @@
-//! Empty so far.
+//! The `plimsoll` program as a library: commands, rendering, exit codes.
+
+pub mod commands;
+pub mod exit;
+pub mod render;
+pub mod sandbox;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::Command;
+
+/// Keep a Kubernetes cluster at exactly the content you chose
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Parses the command line, runs the command, says what went wrong.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // One TLS provider for the process; a second installation is a no-op.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match commands::run(arguments.command) {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {}", exit::chain(&error));
+            exit::FAILURE.into()
+        }
+    }
+}

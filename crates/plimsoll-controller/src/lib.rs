@@ -1,1 +1,23 @@
-//! Empty so far.
+//! The shell around the plan: watches, executes, reports. It decides nothing.
+//!
+//! [`Controller::run`] is a loop over four sources: what watches show, how executions went, what
+//! is asked for (ClusterVersion, release), and time. Each turn tells the pure
+//! [`Progress`](plimsoll_plan::progress::Progress) what happened, starts what it says, and writes
+//! status when it changed. One module, `write`, writes to the cluster.
+
+mod bootstrap;
+mod clock;
+mod controller;
+mod error;
+mod lease;
+mod observe;
+mod report;
+mod resources;
+mod session;
+mod view;
+mod write;
+
+pub use clock::{Clock, SharedClock, SystemClock};
+pub use controller::{Controller, Leadership, Settings};
+pub use error::Error;
+pub use view::{LevelView, View, WaitView};

@@ -1,1 +1,16 @@
-//! Empty so far.
+//! Decides: which steps a release takes, in what order, what each of them waits for, and what the
+//! cluster's status says about it.
+//!
+//! Everything here is a function from values to values. There is no client, no clock and no
+//! random source: time comes in as a timestamp, variation as an attempt number.
+
+pub mod failure;
+pub mod gate;
+pub mod graph;
+pub mod history;
+pub mod mode;
+pub mod parse;
+pub mod readiness;
+pub mod status;
+pub mod upgradeable;
+pub mod validate;

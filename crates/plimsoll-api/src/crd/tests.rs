@@ -1,0 +1,252 @@
+//! The definitions declare what the wire types serialize, and nothing is lost on the way.
+
+use std::fmt::Debug;
+
+use jiff::Timestamp;
+use plimsoll_model::{Condition, ConditionStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::manifests;
+use crate::config::{
+    CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
+    ClusterVersionStatus, ComponentOverride, ObjectReference, OperandVersion, Release, Update,
+    UpdateHistory, UpdateState,
+};
+use crate::progress::{ReleaseProgressStatus, StepProgress};
+use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+
+/// The schema of a top-level field of a kind, such as `spec`.
+fn schema_of(kind: ApiKind, field: &str) -> Value {
+    let definition = manifests()
+        .into_iter()
+        .find(|definition| definition["spec"]["names"]["kind"] == kind.kind)
+        .unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][field].clone()
+}
+
+/// Lists where a value says what the schema does not declare, or lacks what it requires.
+fn undeclared(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    let expected = schema["type"].as_str().unwrap_or("any");
+    let fits = match value {
+        Value::Null => schema["nullable"] == true,
+        Value::Bool(_) => expected == "boolean",
+        Value::Number(_) => expected == "integer",
+        Value::String(_) => expected == "string",
+        Value::Array(_) => expected == "array",
+        Value::Object(_) => expected == "object",
+    };
+    if !fits {
+        found.push(format!("{path}: not of type {expected}"));
+    }
+    if let Value::Array(items) = value {
+        for (index, item) in items.iter().enumerate() {
+            undeclared(&schema["items"], item, &format!("{path}[{index}]"), found);
+        }
+    }
+    let Value::Object(fields) = value else { return };
+    for required in schema["required"].as_array().into_iter().flatten() {
+        if !fields.contains_key(required.as_str().unwrap()) {
+            found.push(format!("{path}: lacks {required}"));
+        }
+    }
+    if schema["x-kubernetes-preserve-unknown-fields"] == true {
+        return;
+    }
+    for (name, field) in fields {
+        let path = format!("{path}.{name}");
+        match schema["properties"].get(name) {
+            Some(schema) => undeclared(schema, field, &path, found),
+            None => found.push(format!("{path}: not declared")),
+        }
+    }
+}
+
+/// Checks that a value survives its wire form and that the schema declares all of it.
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(
+    kind: ApiKind,
+    field: &str,
+    value: &T,
+) {
+    let wire = serde_json::to_value(value).unwrap();
+    assert_eq!(&serde_json::from_value::<T>(wire.clone()).unwrap(), value);
+    let mut found = Vec::new();
+    undeclared(
+        &schema_of(kind, field),
+        &wire,
+        &format!("{}.{field}", kind.kind),
+        &mut found,
+    );
+    assert_eq!(found, Vec::<String>::new());
+}
+
+fn condition() -> Condition {
+    Condition {
+        type_: "Available".into(),
+        status: ConditionStatus::True,
+        last_transition_time: Timestamp::from_second(1).unwrap(),
+        reason: "AsExpected".into(),
+        message: "All is well".into(),
+    }
+}
+
+fn release() -> Release {
+    Release {
+        version: "1.0.0".into(),
+        image: "example.com/release".into(),
+        url: "https://example.com".into(),
+        channels: vec!["stable".into()],
+    }
+}
+
+fn cluster_version_spec() -> ClusterVersionSpec {
+    ClusterVersionSpec {
+        cluster_id: "4b6cf0a8-6c40-4f0c-a1f7-9f0f2a0ad9d3".into(),
+        desired_update: Some(Update {
+            architecture: "Multi".into(),
+            version: "1.1.0".into(),
+            image: "example.com/release".into(),
+            force: true,
+        }),
+        upstream: "https://example.com".into(),
+        channel: "stable".into(),
+        capabilities: Some(CapabilitiesSpec {
+            baseline_capability_set: "None".into(),
+            additional_enabled_capabilities: vec!["Lights".into()],
+        }),
+        overrides: vec![ComponentOverride {
+            kind: "Pod".into(),
+            unmanaged: true,
+            ..Default::default()
+        }],
+    }
+}
+
+fn cluster_version_status() -> ClusterVersionStatus {
+    let history = UpdateHistory {
+        state: UpdateState::Completed,
+        started_time: Timestamp::from_second(1).unwrap(),
+        completion_time: Some(Timestamp::from_second(2).unwrap()),
+        version: "1.0.0".into(),
+        image: "example.com/release".into(),
+        verified: true,
+        accepted_risks: "none worth it".into(),
+    };
+    ClusterVersionStatus {
+        desired: release(),
+        history: vec![
+            UpdateHistory {
+                completion_time: None,
+                ..history.clone()
+            },
+            history,
+        ],
+        observed_generation: 3,
+        version_hash: "abc=".into(),
+        capabilities: CapabilitiesStatus {
+            enabled_capabilities: vec!["Lights".into()],
+            known_capabilities: vec!["Lights".into()],
+        },
+        conditions: vec![condition()],
+        available_updates: Some(vec![release()]),
+        conditional_updates: vec![
+            json!({"release": {"version": "2.0.0", "image": ""}, "risks": []}),
+        ],
+    }
+}
+
+#[test]
+fn everything_a_cluster_version_says_is_declared() {
+    check(CLUSTER_VERSION, "spec", &cluster_version_spec());
+    check(
+        CLUSTER_VERSION,
+        "spec",
+        &ClusterVersionSpec {
+            cluster_id: "a".into(),
+            ..Default::default()
+        },
+    );
+    check(CLUSTER_VERSION, "status", &cluster_version_status());
+    check(CLUSTER_VERSION, "status", &ClusterVersionStatus::default());
+}
+
+#[test]
+fn everything_a_cluster_operator_says_is_declared() {
+    let status = ClusterOperatorStatus {
+        conditions: vec![condition()],
+        versions: vec![OperandVersion {
+            name: "operator".into(),
+            version: "1.0.0".into(),
+        }],
+        related_objects: vec![ObjectReference {
+            group: String::new(),
+            resource: "namespaces".into(),
+            namespace: "pier".into(),
+            name: "pier".into(),
+        }],
+        extension: Some(json!({"anything": [1, "two"]})),
+    };
+    check(CLUSTER_OPERATOR, "status", &status);
+    check(
+        CLUSTER_OPERATOR,
+        "status",
+        &ClusterOperatorStatus::default(),
+    );
+}
+
+#[test]
+fn everything_a_release_progress_says_is_declared() {
+    let step = StepProgress {
+        file: "0000_10_pier_01.yaml".into(),
+        document: 1,
+        object: "deployment \"pier/pier\"".into(),
+        state: "Waiting".into(),
+        reason: "WorkloadProgressing".into(),
+        message: "0 of 1 available".into(),
+        attempts: 2,
+        since: Timestamp::from_second(1).unwrap(),
+    };
+    let status = ReleaseProgressStatus {
+        version: "1.0.0".into(),
+        image: "example.com/release".into(),
+        plan_hash: "abc=".into(),
+        mode: "Updating".into(),
+        total: 60,
+        done: "0-17,20".into(),
+        steps: vec![step],
+    };
+    check(RELEASE_PROGRESS, "status", &status);
+    check(
+        RELEASE_PROGRESS,
+        "status",
+        &ReleaseProgressStatus::default(),
+    );
+}
+
+#[test]
+fn definitions_agree_with_the_names_that_clients_use() {
+    for (definition, kind) in
+        manifests()
+            .iter()
+            .zip([CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS])
+    {
+        let spec = &definition["spec"];
+        assert_eq!(
+            definition["metadata"]["name"],
+            format!("{}.{}", kind.plural, kind.group)
+        );
+        assert_eq!(spec["group"], kind.group);
+        assert_eq!(spec["names"]["plural"], kind.plural);
+        assert_eq!(spec["versions"][0]["name"], kind.version);
+        assert_eq!(spec["versions"][0]["subresources"]["status"], json!({}));
+        assert_eq!(spec["scope"], "Cluster");
+    }
+}
+
+#[test]
+fn names_of_capabilities_are_open_strings() {
+    let text = schema_of(CLUSTER_VERSION, "spec")["properties"]["capabilities"].to_string()
+        + &schema_of(CLUSTER_VERSION, "status")["properties"]["capabilities"].to_string();
+    assert!(!text.contains("enum"), "{text}");
+}

@@ -1,0 +1,52 @@
+//! One module a command: parse arguments, call a library, render.
+
+pub mod demo;
+pub mod release;
+pub mod run;
+pub mod sandbox;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// What the program can be asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Keep a cluster at a release
+    Run(run::RunArguments),
+    /// Look into release payloads
+    #[command(subcommand)]
+    Release(release::ReleaseCommand),
+    /// Install and update a sample release on an embedded API server
+    Demo(demo::DemoArguments),
+    /// Run parts of a cluster that is simulated
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// Whatever kept the command from doing what it was asked to.
+pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
+    match command {
+        Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
+        Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Demo(arguments) => block_on(demo::run(arguments)),
+        Command::Sandbox(command) => block_on(sandbox::run(command)),
+    }
+}
+
+/// Runs a future on a runtime of one thread: the work is waiting, and memory stays small.
+fn block_on<F>(future: F) -> Result<ExitCode, anyhow::Error>
+where
+    F: Future<Output = Result<ExitCode, anyhow::Error>>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(future);
+    // Watches that still run are of no interest any more.
+    runtime.shutdown_background();
+    result
+}

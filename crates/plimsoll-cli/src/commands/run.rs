@@ -1,0 +1,163 @@
+//! `plimsoll run`: the controller on any cluster.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_controller::{Clock, Controller, Leadership, Settings, SystemClock, View};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::exit;
+use crate::render::{live, logs};
+
+/// Profile that a release is taken in unless another one is named.
+pub const DEFAULT_PROFILE: &str = "self-managed-high-availability";
+/// Feature set of a cluster unless another one is named.
+pub const DEFAULT_FEATURE_SET: &str = "Default";
+
+/// How to keep a cluster at a release.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Directory of the release payload
+    #[arg(long, value_name = "DIR")]
+    pub release: PathBuf,
+    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long)]
+    pub context: Option<String>,
+    /// Create the ClusterVersion if there is none, instead of waiting for it
+    #[arg(long)]
+    pub create: bool,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub feature_set: String,
+    /// Pull specification to report for the release; one is made of its digest otherwise
+    #[arg(long, value_name = "PULLSPEC")]
+    pub image: Option<String>,
+    /// Plain logs even in a terminal
+    #[arg(long)]
+    pub plain: bool,
+}
+
+/// Keeps the cluster at the release until told to stop.
+///
+/// # Errors
+///
+/// When the payload is defective, the cluster cannot be reached, or leadership is lost.
+pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
+    let interactive = std::io::stderr().is_terminal() && !arguments.plain;
+    logs::init(interactive);
+    let template = TemplateContext {
+        release_image: arguments.image.clone().unwrap_or_default(),
+        cluster_profile: arguments.profile.clone(),
+    };
+    let payload = plimsoll_source::load(&arguments.release, &template)
+        .with_context(|| format!("failed to load release `{}`", arguments.release.display()))?;
+    for warning in &payload.warnings {
+        tracing::warn!("{warning}");
+    }
+    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let settings = Settings {
+        profile: arguments.profile,
+        feature_set: arguments.feature_set,
+        image: arguments.image,
+        create: arguments.create.then(new_cluster_id),
+        leadership: Leadership::Lease(identity()),
+    };
+    let (_release, release) = watch::channel(Arc::new(payload));
+    let (view, views) = watch::channel(View::default());
+    let controller =
+        Controller { client, clock: Arc::new(SystemClock), settings, release, view };
+    let stop = stop_on_signal()?;
+    let drawing = interactive.then(|| tokio::spawn(live::draw(views, stop.clone())));
+    let result = controller.run(stop.clone()).await;
+    stop.cancel();
+    if let Some(drawing) = drawing {
+        // A view that cannot be drawn is no reason to fail.
+        let _ = drawing.await;
+    }
+    result?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// A client for the cluster that the arguments name.
+///
+/// # Errors
+///
+/// When there is no usable configuration.
+pub async fn client(
+    kubeconfig: Option<&std::path::Path>,
+    context: Option<&str>,
+) -> Result<Client, anyhow::Error> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let config = match kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path)
+                .with_context(|| format!("failed to read kubeconfig `{}`", path.display()))?;
+            Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .with_context(|| format!("failed to use kubeconfig `{}`", path.display()))?
+        }
+        None if context.is_some() => Config::from_kubeconfig(&options).await?,
+        None => Config::infer()
+            .await
+            .context("no cluster is configured; name one with --kubeconfig FILE")?,
+    };
+    Client::try_from(config).context("failed to set up the client")
+}
+
+/// A token that is cancelled by SIGINT or SIGTERM; a second signal ends the process at once.
+///
+/// # Errors
+///
+/// When the signals cannot be listened to.
+pub fn stop_on_signal() -> Result<CancellationToken, anyhow::Error> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        stopping.cancel();
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        #[expect(clippy::exit, reason = "asked twice to stop: whatever is stuck stays so")]
+        std::process::exit(130);
+    });
+    Ok(stop)
+}
+
+/// Who this process is to other controllers: its host and a number that no restart repeats.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "localhost" } else { host.trim() };
+    format!("{host}_{}", new_cluster_id())
+}
+
+/// A random UUID of version 4.
+pub fn new_cluster_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// Seconds since the epoch, for messages.
+pub(crate) fn now() -> jiff::Timestamp {
+    SystemClock.now()
+}

@@ -1,0 +1,5 @@
+//! What people see: live views, tables, logs.
+
+pub mod live;
+pub mod logs;
+pub mod table;

@@ -1,0 +1,17 @@
+//! Logs: for a terminal, warnings alone beside the live view; in a pipe, structured JSON lines.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Starts logging to stderr; `RUST_LOG` sets what is logged.
+pub fn init(interactive: bool) {
+    let level = if interactive { LevelFilter::WARN } else { LevelFilter::INFO };
+    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second initialisation, as in tests, keeps the first.
+    let _ = if interactive {
+        builder.compact().without_time().with_target(false).try_init()
+    } else {
+        builder.json().flatten_event(true).try_init()
+    };
+}

@@ -1,0 +1,1 @@
+//! The sandbox: an embedded cluster with stand-ins for what needs nodes.

@@ -1,0 +1,160 @@
+//! What must be there before anything can be reported: our CRDs, the ClusterVersion, and our own
+//! ReleaseProgress object.
+
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client, ResourceExt};
+use plimsoll_api::progress::ReleaseProgressStatus;
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::Error;
+use crate::resources::Resources;
+use crate::write::Writer;
+
+/// How often to look for what has been created a moment ago, and for a server that is not there.
+const POLL_SOON: Duration = Duration::from_millis(50);
+const POLL_LATER: Duration = Duration::from_secs(1);
+
+/// Names a kind of ours for the client.
+pub(crate) fn api_resource(kind: ApiKind) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    ApiResource::from_gvk_with_plural(&gvk, kind.plural)
+}
+
+/// Installs the CRDs that are missing and waits until all of them are served.
+///
+/// ClusterVersion and ClusterOperator CRDs that exist are left alone: a payload may have brought
+/// its own.
+pub(crate) async fn install_crds(
+    client: &Client,
+    writer: &Writer,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let definitions = ApiResource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
+    for manifest in crd::manifests() {
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
+        let exists = api
+            .get_metadata_opt(&name)
+            .await
+            .map_err(|source| Error::InstallCrd { name: name.clone(), source })?
+            .is_some();
+        if ours || !exists {
+            writer
+                .apply_own(&definitions, &name, &manifest)
+                .await
+                .map_err(|source| Error::InstallCrd { name, source })?;
+        }
+    }
+    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
+        while !is_served(client, kind).await? {
+            pause(POLL_SOON, stop).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
+    let found = Resources::discover_version(client, kind.group, kind.version)
+        .await
+        .map_err(|source| Error::Discover { source })?;
+    Ok(found.iter().any(|(gvk, _)| gvk.kind == kind.kind))
+}
+
+/// Waits for the ClusterVersion, or creates it; returns its uid.
+pub(crate) async fn cluster_version_uid(
+    client: &Client,
+    writer: &Writer,
+    create: Option<&str>,
+    stop: &CancellationToken,
+) -> Result<String, Error> {
+    let resource = api_resource(CLUSTER_VERSION);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut told = false;
+    loop {
+        let found = api
+            .get_opt(CLUSTER_VERSION_NAME)
+            .await
+            .map_err(|source| Error::ReadClusterVersion { source })?;
+        if let Some(object) = found {
+            return Ok(object.uid().unwrap_or_default());
+        }
+        if let Some(cluster_id) = create {
+            writer
+                .create_own(&resource, cluster_version(cluster_id))
+                .await
+                .map_err(|source| Error::CreateClusterVersion { source })?;
+            continue;
+        }
+        if !told {
+            tracing::warn!(
+                "there is no ClusterVersion \"version\", waiting for one (--create makes it)"
+            );
+            told = true;
+        }
+        pause(POLL_LATER, stop).await?;
+    }
+}
+
+fn cluster_version(cluster_id: &str) -> Value {
+    json!({
+        "apiVersion": "config.openshift.io/v1",
+        "kind": CLUSTER_VERSION.kind,
+        "metadata": { "name": CLUSTER_VERSION_NAME },
+        "spec": { "clusterID": cluster_id },
+    })
+}
+
+/// What an earlier process recorded; makes the object when there is none.
+pub(crate) async fn recorded_progress(
+    client: &Client,
+    writer: &Writer,
+    owner: &str,
+) -> Result<ReleaseProgressStatus, Error> {
+    let resource = api_resource(RELEASE_PROGRESS);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let found = api
+        .get_opt(CLUSTER_VERSION_NAME)
+        .await
+        .map_err(|source| Error::ReadProgress { source })?;
+    if let Some(object) = found {
+        let status = object.data.get("status").cloned().unwrap_or_default();
+        return Ok(serde_json::from_value(status).unwrap_or_default());
+    }
+    let object = json!({
+        "apiVersion": format!("{}/{}", RELEASE_PROGRESS.group, RELEASE_PROGRESS.version),
+        "kind": RELEASE_PROGRESS.kind,
+        "metadata": {
+            "name": CLUSTER_VERSION_NAME,
+            "ownerReferences": [{
+                "apiVersion": "config.openshift.io/v1",
+                "kind": CLUSTER_VERSION.kind,
+                "name": CLUSTER_VERSION_NAME,
+                "uid": owner,
+            }],
+        },
+    });
+    writer
+        .create_own(&resource, object)
+        .await
+        .map_err(|source| Error::WriteProgress { source })?;
+    Ok(ReleaseProgressStatus::default())
+}
+
+async fn pause(duration: Duration, stop: &CancellationToken) -> Result<(), Error> {
+    tokio::select! {
+        () = sleep(duration) => Ok(()),
+        () = stop.cancelled() => Err(Error::Stopped),
+    }
+}

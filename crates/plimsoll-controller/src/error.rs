@@ -1,0 +1,56 @@
+//! Why the controller cannot go on at all. What a cluster refuses is progress, not an error.
+
+/// Why a controller ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server could not be asked what it serves.
+    #[error("failed to ask the API server what it serves")]
+    Discover {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// A CustomResourceDefinition of ours could not be installed.
+    #[error("failed to install CustomResourceDefinition \"{name}\"")]
+    InstallCrd {
+        /// Its name.
+        name: String,
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The ClusterVersion could not be read.
+    #[error("failed to read ClusterVersion \"version\"")]
+    ReadClusterVersion {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The ClusterVersion could not be created.
+    #[error("failed to create ClusterVersion \"version\"")]
+    CreateClusterVersion {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The ReleaseProgress object could not be read.
+    #[error("failed to read ReleaseProgress \"version\"")]
+    ReadProgress {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The ReleaseProgress object could not be created.
+    #[error("failed to create ReleaseProgress \"version\"")]
+    WriteProgress {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
+    /// Somebody else took the lease, or it ran out while the API server was away.
+    #[error("lost the lease \"kube-system/plimsoll\"; another controller may be at work")]
+    LeaseLost,
+    /// Told to stop before the work had begun.
+    #[error("stopped")]
+    Stopped,
+}

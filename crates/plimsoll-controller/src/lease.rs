@@ -1,0 +1,202 @@
+//! Leadership by Lease: one controller writes, others wait (cluster-version §8).
+//!
+//! A lease is taken when its holder is us, nobody, or somebody who has not renewed it for its
+//! whole duration by our own clock; times of other machines are never compared.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::{Api, Client};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::SharedClock;
+use crate::write::Writer;
+
+/// How long a lease holds without renewal: as Kubernetes' own controllers.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// How often the holder renews it.
+pub const LEASE_RENEWAL: Duration = Duration::from_secs(5);
+/// How often others look whether it has become free.
+const LEASE_RETRY: Duration = Duration::from_secs(2);
+/// Namespace of the lease: there on every cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// Name of the lease.
+pub const LEASE_NAME: &str = "plimsoll";
+
+/// A lease that is held until [`Held::release`].
+pub(crate) struct Held {
+    keeper: Keeper,
+    lease: Lease,
+    renewed: Instant,
+}
+
+#[derive(Clone)]
+struct Keeper {
+    client: Client,
+    writer: Writer,
+    clock: SharedClock,
+    identity: String,
+}
+
+/// Waits until the lease is ours; `None` when told to stop before.
+pub(crate) async fn acquire(
+    client: Client,
+    clock: SharedClock,
+    identity: String,
+    stop: &CancellationToken,
+) -> Option<Held> {
+    let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, identity };
+    // What was last seen of somebody else's lease, and since when it has been so.
+    let mut seen: Option<(Option<String>, Instant)> = None;
+    let mut told = false;
+    loop {
+        match keeper.try_acquire(&mut seen).await {
+            Ok(Some(lease)) => return Some(Held { keeper, lease, renewed: Instant::now() }),
+            Ok(None) if !told => {
+                tracing::info!("another controller holds the lease; waiting for it");
+                told = true;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "could not take the lease; trying again"),
+        }
+        tokio::select! {
+            () = sleep(LEASE_RETRY) => {}
+            () = stop.cancelled() => return None,
+        }
+    }
+}
+
+impl Held {
+    /// Renews the lease until told to stop, then gives it back. Returns early when it is lost:
+    /// somebody else took it, or it could not be renewed in time.
+    pub(crate) async fn keep(mut self, stop: CancellationToken) -> Lost {
+        loop {
+            tokio::select! {
+                () = sleep(LEASE_RENEWAL) => {}
+                () = stop.cancelled() => {
+                    self.release().await;
+                    return Lost::Released;
+                }
+            }
+            match self.keeper.renew(&self.lease).await {
+                Ok(lease) => {
+                    self.lease = lease;
+                    self.renewed = Instant::now();
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => match self.reload().await {
+                    Some(lease) => self.lease = lease,
+                    None => return Lost::Taken,
+                },
+                Err(error) => {
+                    tracing::debug!(%error, "could not renew the lease; trying again");
+                    if self.renewed.elapsed() > LEASE_DURATION {
+                        return Lost::Expired;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The lease as it is now, if it is still ours.
+    async fn reload(&self) -> Option<Lease> {
+        let lease = self.keeper.api().get(LEASE_NAME).await.ok()?;
+        let holder = lease.spec.as_ref()?.holder_identity.as_deref()?;
+        (holder == self.keeper.identity).then_some(lease)
+    }
+
+    async fn release(&self) {
+        let mut lease = self.lease.clone();
+        if let Some(spec) = &mut lease.spec {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+        }
+        if let Err(error) = self.keeper.writer.write_lease(LEASE_NAMESPACE, &lease).await {
+            tracing::debug!(%error, "could not give the lease back; it runs out by itself");
+        }
+    }
+}
+
+/// Why a lease is no longer held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Given back on purpose.
+    Released,
+    /// Somebody else has it.
+    Taken,
+    /// It could not be renewed in time.
+    Expired,
+}
+
+impl Keeper {
+    fn api(&self) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), LEASE_NAMESPACE)
+    }
+
+    async fn try_acquire(
+        &self,
+        seen: &mut Option<(Option<String>, Instant)>,
+    ) -> Result<Option<Lease>, kube::Error> {
+        let current = self.api().get_opt(LEASE_NAME).await?;
+        let Some(current) = current else {
+            return self.write(None).await.map(Some);
+        };
+        let spec = current.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        let version = current.metadata.resource_version.clone();
+        if holder.is_empty() || holder == self.identity {
+            return self.write(Some(&current)).await.map(Some);
+        }
+        match seen {
+            Some((before, since)) if *before == version => {
+                let seconds = spec.lease_duration_seconds.unwrap_or_default().max(1);
+                let duration = Duration::from_secs(seconds.unsigned_abs().into());
+                if since.elapsed() > duration {
+                    return self.write(Some(&current)).await.map(Some);
+                }
+            }
+            _ => *seen = Some((version, Instant::now())),
+        }
+        Ok(None)
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<Lease, kube::Error> {
+        let mut lease = lease.clone();
+        if let Some(spec) = &mut lease.spec {
+            spec.renew_time = Some(MicroTime(self.now()));
+        }
+        self.writer.write_lease(LEASE_NAMESPACE, &lease).await
+    }
+
+    async fn write(&self, current: Option<&Lease>) -> Result<Lease, kube::Error> {
+        let before = current.and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let again = before.holder_identity.as_deref() == Some(self.identity.as_str());
+        let now = MicroTime(self.now());
+        let transitions = before.lease_transitions.unwrap_or_default();
+        let lease = Lease {
+            metadata: current.map_or_else(
+                || ObjectMeta { name: Some(LEASE_NAME.to_owned()), ..ObjectMeta::default() },
+                |lease| lease.metadata.clone(),
+            ),
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
+                acquire_time: if again { before.acquire_time } else { Some(now.clone()) },
+                renew_time: Some(now),
+                lease_transitions: Some(if again || current.is_none() {
+                    transitions
+                } else {
+                    transitions + 1
+                }),
+                ..LeaseSpec::default()
+            }),
+        };
+        self.writer.write_lease(LEASE_NAMESPACE, &lease).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}

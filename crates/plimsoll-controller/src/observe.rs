@@ -1,0 +1,272 @@
+//! Watches: what happens to the objects of a plan, as observations on one channel.
+//!
+//! Memory stays small: of most kinds only metadata is watched, and of each object only its
+//! revision and the digest of our fields is kept. Objects that are not of the plan are dropped
+//! as they arrive.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::WatchStreamExt;
+use kube::{Api, Client};
+use plimsoll_model::{GroupKind, ObjectKey, Verdict};
+use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
+use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
+use plimsoll_plan::readiness;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Observations that may wait to be handled: a burst of a whole payload fits.
+pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
+
+/// Something that a watch showed.
+#[derive(Debug)]
+pub(crate) enum Observation {
+    /// An object of the plan, with its health where that is awaited.
+    Object { key: ObjectKey, mark: Mark, health: Option<Verdict> },
+    /// All objects of a kind that exist have been shown.
+    Listed(GroupKind),
+    /// A namespace, or that it is gone.
+    Namespace { name: String, state: Option<NamespaceState> },
+    /// A ClusterOperator of the plan, or that it is gone.
+    Operator { name: String, revision: u64, object: Option<Value> },
+    /// The ClusterVersion, or that it is gone.
+    ClusterVersion(Option<Box<DynamicObject>>),
+}
+
+/// The objects of one kind that a plan is about: by namespace and name as the server has them.
+pub(crate) type Interest = Arc<BTreeMap<(String, String), ObjectKey>>;
+
+/// What of a kind's objects is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Metadata: enough to see drift.
+    Metadata,
+    /// Metadata of all namespaces, whether of the plan or not.
+    Namespaces,
+    /// Whole workloads, for their health.
+    Workloads,
+    /// Whole ClusterOperators, for their gates.
+    Operators,
+}
+
+/// Watches a kind until the receiver is gone.
+pub(crate) async fn watch_kind(
+    client: Client,
+    resource: ApiResource,
+    depth: Depth,
+    interest: Interest,
+    sender: mpsc::Sender<Observation>,
+) {
+    let kind = GroupKind::new(&resource.group, &resource.kind);
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
+    let config = watcher::Config::default();
+    match depth {
+        Depth::Metadata | Depth::Namespaces => {
+            let mut events =
+                std::pin::pin!(watcher::metadata_watcher(api, config).default_backoff());
+            while let Some(event) = events.next().await {
+                if !relay.handle(event).await {
+                    return;
+                }
+            }
+        }
+        Depth::Workloads | Depth::Operators => {
+            let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+            while let Some(event) = events.next().await {
+                if !relay.handle(event).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Watches the one ClusterVersion until the receiver is gone.
+pub(crate) async fn watch_cluster_version(
+    client: Client,
+    resource: ApiResource,
+    sender: mpsc::Sender<Observation>,
+) {
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let field = format!("metadata.name={}", plimsoll_api::CLUSTER_VERSION_NAME);
+    let config = watcher::Config::default().fields(&field);
+    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+    let mut seen = false;
+    while let Some(event) = events.next().await {
+        let observation = match event {
+            Ok(Event::Init) => {
+                seen = false;
+                continue;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                seen = true;
+                Observation::ClusterVersion(Some(Box::new(object)))
+            }
+            Ok(Event::InitDone) if seen => continue,
+            Ok(Event::InitDone | Event::Delete(_)) => Observation::ClusterVersion(None),
+            Err(error) => {
+                tracing::debug!(%error, "watching the ClusterVersion failed; trying again");
+                continue;
+            }
+        };
+        if sender.send(observation).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// An object as a watch brings it, whole or metadata alone.
+trait Shown {
+    fn metadata(&self) -> &ObjectMeta;
+    fn into_value(self) -> Value;
+}
+
+impl Shown for DynamicObject {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn into_value(mut self) -> Value {
+        self.metadata.managed_fields = None;
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl Shown for PartialObjectMeta<DynamicObject> {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn into_value(self) -> Value {
+        Value::Null
+    }
+}
+
+struct Relay {
+    kind: GroupKind,
+    depth: Depth,
+    interest: Interest,
+    sender: mpsc::Sender<Observation>,
+    /// Objects of interest that exist, with the revision they were last shown at.
+    known: BTreeMap<(String, String), u64>,
+    /// While a listing runs: those known before that it has not shown.
+    unseen: Option<BTreeMap<(String, String), u64>>,
+}
+
+impl Relay {
+    /// Handles one event; false when nobody listens any more.
+    async fn handle<T: Shown>(&mut self, event: watcher::Result<Event<T>>) -> bool {
+        match event {
+            Ok(Event::Init) => {
+                self.unseen = Some(self.known.clone());
+                true
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => self.present(object).await,
+            Ok(Event::Delete(object)) => {
+                let revision = revision(object.metadata());
+                self.gone(id(object.metadata()), revision).await
+            }
+            Ok(Event::InitDone) => {
+                for (id, revision) in self.unseen.take().unwrap_or_default() {
+                    if !self.gone(id, revision + 1).await {
+                        return false;
+                    }
+                }
+                self.send(Observation::Listed(self.kind.clone())).await
+            }
+            Err(error) => {
+                tracing::debug!(kind = %self.kind, %error, "watching failed; trying again");
+                true
+            }
+        }
+    }
+
+    async fn present<T: Shown>(&mut self, object: T) -> bool {
+        let metadata = object.metadata();
+        let id = id(metadata);
+        let revision = revision(metadata);
+        if let Some(unseen) = &mut self.unseen {
+            unseen.remove(&id);
+        }
+        if self.depth == Depth::Namespaces {
+            let terminating = metadata.deletion_timestamp.is_some();
+            let state =
+                if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
+            let name = id.1.clone();
+            self.known.insert(id.clone(), revision);
+            if !self.send(Observation::Namespace { name, state: Some(state) }).await {
+                return false;
+            }
+        }
+        let Some(key) = self.interest.get(&id).cloned() else { return true };
+        self.known.insert(id, revision);
+        let mark = Mark { revision, trace: trace(metadata) };
+        let (health, operator) = match self.depth {
+            Depth::Workloads => {
+                let verdict = readiness::workload(&key.group, &key.kind, &object.into_value());
+                (verdict, None)
+            }
+            Depth::Operators => (None, Some(object.into_value())),
+            Depth::Metadata | Depth::Namespaces => (None, None),
+        };
+        if let Some(object) = operator {
+            let name = key.name.clone();
+            if !self.send(Observation::Operator { name, revision, object: Some(object) }).await {
+                return false;
+            }
+        }
+        self.send(Observation::Object { key, mark, health }).await
+    }
+
+    async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
+        self.known.remove(&id);
+        if self.depth == Depth::Namespaces {
+            let name = id.1.clone();
+            if !self.send(Observation::Namespace { name, state: None }).await {
+                return false;
+            }
+        }
+        let Some(key) = self.interest.get(&id).cloned() else { return true };
+        if self.depth == Depth::Operators {
+            let name = key.name.clone();
+            if !self.send(Observation::Operator { name, revision, object: None }).await {
+                return false;
+            }
+        }
+        let mark = Mark { revision, trace: Trace::Gone };
+        self.send(Observation::Object { key, mark, health: None }).await
+    }
+
+    async fn send(&self, observation: Observation) -> bool {
+        self.sender.send(observation).await.is_ok()
+    }
+}
+
+fn id(metadata: &ObjectMeta) -> (String, String) {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+/// The revision of an object: resourceVersions are comparable numbers.
+pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
+    metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// What of an object is ours.
+pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
+    let ours = |entry: &&ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(FIELD_MANAGER)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    };
+    let entry = metadata.managed_fields.as_ref().and_then(|entries| entries.iter().find(ours));
+    match entry.and_then(|entry| entry.fields_v1.as_ref()) {
+        Some(fields) => Trace::Ours(fingerprint(&fields.0)),
+        None => Trace::Foreign,
+    }
+}

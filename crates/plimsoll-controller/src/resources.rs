@@ -1,0 +1,90 @@
+//! Which kinds the API server serves, and under which names.
+
+use std::collections::BTreeMap;
+
+use kube::Client;
+use kube::core::ApiResource;
+use kube::discovery::{self, Discovery};
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::Scope;
+
+/// A kind that is served.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) resource: ApiResource,
+    pub(crate) scope: Scope,
+}
+
+/// The kinds that are served, as far as they have been asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resources(BTreeMap<GroupVersionKind, Served>);
+
+impl Resources {
+    /// Asks for everything that is served.
+    pub(crate) async fn discover(client: &Client) -> Result<Self, kube::Error> {
+        let discovery = match Discovery::new(client.clone()).run_aggregated().await {
+            Ok(discovery) => discovery,
+            // A server without aggregated discovery; or one that has trouble, which shows again.
+            Err(_) => Discovery::new(client.clone()).run().await?,
+        };
+        let mut found = Self::default();
+        for group in discovery.groups() {
+            for version in group.versions() {
+                for (resource, capabilities) in group.versioned_resources(version) {
+                    let scope = match capabilities.scope {
+                        discovery::Scope::Cluster => Scope::Cluster,
+                        discovery::Scope::Namespaced => Scope::Namespaced,
+                    };
+                    found.insert(resource, scope);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks for the kinds of one group version; none when it is not served at all.
+    pub(crate) async fn discover_version(
+        client: &Client,
+        group: &str,
+        version: &str,
+    ) -> Result<Self, kube::Error> {
+        let listed = if group.is_empty() {
+            client.list_core_api_resources(version).await
+        } else {
+            client.list_api_group_resources(&format!("{group}/{version}")).await
+        };
+        let mut found = Self::default();
+        let resources = match listed {
+            Ok(list) => list.resources,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
+            Err(error) => return Err(error),
+        };
+        for resource in resources.into_iter().filter(|resource| !resource.name.contains('/')) {
+            let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
+            let gvk = kube::core::GroupVersionKind::gvk(group, version, &resource.kind);
+            found.insert(ApiResource::from_gvk_with_plural(&gvk, &resource.name), scope);
+        }
+        Ok(found)
+    }
+
+    fn insert(&mut self, resource: ApiResource, scope: Scope) {
+        let kind = GroupVersionKind {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+        };
+        self.0.insert(kind, Served { resource, scope });
+    }
+
+    pub(crate) fn get(&self, kind: &GroupVersionKind) -> Option<&Served> {
+        self.0.get(kind)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&GroupVersionKind, &Served)> {
+        self.0.iter()
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}

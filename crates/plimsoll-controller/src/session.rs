@@ -1,0 +1,345 @@
+//! One plan under way: its progress, its watches, its executions in flight.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_plan::gate;
+use plimsoll_plan::plan::{Action, GroupVersionKind, Plan};
+use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, World};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
+use crate::resources::Resources;
+use crate::write::Writer;
+
+/// First delay before asking again whether a kind is served; doubles up to the maximum.
+const DISCOVERY_DELAY_MIN: Duration = Duration::from_millis(20);
+const DISCOVERY_DELAY_MAX: Duration = Duration::from_secs(10);
+
+/// A plan under way.
+pub(crate) struct Session {
+    client: Client,
+    writer: Writer,
+    owner: Arc<str>,
+    pub(crate) progress: Progress,
+    resources: Resources,
+    /// Live ClusterOperators of the plan.
+    operators: BTreeMap<String, (u64, Value)>,
+    watched: BTreeSet<GroupKind>,
+    watches: JoinSet<()>,
+    sender: mpsc::Sender<Observation>,
+    pub(crate) observations: mpsc::Receiver<Observation>,
+    executing: JoinSet<(usize, Outcome)>,
+    discovering: JoinSet<Result<Resources, kube::Error>>,
+    discovery_delay: Duration,
+    discovery_at: Instant,
+}
+
+/// What a session was told.
+pub(crate) enum Turn {
+    /// A watch showed something.
+    Observed(Observation),
+    /// An execution ended.
+    Executed(usize, Outcome),
+    /// Something was asked again; nothing else to do.
+    Discovered,
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: Client,
+        owner: Arc<str>,
+        plan: Arc<Plan>,
+        resources: Resources,
+        now: Timestamp,
+    ) -> Self {
+        let mut world = World::default();
+        for (kind, served) in resources.iter() {
+            world.serve(kind.clone(), served.scope);
+        }
+        let (sender, observations) = mpsc::channel(OBSERVATIONS_QUEUED);
+        let mut session = Self {
+            writer: Writer::new(client.clone()),
+            client,
+            owner,
+            progress: Progress::new(plan, world, now),
+            resources,
+            operators: BTreeMap::new(),
+            watched: BTreeSet::new(),
+            watches: JoinSet::new(),
+            sender,
+            observations,
+            executing: JoinSet::new(),
+            discovering: JoinSet::new(),
+            discovery_delay: DISCOVERY_DELAY_MIN,
+            discovery_at: Instant::now(),
+        };
+        session.watch_served();
+        session
+    }
+
+    /// What was found out about the API server, for the session after this one.
+    pub(crate) fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Takes up where the session before ended: what is done and unchanged stays done.
+    pub(crate) fn take_over(&mut self, before: &mut Self, now: Timestamp) {
+        self.progress = self.progress.clone().succeed(&before.progress, now);
+        for (name, (revision, object)) in std::mem::take(&mut before.operators) {
+            self.operator(name, revision, Some(object), now);
+        }
+    }
+
+    /// Waits for the executions in flight, at most for a while: their results are not lost.
+    pub(crate) async fn drain(&mut self, patience: Duration, now: Timestamp) {
+        let drained = async {
+            while let Some(result) = self.executing.join_next().await {
+                if let Ok((step, outcome)) = result {
+                    self.progress.handle(Event::Executed { step, outcome }, now);
+                }
+            }
+        };
+        // What does not end in time is found by the next process.
+        let _ = tokio::time::timeout(patience, drained).await;
+        self.watches.abort_all();
+    }
+
+    /// Waits for the next thing to happen to this plan.
+    pub(crate) async fn next(&mut self) -> Turn {
+        loop {
+            let wanted = self.discovering.is_empty() && !self.progress.wanted_kinds().is_empty();
+            tokio::select! {
+                biased;
+                Some(Ok((step, outcome))) = self.executing.join_next(),
+                    if !self.executing.is_empty() => return Turn::Executed(step, outcome),
+                Some(observation) = self.observations.recv() => {
+                    return Turn::Observed(observation);
+                }
+                Some(found) = self.discovering.join_next(), if !self.discovering.is_empty() => {
+                    self.take_discovered(found.ok().and_then(Result::ok));
+                    return Turn::Discovered;
+                }
+                () = tokio::time::sleep_until(self.discovery_at), if wanted => {
+                    self.discover_wanted();
+                }
+            }
+        }
+    }
+
+    /// Takes note of what happened, and starts what is due.
+    pub(crate) fn handle(&mut self, turn: Turn, now: Timestamp) {
+        match turn {
+            Turn::Executed(step, outcome) => {
+                if let (Outcome::Applied(_), false) =
+                    (&outcome, self.progress.plan().steps[step].serves.is_empty())
+                {
+                    self.discover_soon();
+                }
+                self.progress.handle(Event::Executed { step, outcome }, now);
+            }
+            Turn::Observed(observation) => self.observe(observation, now),
+            Turn::Discovered => {
+                let served: Vec<(GroupVersionKind, Scope)> =
+                    self.resources.iter().map(|(kind, s)| (kind.clone(), s.scope)).collect();
+                for (kind, scope) in served {
+                    if self.progress.world().scope(&kind).is_none() {
+                        self.progress.handle(Event::KindServed(kind, scope), now);
+                    }
+                }
+                self.watch_served();
+            }
+        }
+        self.start_due(now);
+    }
+
+    /// Starts what is due now.
+    pub(crate) fn start_due(&mut self, now: Timestamp) {
+        let before = self.progress.mode();
+        loop {
+            let due = self.progress.start(now);
+            if due.is_empty() {
+                break;
+            }
+            for index in due {
+                self.execute(index);
+            }
+        }
+        if self.progress.mode() != before {
+            let operators = std::mem::take(&mut self.operators);
+            for (name, (revision, object)) in operators {
+                self.operator(name, revision, Some(object), now);
+            }
+        }
+    }
+
+    fn execute(&mut self, index: usize) {
+        let plan = Arc::clone(self.progress.plan());
+        let step = &plan.steps[index];
+        let Some(served) = self.resources.get(&step.kind()).cloned() else {
+            // The world only knows kinds that discovery found, so this is a kind withdrawn since.
+            let obstacle = plimsoll_plan::progress::Obstacle::KindNotServed(step.kind());
+            self.executing.spawn(async move { (index, Outcome::Obstacle(obstacle)) });
+            return;
+        };
+        let fresh = step.action == Action::Gate
+            && !self.operators.contains_key(&step.manifest.key.name);
+        let (writer, owner, plan) =
+            (self.writer.clone(), Arc::clone(&self.owner), Arc::clone(&plan));
+        self.executing.spawn(async move {
+            let step = &plan.steps[index];
+            let outcome = writer.execute(step, &served, &owner).await;
+            if let (true, Outcome::Applied(mark)) = (fresh, &outcome) {
+                writer.fast_fill(step, &served, *mark).await;
+            }
+            (index, outcome)
+        });
+    }
+
+    fn observe(&mut self, observation: Observation, now: Timestamp) {
+        match observation {
+            Observation::Object { key, mark, health } => {
+                if key.kind == "CustomResourceDefinition" {
+                    self.discover_soon();
+                }
+                if let Some(verdict) = health {
+                    let revision = mark.revision;
+                    let event = Event::Health { key: key.clone(), revision, verdict };
+                    self.progress.handle(event, now);
+                }
+                self.progress.handle(Event::Observed { key, mark }, now);
+            }
+            Observation::Listed(kind) => self.progress.handle(Event::Listed(kind), now),
+            Observation::Namespace { name, state } => {
+                self.progress.handle(Event::Namespace(name, state), now);
+            }
+            Observation::Operator { name, revision, object } => {
+                self.operator(name, revision, object, now);
+            }
+            Observation::ClusterVersion(_) => {}
+        }
+    }
+
+    /// Judges a ClusterOperator at the gates of the plan.
+    fn operator(&mut self, name: String, revision: u64, object: Option<Value>, now: Timestamp) {
+        let plan = Arc::clone(self.progress.plan());
+        for step in plan.steps.iter().filter(|step| step.action == Action::Gate) {
+            if step.manifest.key.name == name {
+                let verdict = gate::cluster_operator(
+                    &step.manifest.object(),
+                    object.as_ref(),
+                    self.progress.mode(),
+                );
+                let key = step.manifest.key.clone();
+                self.progress.handle(Event::Health { key, revision, verdict }, now);
+            }
+        }
+        match object {
+            Some(object) => self.operators.insert(name, (revision, object)),
+            None => self.operators.remove(&name),
+        };
+    }
+
+    /// Tells the progress about a namespace that a step of ours just made: its watch may lag.
+    pub(crate) fn namespace_applied(&mut self, step: usize, now: Timestamp) {
+        let key = &self.progress.plan().steps[step].manifest.key;
+        if key.group.is_empty() && key.kind == "Namespace" {
+            let name = key.name.clone();
+            let state = Some(NamespaceState::Active);
+            self.progress.handle(Event::Namespace(name, state), now);
+        }
+    }
+
+    /// Watches every kind of the plan that is served and not watched yet, and all namespaces.
+    fn watch_served(&mut self) {
+        let plan = Arc::clone(self.progress.plan());
+        let mut interests: BTreeMap<GroupKind, BTreeMap<(String, String), ObjectKey>> =
+            BTreeMap::new();
+        let mut served = BTreeMap::new();
+        let namespace = GroupVersionKind {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+        };
+        if let Some(found) = self.resources.get(&namespace) {
+            let kind = GroupKind::new("", "Namespace");
+            served.insert(kind.clone(), found.clone());
+            interests.entry(kind).or_default();
+        }
+        for step in &plan.steps {
+            let key = &step.manifest.key;
+            let kind = key.group_kind();
+            if self.watched.contains(&kind) {
+                continue;
+            }
+            let Some(found) = self.resources.get(&step.kind()) else { continue };
+            let namespace = match found.scope {
+                Scope::Namespaced => key.namespace.clone(),
+                Scope::Cluster => String::new(),
+            };
+            served.entry(kind.clone()).or_insert_with(|| found.clone());
+            interests.entry(kind).or_default().insert((namespace, key.name.clone()), key.clone());
+        }
+        for (kind, found) in served {
+            if !self.watched.insert(kind.clone()) {
+                continue;
+            }
+            let interest: Interest = Arc::new(interests.remove(&kind).unwrap_or_default());
+            self.watches.spawn(observe::watch_kind(
+                self.client.clone(),
+                found.resource,
+                depth(&kind),
+                interest,
+                self.sender.clone(),
+            ));
+        }
+    }
+
+    /// Something happened that may bring a kind: ask at once.
+    fn discover_soon(&mut self) {
+        self.discovery_delay = DISCOVERY_DELAY_MIN;
+        self.discovery_at = self.discovery_at.min(Instant::now() + DISCOVERY_DELAY_MIN);
+    }
+
+    fn discover_wanted(&mut self) {
+        let versions: BTreeSet<(String, String)> = self
+            .progress
+            .wanted_kinds()
+            .into_iter()
+            .map(|kind| (kind.group, kind.version))
+            .collect();
+        let client = self.client.clone();
+        self.discovering.spawn(async move {
+            let mut found = Resources::default();
+            for (group, version) in versions {
+                found.extend(Resources::discover_version(&client, &group, &version).await?);
+            }
+            Ok(found)
+        });
+        self.discovery_at = Instant::now() + self.discovery_delay;
+        self.discovery_delay = (self.discovery_delay * 2).min(DISCOVERY_DELAY_MAX);
+    }
+
+    fn take_discovered(&mut self, found: Option<Resources>) {
+        if let Some(found) = found {
+            self.resources.extend(found);
+        }
+        self.discovery_at = self.discovery_at.max(Instant::now() + DISCOVERY_DELAY_MIN);
+    }
+}
+
+fn depth(kind: &GroupKind) -> Depth {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace") => Depth::Namespaces,
+        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => Depth::Workloads,
+        ("config.openshift.io", "ClusterOperator") => Depth::Operators,
+        _ => Depth::Metadata,
+    }
+}

@@ -1,0 +1,291 @@
+//! The one module that writes to a cluster.
+//!
+//! Everything is applied server-side under one field manager with forced ownership: what the
+//! manifest drops is dropped, what others own is left alone.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, Status};
+use kube::{Api, Client};
+use plimsoll_model::Reason;
+use plimsoll_plan::failure;
+use plimsoll_plan::fingerprint::FIELD_MANAGER;
+use plimsoll_plan::plan::{Action, Step};
+use plimsoll_plan::prepare;
+use plimsoll_plan::progress::{Mark, Obstacle, Outcome, Scope, Trace, Transience, TryError};
+use serde_json::Value;
+
+use crate::observe::{revision, trace};
+use crate::resources::Served;
+
+/// How long one request may take before it counts as lost: longer than any healthy server needs.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Writes to a cluster.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    client: Client,
+}
+
+impl Writer {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Executes a step. Failures are outcomes, not errors.
+    pub(crate) async fn execute(&self, step: &Step, served: &Served, owner: &str) -> Outcome {
+        let work = async {
+            match step.action {
+                Action::Delete => self.delete(step, served).await,
+                Action::CreateOnly => self.create(step, served, owner).await,
+                Action::Apply | Action::Gate | Action::Refuse(_) => {
+                    self.apply_step(step, served, owner).await
+                }
+            }
+        };
+        match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
+            Ok(Ok(mark)) => Outcome::Applied(mark),
+            Ok(Err(error)) => outcome(step, &error),
+            Err(_) => Outcome::Failed(TryError {
+                reason: Reason::UpdatePayloadClusterDown,
+                cause: format!(
+                    "the server is down or not responding: no answer within {} seconds",
+                    REQUEST_TIME_MAX.as_secs()
+                ),
+                transience: Transience::Transient,
+                retry_after: None,
+            }),
+        }
+    }
+
+    async fn apply_step(
+        &self,
+        step: &Step,
+        served: &Served,
+        owner: &str,
+    ) -> Result<Mark, kube::Error> {
+        let mut object = prepare::object(step, served.scope, Some(owner));
+        let api = self.api(served, &step.manifest.key.namespace);
+        let name = &step.manifest.key.name;
+        match apply(&api, name, &object).await {
+            Err(kube::Error::Api(status)) => {
+                // What plain create and update would drop, server-side apply refuses: drop it,
+                // say so, and try once more.
+                let paths = prepare::undeclared_fields(&status.message);
+                let removed: Vec<String> = paths
+                    .iter()
+                    .filter(|path| prepare::remove_field(&mut object, path))
+                    .map(|path| prepare::display_path(path))
+                    .collect();
+                if removed.is_empty() {
+                    return Err(kube::Error::Api(status));
+                }
+                tracing::warn!(
+                    file = %step.manifest.file,
+                    object = %step.manifest.key,
+                    fields = %removed.join(", "),
+                    "the server does not know these fields; they are dropped"
+                );
+                apply(&api, name, &object).await
+            }
+            other => other,
+        }
+    }
+
+    async fn create(&self, step: &Step, served: &Served, owner: &str) -> Result<Mark, kube::Error> {
+        let object = prepare::object(step, served.scope, Some(owner));
+        let object: DynamicObject =
+            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let api = self.api(served, &step.manifest.key.namespace);
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match api.create(&parameters, &object).await {
+            Ok(created) => Ok(mark(&created.metadata)),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let live = api.get_metadata(&step.manifest.key.name).await?;
+                Ok(mark(&live.metadata))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn delete(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
+        let api = self.api(served, &step.manifest.key.namespace);
+        match api.delete(&step.manifest.key.name, &DeleteParams::default()).await {
+            Ok(_) => tracing::info!(object = %step.manifest.key, "delete requested"),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Mark { revision: 0, trace: Trace::Gone })
+    }
+
+    /// Gives a ClusterOperator that was just created the related objects of its manifest, unless
+    /// its operator has reported already.
+    pub(crate) async fn fast_fill(&self, step: &Step, served: &Served, created: Mark) {
+        let Some(mut status) = prepare::fast_fill(step) else { return };
+        status["metadata"] = serde_json::json!({ "resourceVersion": created.revision.to_string() });
+        let api = self.api(served, "");
+        let name = &step.manifest.key.name;
+        let parameters = status_parameters();
+        match api.patch_status(name, &parameters, &Patch::Merge(&status)).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => {
+                tracing::debug!(%error, operator = %name, "could not fill in related objects");
+            }
+        }
+    }
+
+    /// Applies an object of our own making, such as a CustomResourceDefinition.
+    pub(crate) async fn apply_own(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        apply(&api, name, object).await.map(|_| ())
+    }
+
+    /// Creates an object of our own making; one that exists is left alone.
+    pub(crate) async fn create_own(
+        &self,
+        resource: &ApiResource,
+        object: Value,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let object: DynamicObject =
+            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match api.create(&parameters, &object).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the status of a cluster-scoped object.
+    pub(crate) async fn write_status(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        status: &Value,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let patch = serde_json::json!({ "status": status });
+        api.patch_status(name, &status_parameters(), &Patch::Merge(&patch)).await.map(|_| ())
+    }
+
+    /// Creates or replaces a Lease; its resourceVersion guards against others.
+    pub(crate) async fn write_lease(
+        &self,
+        namespace: &str,
+        lease: &Lease,
+    ) -> Result<Lease, kube::Error> {
+        let api: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
+        let name = lease.metadata.name.as_deref().unwrap_or_default();
+        match lease.metadata.resource_version {
+            Some(_) => api.replace(name, &PostParams::default(), lease).await,
+            None => api.create(&PostParams::default(), lease).await,
+        }
+    }
+
+    fn api(&self, served: &Served, namespace: &str) -> Api<DynamicObject> {
+        let client = self.client.clone();
+        match served.scope {
+            Scope::Namespaced => Api::namespaced_with(client, namespace, &served.resource),
+            Scope::Cluster => Api::all_with(client, &served.resource),
+        }
+    }
+}
+
+async fn apply(
+    api: &Api<DynamicObject>,
+    name: &str,
+    object: &Value,
+) -> Result<Mark, kube::Error> {
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    // Metadata alone comes back: that is all that is looked at.
+    let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;
+    Ok(mark(&applied.metadata))
+}
+
+fn status_parameters() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn mark(metadata: &ObjectMeta) -> Mark {
+    Mark { revision: revision(metadata), trace: trace(metadata) }
+}
+
+/// What a failed execution means for its step.
+fn outcome(step: &Step, error: &kube::Error) -> Outcome {
+    let kube::Error::Api(status) = error else {
+        return Outcome::Failed(TryError {
+            reason: Reason::UpdatePayloadClusterDown,
+            cause: format!("the server is down or not responding: {}", chain(error)),
+            transience: Transience::Transient,
+            retry_after: None,
+        });
+    };
+    if let Some(obstacle) = obstacle(step, status) {
+        return Outcome::Obstacle(obstacle);
+    }
+    let (reason, cause) = failure::from_api_status(status.code, &status.reason, &status.message);
+    let transient = matches!(status.code, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504);
+    let retry_after = status
+        .details
+        .as_ref()
+        .map(|details| details.retry_after_seconds)
+        .filter(|seconds| *seconds > 0)
+        .map(|seconds| Duration::from_secs(seconds.into()));
+    Outcome::Failed(TryError {
+        reason,
+        cause,
+        transience: if transient { Transience::Transient } else { Transience::Lasting },
+        retry_after,
+    })
+}
+
+/// Answers that mean that something the object needs is not there.
+fn obstacle(step: &Step, status: &Status) -> Option<Obstacle> {
+    let namespace = &step.manifest.key.namespace;
+    let details = status.details.as_ref();
+    let about = |kind: &str, name: &str| {
+        details.is_some_and(|details| details.kind == kind && details.name == name)
+    };
+    let terminating = details.is_some_and(|details| {
+        details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    });
+    if status.code == 403 && terminating {
+        Some(Obstacle::NamespaceTerminating(namespace.clone()))
+    } else if status.code != 404 {
+        None
+    } else if about("namespaces", namespace) {
+        Some(Obstacle::NamespaceMissing(namespace.clone()))
+    } else if details.is_none_or(|details| details.name.is_empty()) {
+        // Not even the path is known: the kind is not served, whatever discovery said before.
+        Some(Obstacle::KindNotServed(step.kind()))
+    } else {
+        None
+    }
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

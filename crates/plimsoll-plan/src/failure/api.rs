@@ -1,0 +1,102 @@
+//! What an API server's refusal means (cluster-version §2.5).
+
+use plimsoll_model::Reason;
+
+/// Start of the message with which an API server refuses an object of a missing namespace.
+const NAMESPACE_MISSING: &str = "namespaces \"";
+/// Part of the message with which an API server refuses an object of a namespace that ends.
+const NAMESPACE_TERMINATING: &str = "because it is being terminated";
+/// Parts of the messages with which an API server answers for a resource it does not serve.
+const NOT_SERVED: [&str; 2] = ["could not find the requested resource", "404 page not found"];
+
+/// Tells what a `Status` of the API server means: the reason that conditions name, and what it
+/// means in words. Goes by `reason`, and by the HTTP code where that says nothing.
+pub fn from_api_status(code: u16, reason: &str, message: &str) -> (Reason, &'static str) {
+    let meaning = match reason {
+        "NotFound" => not_found(message),
+        "AlreadyExists" => Reason::UpdatePayloadResourceNotFound,
+        "Conflict" => Reason::UpdatePayloadResourceConflict,
+        "Timeout" | "ServiceUnavailable" => Reason::UpdatePayloadClusterDown,
+        "InternalError" => Reason::UpdatePayloadClusterError,
+        "Invalid" => Reason::UpdatePayloadResourceInvalid,
+        "Unauthorized" => Reason::UpdatePayloadClusterUnauthorized,
+        "Forbidden" => forbidden(message),
+        "ServerTimeout" | "TooManyRequests" => Reason::UpdatePayloadClusterOverloaded,
+        _ => match code {
+            401 => Reason::UpdatePayloadClusterUnauthorized,
+            403 => forbidden(message),
+            404 => not_found(message),
+            409 => Reason::UpdatePayloadResourceConflict,
+            422 => Reason::UpdatePayloadResourceInvalid,
+            429 => Reason::UpdatePayloadClusterOverloaded,
+            500 => Reason::UpdatePayloadClusterError,
+            502..=504 => Reason::UpdatePayloadClusterDown,
+            _ => Reason::UpdatePayloadFailed,
+        },
+    };
+    (meaning, cause(meaning))
+}
+
+/// What a reason means, as messages say it; empty if the reason says nothing beyond the failure.
+pub fn cause(reason: Reason) -> &'static str {
+    match reason {
+        Reason::UpdatePayloadResourceNotFound => "resource may have been deleted",
+        Reason::UpdatePayloadResourceConflict => "someone else is updating this resource",
+        Reason::UpdatePayloadClusterDown => "the server is down or not responding",
+        Reason::UpdatePayloadClusterError => "the server is reporting an internal error",
+        Reason::UpdatePayloadResourceInvalid => {
+            "the object is invalid, possibly due to local cluster configuration"
+        }
+        Reason::UpdatePayloadClusterUnauthorized => "could not authenticate to the server",
+        Reason::UpdatePayloadResourceForbidden => {
+            "the server has forbidden updates to this resource"
+        }
+        Reason::UpdatePayloadClusterOverloaded => {
+            "the server is overloaded and is not accepting updates"
+        }
+        Reason::UpdatePayloadResourceTypeMissing => {
+            "the server does not recognize this resource, check extension API servers"
+        }
+        Reason::NamespaceMissing => "the namespace does not exist",
+        Reason::NamespaceTerminating => "the namespace is being deleted",
+        _ => "",
+    }
+}
+
+/// The message of a failure to apply a manifest, number `number` (from 1) of `total`: the object,
+/// what the failure means, and what the server said.
+pub fn could_not_update(
+    object: &str,
+    number: usize,
+    total: usize,
+    reason: Reason,
+    said: &str,
+) -> String {
+    let mut message = format!("Could not update {object} ({number} of {total})");
+    for part in [cause(reason), said] {
+        if !part.is_empty() {
+            message.push_str(": ");
+            message.push_str(part);
+        }
+    }
+    message
+}
+
+/// Server-side apply creates what is missing, so something else is: the namespace or the kind.
+fn not_found(message: &str) -> Reason {
+    if message.starts_with(NAMESPACE_MISSING) {
+        Reason::NamespaceMissing
+    } else if NOT_SERVED.iter().any(|text| message.contains(text)) {
+        Reason::UpdatePayloadResourceTypeMissing
+    } else {
+        Reason::UpdatePayloadResourceNotFound
+    }
+}
+
+fn forbidden(message: &str) -> Reason {
+    if message.contains(NAMESPACE_TERMINATING) {
+        Reason::NamespaceTerminating
+    } else {
+        Reason::UpdatePayloadResourceForbidden
+    }
+}

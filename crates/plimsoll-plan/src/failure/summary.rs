@@ -1,0 +1,94 @@
+//! Failures in a few words, for the column that `kubectl get clusterversion` shows.
+
+use plimsoll_model::{Effect, Reason};
+
+use super::{Failure, condense};
+
+/// Other objects that a summary names; more are counted.
+const NAMED: usize = 3;
+
+/// Says in a few words what keeps a release from being applied (cluster-version §2.5); empty if
+/// nothing does. Of several failures it tells the worst and names the objects of the others.
+pub fn summarize(failures: &[Failure]) -> String {
+    let condensed = condense::groups(failures);
+    let Some(worst) = worst(&condensed) else { return String::new() };
+    let mut summary = one(worst);
+    let others: Vec<&str> = condensed
+        .iter()
+        .filter(|failure| !std::ptr::eq(*failure, worst))
+        .flat_map(|failure| failure.names())
+        .map(String::as_str)
+        .collect();
+    if others.is_empty() {
+        return summary;
+    }
+    summary.push_str("; also ");
+    summary.push_str(&others[..others.len().min(NAMED)].join(", "));
+    if others.len() > NAMED {
+        summary.push_str(&format!(" and {} more", others.len() - NAMED));
+    }
+    summary
+}
+
+/// The failure to tell about: the most severe one, and of these the first.
+fn worst(failures: &[Failure]) -> Option<&Failure> {
+    let severity = |failure: &Failure| failure.effect.unwrap_or(Effect::Fail);
+    failures.iter().rev().max_by_key(|failure| severity(failure))
+}
+
+fn one(failure: &Failure) -> String {
+    let name = failure.names().join(", ");
+    let said: &str = match failure.reason {
+        Reason::UpdatePayloadResourceNotFound | Reason::UpdatePayloadResourceConflict => {
+            "some resources could not be updated"
+        }
+        Reason::UpdatePayloadClusterDown => "the control plane is down or not responding",
+        Reason::UpdatePayloadClusterError => "the control plane is reporting an internal error",
+        Reason::UpdatePayloadClusterOverloaded => {
+            "the control plane is overloaded and is not accepting updates"
+        }
+        Reason::UpdatePayloadClusterUnauthorized => "could not authenticate to the server",
+        Reason::UpdatePayloadRetrievalFailed => "could not download the update",
+        Reason::UpdatePayloadResourceForbidden => "the server is rejecting updates",
+        Reason::UpdatePayloadResourceTypeMissing => "a required extension is not available to update",
+        Reason::UpdatePayloadResourceInvalid => "some cluster configuration is invalid",
+        Reason::UpdatePayloadIntegrity => "the contents of the update are invalid",
+        Reason::UpgradePreconditionCheckFailed => "it may not be safe to apply this update",
+        Reason::ClusterOperatorsDegraded => "some cluster operators are degraded",
+        Reason::ClusterOperatorsNotAvailable => "some cluster operators are not available",
+        Reason::ClusterOperatorsUpdating => "some cluster operators are updating versions",
+        Reason::UpdatePayloadFailed => "the update could not be applied",
+        reason => return with_name(reason, &name),
+    };
+    said.to_owned()
+}
+
+/// Summaries that name the one object they are about.
+fn with_name(reason: Reason, name: &str) -> String {
+    match reason {
+        Reason::ClusterOperatorDegraded => format!("the cluster operator {name} is degraded"),
+        Reason::ClusterOperatorNotAvailable => {
+            format!("the cluster operator {name} is not available")
+        }
+        Reason::ClusterOperatorUpdating => {
+            format!("the cluster operator {name} is updating versions")
+        }
+        Reason::ClusterOperatorNoVersions => {
+            format!("the cluster operator {name} does not declare expected versions")
+        }
+        Reason::WorkloadNotAvailable => {
+            format!("the workload {name} has not yet successfully rolled out")
+        }
+        Reason::WorkloadNotProgressing => format!("the workload {name} cannot roll out"),
+        Reason::WorkloadProgressing => format!("the workload {name} is rolling out"),
+        Reason::JobRunning => format!("{name} is running"),
+        Reason::JobFailed => format!("{name} failed"),
+        Reason::ObjectTerminating => format!("{name} is being deleted"),
+        Reason::NamespaceMissing => format!("the namespace of {name} does not exist"),
+        Reason::NamespaceTerminating => format!("the namespace of {name} is being deleted"),
+        Reason::CustomResourceDefinitionNotEstablished => format!("{name} is not served yet"),
+        Reason::PrerequisitePending => format!("{name} waits for another object"),
+        reason if name.is_empty() => format!("an unknown error has occurred: {reason}"),
+        reason => format!("{name} has an unknown error: {reason}"),
+    }
+}

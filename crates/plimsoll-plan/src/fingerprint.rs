@@ -1,0 +1,35 @@
+//! The cheap, exact sign of drift: a digest of the fields that are ours.
+//!
+//! An API server takes a field out of a manager's managedFields entry when somebody else changes
+//! or removes it. So an entry that is as our last write left it means that all our fields still
+//! have our values, without looking at any of them.
+
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+use serde_json::Value;
+
+/// The field manager under which everything is applied.
+pub const FIELD_MANAGER: &str = "plimsoll";
+
+/// Digest of the `fieldsV1` of our managedFields entry. Times and versions do not count.
+pub fn fingerprint(fields: &Value) -> u64 {
+    let mut hasher = FnvHasher::default();
+    digest(fields, &mut hasher);
+    hasher.finish()
+}
+
+fn digest(value: &Value, hasher: &mut FnvHasher) {
+    match value {
+        Value::Object(map) => {
+            hasher.write_u8(b'{');
+            for (key, value) in map {
+                hasher.write(key.as_bytes());
+                hasher.write_u8(b':');
+                digest(value, hasher);
+            }
+            hasher.write_u8(b'}');
+        }
+        other => hasher.write(other.to_string().as_bytes()),
+    }
+}

@@ -1,0 +1,200 @@
+//! The order of a payload's manifests, from nothing but their file names (cluster-version §1.6).
+//!
+//! A file called `0000_<run level>_<component>_…` belongs to a *run level* and, within it, to a
+//! *component*. The manifests of one component in one level form a *lane*: they are applied one
+//! after the other, in the order of the payload. Lanes are the nodes of the graph.
+//!
+//! # Rules
+//!
+//! * **By level** (updates): lanes of one level run side by side; the next level begins when all of
+//!   them are complete. Levels follow each other by number.
+//! * **Flattened** (installation): no level waits for another; all lanes run side by side.
+//! * **Shuffled** (reconciling): as flattened, in an order that changes with the attempt, so that
+//!   a lane that is stuck does not always hold up the same others.
+//! * A **Job** is a barrier in every ordering: it waits for all that stands before it, and all that
+//!   stands after it waits for it.
+//! * A file whose name does not match has no level. It stays at its place: in a lane with the files
+//!   beside it that do not match either, after the levels before it and before those after it.
+//!
+//! # Departures from upstream
+//!
+//! * Every level is a barrier and every component of it a lane. Upstream makes one serial chain of
+//!   neighbouring levels that have a single component each, also where it flattens the levels.
+//! * Levels are ordered by number even when the payload lists them otherwise: `0000_9_…` comes
+//!   before `0000_10_…`, and a file of level 90 in the first directory of a payload waits for
+//!   level 10 of the second. Upstream follows the order of the list.
+//! * There are no empty nodes: a lane names all lanes of the group before it.
+
+mod shuffle;
+
+use std::collections::BTreeMap;
+
+/// What stands before the run level in a file name.
+const PREFIX: &str = "0000_";
+
+/// Where a file name puts its manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position<'a> {
+    /// The run level.
+    pub level: u32,
+    /// The component: letters and digits in groups joined by single hyphens.
+    pub component: &'a str,
+}
+
+/// How the levels of a payload relate to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ordering {
+    /// Level by level.
+    ByLevel,
+    /// All levels at once.
+    Flattened,
+    /// All levels at once, in an order of this attempt's own.
+    Shuffled {
+        /// How often it has been tried before.
+        attempt: u32,
+    },
+}
+
+/// One manifest, as far as its order depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Name of its file.
+    pub file: &'a str,
+    /// Whether it is a `batch/v1` Job.
+    pub is_job: bool,
+}
+
+/// Which manifests wait for which others; nodes only wait for nodes before them in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Graph {
+    /// The nodes, in the order in which they are begun where nothing else decides.
+    pub nodes: Vec<Node>,
+}
+
+/// Manifests that are applied one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its tasks, as indices into the list the graph was built from.
+    pub tasks: Vec<usize>,
+    /// The nodes that must be complete before it begins, as indices into [`Graph::nodes`].
+    pub after: Vec<usize>,
+    /// The run level, if its files name one.
+    pub level: Option<u32>,
+    /// The component, if its files name one.
+    pub component: Option<String>,
+}
+
+/// Reads run level and component from a file name; `None` if the name has another form.
+pub fn position(file: &str) -> Option<Position<'_>> {
+    let (level, rest) = file.strip_prefix(PREFIX)?.split_once('_')?;
+    let (component, _) = rest.split_once('_')?;
+    let digits = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
+    let words = component
+        .split('-')
+        .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    if !digits || !words {
+        return None;
+    }
+    Some(Position { level: level.parse().ok()?, component })
+}
+
+/// Builds the graph of a list of manifests, given in the order of the payload.
+pub fn build(tasks: &[Task<'_>], ordering: Ordering) -> Graph {
+    let mut graph = Graph::default();
+    let mut before = Vec::new();
+    for section in sections(tasks) {
+        match ordering {
+            Ordering::ByLevel => {
+                for lanes in levels(section) {
+                    before = graph.append(lanes, &before);
+                }
+            }
+            Ordering::Flattened => before = graph.append(section, &before),
+            Ordering::Shuffled { attempt } => {
+                before = graph.append(shuffle::reorder(section, attempt), &before);
+            }
+        }
+    }
+    graph
+}
+
+impl Graph {
+    /// Appends lanes that run side by side, all of them after `before`; returns their indices.
+    fn append(&mut self, lanes: Vec<Lane>, before: &[usize]) -> Vec<usize> {
+        let first = self.nodes.len();
+        self.nodes.extend(lanes.into_iter().map(|lane| Node {
+            tasks: lane.tasks,
+            after: before.to_vec(),
+            level: lane.level,
+            component: lane.component,
+        }));
+        (first..self.nodes.len()).collect()
+    }
+}
+
+/// Tasks that are carried out one after the other.
+#[derive(Debug, Clone)]
+struct Lane {
+    /// Counts the runs of files without a level, so that these keep their place.
+    place: usize,
+    level: Option<u32>,
+    component: Option<String>,
+    tasks: Vec<usize>,
+}
+
+/// The lanes between Jobs, each Job being a section of its own; ordered by place and level, and
+/// in a level by first appearance.
+fn sections(tasks: &[Task<'_>]) -> Vec<Vec<Lane>> {
+    let mut sections = Vec::new();
+    let mut section: Vec<Lane> = Vec::new();
+    for (index, place, position) in in_order(tasks) {
+        let level = position.map(|position| position.level);
+        let component = position.map(|position| position.component.to_owned());
+        let lane = Lane { place, level, component, tasks: vec![index] };
+        if tasks[index].is_job {
+            sections.push(std::mem::take(&mut section));
+            sections.push(vec![lane]);
+            continue;
+        }
+        let same = section.iter_mut().find(|other| {
+            (other.place, other.level, &other.component)
+                == (lane.place, lane.level, &lane.component)
+        });
+        match same {
+            Some(other) => other.tasks.push(index),
+            None => section.push(lane),
+        }
+    }
+    sections.push(section);
+    sections.retain(|section| !section.is_empty());
+    sections
+}
+
+/// Task indices with their place and position: sorted by level between files that have none.
+fn in_order<'a>(tasks: &[Task<'a>]) -> Vec<(usize, usize, Option<Position<'a>>)> {
+    let mut place = 0;
+    let mut positioned_before = true;
+    let mut order = Vec::with_capacity(tasks.len());
+    for (index, task) in tasks.iter().enumerate() {
+        let position = position(task.file);
+        if position.is_some() != positioned_before {
+            place += 1;
+            positioned_before = position.is_some();
+        }
+        order.push((index, place, position));
+    }
+    order.sort_by_key(|(_, place, position)| (*place, position.map(|position| position.level)));
+    order
+}
+
+/// Splits a section into groups of lanes that run side by side.
+fn levels(section: Vec<Lane>) -> Vec<Vec<Lane>> {
+    let mut groups: BTreeMap<(usize, Option<u32>), Vec<Lane>> = BTreeMap::new();
+    for lane in section {
+        groups.entry((lane.place, lane.level)).or_default().push(lane);
+    }
+    groups.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests;

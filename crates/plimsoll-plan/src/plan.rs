@@ -1,0 +1,222 @@
+//! A plan: the steps that bring a cluster to a release, in what order, and what is left out and
+//! why. A value: it can be printed, compared, stored and refused before anything happens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_api::config::Release;
+use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
+use plimsoll_model::ObjectKey;
+use serde_json::Value;
+
+use crate::graph::{self, Graph, Ordering, Task};
+use crate::mode::Mode;
+
+/// Annotation: create the object if it is missing, never change it (cluster-version §1.4).
+pub const CREATE_ONLY: &str = "release.openshift.io/create-only";
+/// Annotation: the object is to be deleted (design 001).
+pub const DELETE: &str = "release.openshift.io/delete";
+
+/// A kind in one of its versions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupVersionKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind in CamelCase.
+    pub kind: String,
+}
+
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            write!(f, "{}, Kind={}", self.version, self.kind)
+        } else {
+            write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)
+        }
+    }
+}
+
+/// What a step does with its object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Server-side apply, and again whenever the object drifts.
+    Apply,
+    /// Create it if it is missing; never change it.
+    CreateOnly,
+    /// Make sure that the ClusterOperator exists and wait until it reports what the manifest
+    /// names.
+    Gate,
+    /// Delete it, in updates only, without waiting for the end (design 001, option 1).
+    Delete,
+    /// The manifest asks for something that does not exist; the text says what.
+    Refuse(String),
+}
+
+/// What an object must reach after it has been applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Applied is enough.
+    Applied,
+    /// The kinds it defines are served.
+    Served,
+    /// A workload has rolled out or run to its end.
+    RolledOut,
+    /// A ClusterOperator passes its gate.
+    Gate,
+}
+
+/// One step of a plan: one manifest and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// What is done with it.
+    pub action: Action,
+    /// What is awaited after it.
+    pub readiness: Readiness,
+    /// For a CustomResourceDefinition: the kinds that it serves.
+    pub serves: Vec<GroupVersionKind>,
+}
+
+impl Step {
+    /// The kind of the object, in the version of the manifest.
+    pub fn kind(&self) -> GroupVersionKind {
+        GroupVersionKind {
+            group: self.manifest.key.group.clone(),
+            version: self.manifest.version.clone(),
+            kind: self.manifest.key.kind.clone(),
+        }
+    }
+
+    /// How messages name the object: `deployment "ns/name"`.
+    pub fn describe(&self) -> String {
+        let key = &self.manifest.key;
+        format!("{} \"{}\"", key.kind.to_lowercase(), key.namespaced_name())
+    }
+}
+
+/// A document that is not part of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excluded {
+    /// Its file.
+    pub file: Arc<str>,
+    /// Its number in the file, from 0.
+    pub document: usize,
+    /// Its object.
+    pub key: ObjectKey,
+    /// Why.
+    pub reason: Exclusion,
+}
+
+/// How to bring a cluster to a release.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The release.
+    pub release: Release,
+    /// Hash of the included manifests (cluster-version §1.2).
+    pub hash: String,
+    /// The rules it follows.
+    pub mode: Mode,
+    /// One step for each included manifest, in the order of the payload.
+    pub steps: Vec<Step>,
+    /// The order of the steps.
+    pub graph: Graph,
+    /// What is left out.
+    pub excluded: Vec<Excluded>,
+}
+
+/// Plans how to bring a cluster to a release. `attempt` varies the order in which a reconciling
+/// plan goes through its steps (cluster-version §1.6).
+pub fn plan(
+    manifests: &[Manifest],
+    context: &Context,
+    release: Release,
+    mode: Mode,
+    attempt: u32,
+) -> Plan {
+    let mut steps = Vec::new();
+    let mut excluded = Vec::new();
+    for manifest in manifests {
+        match inclusion::decide(manifest, context) {
+            Decision::Included => steps.push(step(manifest)),
+            Decision::Excluded(reason) => excluded.push(Excluded {
+                file: manifest.file.clone(),
+                document: manifest.document,
+                key: manifest.key.clone(),
+                reason,
+            }),
+        }
+    }
+    let ordering = match mode {
+        Mode::Updating => Ordering::ByLevel,
+        Mode::Initializing => Ordering::Flattened,
+        Mode::Reconciling => Ordering::Shuffled { attempt },
+    };
+    let tasks: Vec<Task<'_>> = steps
+        .iter()
+        .map(|step| Task { file: &step.manifest.file, is_job: is_job(&step.manifest) })
+        .collect();
+    let graph = graph::build(&tasks, ordering);
+    let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest));
+    Plan { release, hash, mode, steps, graph, excluded }
+}
+
+fn is_job(manifest: &Manifest) -> bool {
+    manifest.key.group == "batch" && manifest.key.kind == "Job"
+}
+
+fn step(manifest: &Manifest) -> Step {
+    let action = action(manifest);
+    let crd = manifest.key.group == "apiextensions.k8s.io"
+        && manifest.key.kind == "CustomResourceDefinition";
+    let readiness = match (&action, manifest.key.group.as_str(), manifest.key.kind.as_str()) {
+        (Action::Gate, ..) => Readiness::Gate,
+        (Action::Apply, ..) if crd => Readiness::Served,
+        (Action::Apply, "apps", "Deployment" | "DaemonSet" | "StatefulSet")
+        | (Action::Apply, "batch", "Job") => Readiness::RolledOut,
+        (Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_), ..) => {
+            Readiness::Applied
+        }
+    };
+    let serves =
+        if readiness == Readiness::Served { served_kinds(&manifest.object()) } else { Vec::new() };
+    Step { manifest: manifest.clone(), action, readiness, serves }
+}
+
+fn action(manifest: &Manifest) -> Action {
+    if let Some(value) = manifest.annotations.get(DELETE) {
+        return if value == "true" {
+            Action::Delete
+        } else {
+            Action::Refuse(format!("invalid delete annotation \"{DELETE}\" value: {value:?}"))
+        };
+    }
+    if manifest.key.group == "config.openshift.io" && manifest.key.kind == "ClusterOperator" {
+        return Action::Gate;
+    }
+    let create_only = manifest.annotations.get(CREATE_ONLY);
+    if create_only.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        Action::CreateOnly
+    } else {
+        Action::Apply
+    }
+}
+
+/// The kinds that a CustomResourceDefinition serves.
+fn served_kinds(definition: &Value) -> Vec<GroupVersionKind> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    versions
+        .iter()
+        .filter(|version| version["served"].as_bool().unwrap_or(false))
+        .map(|version| GroupVersionKind {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+        })
+        .collect()
+}

@@ -1,0 +1,202 @@
+//! From a manifest to the object that is applied: what is added, and what is left to others.
+//!
+//! Server-side apply with forced ownership enforces exactly what the manifest holds, so what the
+//! manifest must not enforce is taken out here (cluster-version §1.4, §1.5, §1.8).
+
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use serde_json::{Map, Value, json};
+
+use crate::plan::{Action, Step};
+use crate::progress::Scope;
+
+/// Annotation: the service CA operator fills in the CA bundles of this object.
+const INJECT_CA_BUNDLE: &str = "service.beta.openshift.io/inject-cabundle";
+
+/// The object that a step applies. `owner` is the uid of the ClusterVersion that owns it.
+pub fn object(step: &Step, scope: Scope, owner: Option<&str>) -> Value {
+    let mut object = step.manifest.object();
+    if step.action == Action::Gate {
+        object = cluster_operator(&object);
+    }
+    if step.manifest.is_annotated_true(INJECT_CA_BUNDLE) {
+        remove_ca_bundles(&mut object, &step.manifest.key.kind);
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if scope == Scope::Cluster {
+            metadata.remove("namespace");
+        }
+        for field in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
+            metadata.remove(field);
+        }
+        set_owner(metadata, owner, step.action != Action::CreateOnly);
+    }
+    object
+}
+
+/// A ClusterOperator as it is created: its status belongs to its operator, and the API demands a
+/// spec that many manifests leave out.
+fn cluster_operator(manifest: &Value) -> Value {
+    json!({
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "metadata": manifest["metadata"],
+        "spec": {},
+    })
+}
+
+/// The status that a freshly created ClusterOperator gets, so that its related objects are known
+/// before its operator reports (design 003, fast-fill); `None` when the manifest names none.
+pub fn fast_fill(step: &Step) -> Option<Value> {
+    let manifest = step.manifest.object();
+    let related = manifest.pointer("/status/relatedObjects")?;
+    let any = related.as_array().is_some_and(|objects| !objects.is_empty());
+    any.then(|| json!({ "status": { "relatedObjects": related } }))
+}
+
+/// Owner references of other kinds in the manifest are kept, and ours is not added to them;
+/// references to a ClusterVersion in the manifest are always replaced by ours.
+fn set_owner(metadata: &mut Map<String, Value>, owner: Option<&str>, controller: bool) {
+    let is_cluster_version = |reference: &Value| {
+        let version = reference["apiVersion"].as_str().unwrap_or_default();
+        reference["kind"] == CLUSTER_VERSION.kind && version.starts_with("config.openshift.io/")
+    };
+    let mut references: Vec<Value> = match metadata.remove("ownerReferences") {
+        Some(Value::Array(references)) => references,
+        _ => Vec::new(),
+    };
+    references.retain(|reference| !is_cluster_version(reference));
+    if let (true, Some(uid)) = (references.is_empty(), owner) {
+        let mut reference = json!({
+            "apiVersion": "config.openshift.io/v1",
+            "kind": CLUSTER_VERSION.kind,
+            "name": CLUSTER_VERSION_NAME,
+            "uid": uid,
+        });
+        if controller {
+            reference["controller"] = json!(true);
+        }
+        references.push(reference);
+    }
+    if !references.is_empty() {
+        metadata.insert("ownerReferences".to_owned(), Value::Array(references));
+    }
+}
+
+fn remove_ca_bundles(object: &mut Value, kind: &str) {
+    let remove = |config: Option<&mut Value>| {
+        if let Some(config) = config.and_then(Value::as_object_mut) {
+            config.remove("caBundle");
+        }
+    };
+    match kind {
+        "CustomResourceDefinition" => {
+            if object.pointer("/spec/conversion/strategy") == Some(&json!("Webhook")) {
+                remove(object.pointer_mut("/spec/conversion/webhook/clientConfig"));
+            }
+        }
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+            for webhook in webhooks.into_iter().flatten() {
+                remove(webhook.get_mut("clientConfig"));
+            }
+        }
+        "APIService" => remove(object.get_mut("spec")),
+        _ => {}
+    }
+}
+
+/// One step of a path into an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathPart {
+    /// A field of a map.
+    Field(String),
+    /// An item of a list by position.
+    Index(usize),
+    /// An item of a list by the values of its keys.
+    Keys(Vec<(String, Value)>),
+}
+
+/// The paths of the fields that an API server refused to know, from the text of its answer to a
+/// server-side apply: `.userNames: field not declared in schema`. Plain create and update drop
+/// such fields; so do we, and warn.
+pub fn undeclared_fields(message: &str) -> Vec<Vec<PathPart>> {
+    const REFUSAL: &str = ": field not declared in schema";
+    message
+        .split(REFUSAL)
+        .filter_map(|before| {
+            let start = before.rfind([' ', '\n']).map_or(0, |at| at + 1);
+            // A key with a space in its value would be cut: take the path from its first dot.
+            let text = before.get(start..)?;
+            text.starts_with('.').then(|| parse_path(text)).flatten()
+        })
+        .collect()
+}
+
+fn parse_path(text: &str) -> Option<Vec<PathPart>> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            parts.push(PathPart::Field(after[..end].to_owned()));
+            rest = &after[end..];
+        } else {
+            let inner = rest.strip_prefix('[')?;
+            let end = inner.find(']')?;
+            parts.push(parse_selector(&inner[..end])?);
+            rest = &inner[end + 1..];
+        }
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+fn parse_selector(text: &str) -> Option<PathPart> {
+    if let Ok(index) = text.parse() {
+        return Some(PathPart::Index(index));
+    }
+    let keys = text.split(',').map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        Some((key.to_owned(), serde_json::from_str(value).ok()?))
+    });
+    keys.collect::<Option<Vec<_>>>().map(PathPart::Keys)
+}
+
+/// Removes the field at a path; false when there is none.
+pub fn remove_field(object: &mut Value, path: &[PathPart]) -> bool {
+    let Some((last, parents)) = path.split_last() else { return false };
+    let mut at = object;
+    for part in parents {
+        let next = match part {
+            PathPart::Field(name) => at.get_mut(name.as_str()),
+            PathPart::Index(index) => at.get_mut(*index),
+            PathPart::Keys(keys) => at.as_array_mut().and_then(|items| {
+                items.iter_mut().find(|item| keys.iter().all(|(key, value)| item[key] == *value))
+            }),
+        };
+        let Some(next) = next else { return false };
+        at = next;
+    }
+    match last {
+        PathPart::Field(name) => {
+            at.as_object_mut().is_some_and(|map| map.remove(name.as_str()).is_some())
+        }
+        PathPart::Index(_) | PathPart::Keys(_) => false,
+    }
+}
+
+/// A path as people read it: `.spec.containers[0].image`.
+pub fn display_path(path: &[PathPart]) -> String {
+    path.iter()
+        .map(|part| match part {
+            PathPart::Field(name) => format!(".{name}"),
+            PathPart::Index(index) => format!("[{index}]"),
+            PathPart::Keys(keys) => {
+                let keys: Vec<_> = keys.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                format!("[{}]", keys.join(","))
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What is added to a manifest, what is taken out, and how refused fields are found.
+
+use std::sync::Arc;
+
+use plimsoll_content::Manifest;
+use plimsoll_model::ObjectKey;
+use serde_json::{Value, json};
+
+use super::{display_path, object, remove_field, undeclared_fields};
+use crate::plan::{Action, Readiness, Step};
+use crate::progress::Scope;
+
+fn step(manifest: &Value, action: Action) -> Step {
+    let annotations = manifest["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+    Step {
+        manifest: Manifest {
+            file: "0000_10_a_b.yaml".into(),
+            document: 0,
+            key: ObjectKey {
+                group: String::new(),
+                kind: manifest["kind"].as_str().unwrap().to_owned(),
+                namespace: String::new(),
+                name: "n".to_owned(),
+            },
+            version: "v1".to_owned(),
+            annotations: annotations
+                .into_iter()
+                .map(|(key, value)| (key, value.as_str().unwrap().to_owned()))
+                .collect(),
+            raw: Arc::from(serde_json::to_vec(manifest).unwrap()),
+        },
+        action,
+        readiness: Readiness::Applied,
+        serves: Vec::new(),
+    }
+}
+
+fn check(manifest: Value, action: Action, expected: Value) {
+    let prepared = object(&step(&manifest, action), Scope::Cluster, Some("u1"));
+    assert_eq!(prepared, expected);
+}
+
+fn cluster_version(extra: Value) -> Value {
+    let mut reference = json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version",
+        "uid": "u1",
+    });
+    if extra == json!(true) {
+        reference["controller"] = json!(true);
+    }
+    reference
+}
+
+#[test]
+fn an_object_gets_its_owner_and_loses_a_namespace_that_its_kind_has_not() {
+    check(
+        json!({"kind": "ClusterRole", "metadata": {"name": "n", "namespace": "x",
+            "creationTimestamp": null}}),
+        Action::Apply,
+        json!({"kind": "ClusterRole", "metadata": {"name": "n",
+            "ownerReferences": [cluster_version(json!(true))]}}),
+    );
+}
+
+#[test]
+fn a_create_only_object_is_owned_but_not_controlled() {
+    check(
+        json!({"kind": "ConfigMap", "metadata": {"name": "n"}}),
+        Action::CreateOnly,
+        json!({"kind": "ConfigMap", "metadata": {"name": "n",
+            "ownerReferences": [cluster_version(json!(false))]}}),
+    );
+}
+
+#[test]
+fn other_owners_in_a_manifest_stand_alone() {
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u2"});
+    let stale = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "name": "version", "uid": "u0"});
+    check(
+        json!({"kind": "ConfigMap", "metadata": {"name": "n", "ownerReferences": [other, stale]}}),
+        Action::Apply,
+        json!({"kind": "ConfigMap", "metadata": {"name": "n", "ownerReferences": [other]}}),
+    );
+}
+
+#[test]
+fn a_cluster_operator_is_created_with_an_empty_spec_and_without_status() {
+    check(
+        json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
+            "metadata": {"name": "n"}, "status": {"versions": []}}),
+        Action::Gate,
+        json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
+            "metadata": {"name": "n", "ownerReferences": [cluster_version(json!(true))]},
+            "spec": {}}),
+    );
+}
+
+#[test]
+fn an_injected_ca_bundle_is_left_to_who_injects_it() {
+    let annotations = json!({"service.beta.openshift.io/inject-cabundle": "true"});
+    let meta = json!({"name": "n", "annotations": annotations});
+    let mut expected_meta = meta.clone();
+    expected_meta["ownerReferences"] = json!([cluster_version(json!(true))]);
+    check(
+        json!({"kind": "ValidatingWebhookConfiguration", "metadata": meta,
+            "webhooks": [{"name": "a", "clientConfig": {"caBundle": "Cg==", "url": "u"}}]}),
+        Action::Apply,
+        json!({"kind": "ValidatingWebhookConfiguration", "metadata": expected_meta,
+            "webhooks": [{"name": "a", "clientConfig": {"url": "u"}}]}),
+    );
+}
+
+#[test]
+fn refused_fields_are_found_in_the_answer_and_removed() {
+    let message = "failed to create typed patch object (/n; rbac.authorization.k8s.io/v1, \
+        Kind=ClusterRoleBinding): errors:\n  .userNames: field not declared in schema\n  \
+        .spec.items[name=\"a\",port=80].old: field not declared in schema\n  \
+        .list[1].x: field not declared in schema";
+    let mut object = json!({"userNames": [], "spec": {"items": [{"name": "b"},
+        {"name": "a", "port": 80, "old": 1, "new": 2}]}, "list": [{}, {"x": 1}]});
+    let paths = undeclared_fields(message);
+    let shown: Vec<_> = paths.iter().map(|path| display_path(path)).collect();
+    assert_eq!(shown, [".userNames", ".spec.items[name=\"a\",port=80].old", ".list[1].x"]);
+    assert!(paths.iter().all(|path| remove_field(&mut object, path)));
+    assert_eq!(
+        object,
+        json!({"spec": {"items": [{"name": "b"}, {"name": "a", "port": 80, "new": 2}]},
+            "list": [{}, {}]})
+    );
+}

@@ -1,0 +1,616 @@
+//! The state machine that carries a plan out: told what happened, it says what to do next.
+//!
+//! Pure and synchronous. The shell tells it results and observations ([`Progress::handle`]),
+//! asks which steps to execute now ([`Progress::start`]) and when to ask again
+//! ([`Progress::wake_at`]); [`Progress::problems`] says why anything waits.
+//!
+//! # Order
+//!
+//! The plan's graph holds nodes (lanes of a level); a node begins when all nodes before it are
+//! complete. Within a lane, steps begin one after the other. While **updating**, a step must be
+//! done before the next one begins. While **initializing** or **reconciling**, it must only have
+//! been tried: installation is free of order but for what a step really needs. In every mode a
+//! step whose kind or namespace does not exist is set aside, holds up nothing in its lane, and is
+//! tried the moment that what it needs appears. ClusterOperators are created when their lane
+//! begins (design 003, fast-fill) and gate at their place.
+//!
+//! # Guarantees
+//!
+//! A step that is done is not executed again unless its object drifted or a sweep was asked for:
+//! waiting costs nothing. The count of done steps never falls. A step has at most one execution
+//! in flight.
+//!
+//! # Drift
+//!
+//! Each write leaves a [`Mark`]: the object's revision and a digest of our managedFields entry.
+//! A later revision with another digest means that somebody changed a field of ours; anything
+//! else about the object is not our business.
+
+mod problem;
+mod ranges;
+mod track;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
+
+use crate::mode::Mode;
+use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
+
+pub use problem::{Problem, ProblemState};
+pub use ranges::{format_ranges, parse_ranges};
+pub use track::{Mark, Trace, Transience, TryError};
+pub use world::{NamespaceState, Obstacle, Scope, World};
+
+use track::{State, Track};
+
+/// Executions in flight while initializing: enough to keep a kube-apiserver busy.
+pub const CONCURRENCY_INITIALIZING: usize = 32;
+/// Executions in flight while updating, as upstream.
+pub const CONCURRENCY_UPDATING: usize = 16;
+/// Executions in flight while reconciling: repairs are few and sweeps should not be felt.
+pub const CONCURRENCY_RECONCILING: usize = 8;
+/// First delay after a failure; doubles up to [`RETRY_DELAY_MAX`].
+pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
+/// Longest delay between two tries.
+pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(15);
+/// Repairs of one object in a row that are made at once; more are a fight and slow down.
+pub const REPAIRS_AT_ONCE: u32 = 3;
+/// An object left alone for this long starts anew with repairs at once.
+pub const REPAIRS_FORGOTTEN: Duration = Duration::from_secs(60);
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A step was executed.
+    Executed {
+        /// The step.
+        step: usize,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// A watch showed an object, or that it is gone.
+    Observed {
+        /// The object.
+        key: ObjectKey,
+        /// What it showed.
+        mark: Mark,
+    },
+    /// A watch has shown all objects of a kind that exist.
+    Listed(GroupKind),
+    /// The health of an object was seen.
+    Health {
+        /// The object.
+        key: ObjectKey,
+        /// Its revision.
+        revision: u64,
+        /// What it says.
+        verdict: Verdict,
+    },
+    /// A kind is served.
+    KindServed(GroupVersionKind, Scope),
+    /// A kind is no longer served.
+    KindWithdrawn(GroupVersionKind),
+    /// A namespace exists in a state, or does not.
+    Namespace(String, Option<NamespaceState>),
+    /// The rare full pass: everything is applied once more.
+    Sweep,
+}
+
+/// How an execution went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The object is as the manifest wants it.
+    Applied(Mark),
+    /// Something that it needs is not there after all.
+    Obstacle(Obstacle),
+    /// It failed.
+    Failed(TryError),
+}
+
+/// A node of the graph under way.
+#[derive(Debug, Clone, Default)]
+struct Lane {
+    begun: bool,
+    /// Position in the node's tasks of the first one not passed.
+    cursor: usize,
+    complete: bool,
+}
+
+/// A plan being carried out.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    plan: Arc<Plan>,
+    mode: Mode,
+    tracks: Vec<Track>,
+    lanes: Vec<Lane>,
+    steps_of: BTreeMap<ObjectKey, Vec<usize>>,
+    world: World,
+    running: usize,
+    passes: u32,
+}
+
+impl Progress {
+    /// Begins a plan from nothing.
+    pub fn new(plan: Arc<Plan>, world: World, now: Timestamp) -> Self {
+        let mut steps_of: BTreeMap<ObjectKey, Vec<usize>> = BTreeMap::new();
+        for (index, step) in plan.steps.iter().enumerate() {
+            steps_of.entry(watch_key(step)).or_default().push(index);
+        }
+        let mut progress = Self {
+            mode: plan.mode,
+            tracks: plan.steps.iter().map(|_| Track::new(now)).collect(),
+            lanes: vec![Lane::default(); plan.graph.nodes.len()],
+            steps_of,
+            world,
+            running: 0,
+            passes: 0,
+            plan,
+        };
+        progress.advance(now);
+        progress
+    }
+
+    /// Takes up a plan where an earlier process left it: `done` steps count as done and are
+    /// checked by the watches instead of being executed again.
+    pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
+        for &index in done {
+            if let Some(track) = self.tracks.get_mut(index) {
+                track.enter(State::Done(None), now);
+            }
+        }
+        self.advance(now);
+        self
+    }
+
+    /// Takes up a plan after another one in the same process: steps whose manifest is unchanged
+    /// and done stay done, with what is known of their objects.
+    pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            let Some(old) = before.step_of(&watch_key(step)) else { continue };
+            let old_track = &before.tracks[old];
+            let track = &mut self.tracks[index];
+            track.observed = old_track.observed;
+            track.health = old_track.health.clone();
+            let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
+            if same && step.action != Action::Gate && matches!(old_track.state, State::Done(_)) {
+                track.applied = old_track.applied;
+                track.enter(State::Done(None), now);
+            }
+        }
+        self.advance(now);
+        self
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The rules in force: the plan's, then reconciling once it is complete.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What is known of the cluster.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Steps that were done at least once.
+    pub fn done(&self) -> Vec<usize> {
+        (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
+    }
+
+    /// How often the whole plan was complete.
+    pub fn passes(&self) -> u32 {
+        self.passes
+    }
+
+    /// The kinds that something waits for: worth asking the server about.
+    pub fn wanted_kinds(&self) -> Vec<GroupVersionKind> {
+        let mut wanted = Vec::new();
+        for (step, track) in self.plan.steps.iter().zip(&self.tracks) {
+            match &track.state {
+                State::Blocked(Obstacle::KindNotServed(kind)) => wanted.push(kind.clone()),
+                State::Waiting(_) => wanted.extend(
+                    step.serves.iter().filter(|kind| self.world.scope(kind).is_none()).cloned(),
+                ),
+                State::Pending | State::Due | State::Running => {}
+                State::Blocked(_) | State::Retry { .. } | State::Done(_) => {}
+            }
+        }
+        wanted.sort();
+        wanted.dedup();
+        wanted
+    }
+
+    /// The steps to execute now; each counts as running until it is told how it went.
+    pub fn start(&mut self, now: Timestamp) -> Vec<usize> {
+        let limit = match self.mode {
+            Mode::Initializing => CONCURRENCY_INITIALIZING,
+            Mode::Updating => CONCURRENCY_UPDATING,
+            Mode::Reconciling => CONCURRENCY_RECONCILING,
+        };
+        let mut started = Vec::new();
+        loop {
+            let before = (started.len(), self.pending());
+            for index in 0..self.tracks.len() {
+                if self.running < limit && self.is_due(index, now) && self.try_start(index, now) {
+                    started.push(index);
+                }
+            }
+            self.advance(now);
+            if before == (started.len(), self.pending()) {
+                return started;
+            }
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.tracks.iter().filter(|track| track.state == State::Pending).count()
+    }
+
+    fn is_due(&self, index: usize, now: Timestamp) -> bool {
+        match &self.tracks[index].state {
+            State::Due | State::Blocked(_) => true,
+            State::Retry { at, .. } => *at <= now,
+            State::Pending | State::Running | State::Waiting(_) | State::Done(_) => false,
+        }
+    }
+
+    /// Starts a step unless something it needs is missing or nothing is to be done.
+    fn try_start(&mut self, index: usize, now: Timestamp) -> bool {
+        let step = &self.plan.steps[index];
+        let deleting = step.action == Action::Delete;
+        let obstacle = self.world.obstacle(step);
+        let track = &mut self.tracks[index];
+        if deleting && (obstacle.is_some() || self.mode != Mode::Updating) {
+            track.enter(State::Done(None), now);
+            return false;
+        }
+        if let Action::Refuse(message) = &step.action {
+            let verdict = Verdict::Waiting {
+                effect: Effect::Fail,
+                reason: Reason::UpdatePayloadFailed,
+                message: message.clone(),
+            };
+            track.enter(State::Waiting(verdict), now);
+            return false;
+        }
+        if let Some(obstacle) = obstacle {
+            track.enter(State::Blocked(obstacle), now);
+            return false;
+        }
+        let exists = track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
+        if step.action == Action::CreateOnly && exists {
+            track.applied = track.observed;
+            track.enter(State::Done(None), now);
+            return false;
+        }
+        track.enter(State::Running, now);
+        self.running += 1;
+        true
+    }
+
+    /// When to call [`Self::start`] again if nothing happens before.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.tracks
+            .iter()
+            .filter_map(|track| match &track.state {
+                State::Retry { at, .. } => Some(*at),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Takes note of what happened.
+    pub fn handle(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Executed { step, outcome } => self.executed(step, outcome, now),
+            Event::Observed { key, mark } => {
+                for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
+                    self.observed(index, mark, now);
+                }
+            }
+            Event::Listed(kind) => self.listed(&kind, now),
+            Event::Health { key, revision, verdict } => {
+                for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
+                    self.tracks[index].health = Some((revision, verdict.clone()));
+                    if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
+                        self.settle_health(index, now);
+                    }
+                }
+            }
+            Event::KindServed(kind, scope) => {
+                self.world.serve(kind.clone(), scope);
+                self.settle_served(&kind, now);
+            }
+            Event::KindWithdrawn(kind) => self.world.withdraw(&kind),
+            Event::Namespace(name, state) => self.world.set_namespace(&name, state),
+            Event::Sweep => self.sweep(now),
+        }
+        self.advance(now);
+    }
+
+    fn step_of(&self, key: &ObjectKey) -> Option<usize> {
+        self.steps_of.get(key).and_then(|steps| steps.last()).copied()
+    }
+
+    fn executed(&mut self, index: usize, outcome: Outcome, now: Timestamp) {
+        self.running = self.running.saturating_sub(1);
+        match outcome {
+            Outcome::Applied(mark) => {
+                self.tracks[index].applied = Some(mark);
+                self.tracks[index].attempts = 0;
+                self.settle(index, now);
+                self.repair_if_drifted(index, now);
+            }
+            Outcome::Obstacle(obstacle) => {
+                match &obstacle {
+                    Obstacle::KindNotServed(kind) => self.world.withdraw(kind),
+                    Obstacle::NamespaceMissing(name) => self.world.set_namespace(name, None),
+                    Obstacle::NamespaceTerminating(name) => {
+                        self.world.set_namespace(name, Some(NamespaceState::Terminating));
+                    }
+                }
+                self.tracks[index].enter(State::Blocked(obstacle), now);
+            }
+            Outcome::Failed(error) => {
+                let track = &mut self.tracks[index];
+                track.attempts += 1;
+                let doublings = track.attempts.saturating_sub(1).min(10);
+                let delay = (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX);
+                let at = now + delay.max(error.retry_after.unwrap_or_default());
+                track.enter(State::Retry { at, error }, now);
+            }
+        }
+    }
+
+    fn observed(&mut self, index: usize, mark: Mark, now: Timestamp) {
+        let create_only = self.plan.steps[index].action == Action::CreateOnly;
+        let track = &mut self.tracks[index];
+        if track.observed.is_some_and(|before| before.revision > mark.revision) {
+            return;
+        }
+        track.observed = Some(mark);
+        let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
+        let deleting = self.plan.steps[index].action == Action::Delete;
+        if !settled || deleting {
+            return;
+        }
+        let ours = matches!(mark.trace, Trace::Ours(_));
+        if create_only && mark.trace != Trace::Gone {
+            track.applied = Some(mark);
+        } else if track.applied.is_none() {
+            // Done by an earlier process: what is there now is the baseline, if it is ours.
+            track.applied =
+                Some(if ours { mark } else { Mark { revision: 0, trace: Trace::Ours(0) } });
+        }
+        self.repair_if_drifted(index, now);
+    }
+
+    /// Steps done by an earlier process whose object a complete listing did not show are due.
+    fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
+        for index in 0..self.tracks.len() {
+            let step = &self.plan.steps[index];
+            let track = &mut self.tracks[index];
+            let unseen = track.observed.is_none() && track.applied.is_none();
+            let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
+            if unseen
+                && settled
+                && step.action != Action::Delete
+                && step.manifest.key.group_kind() == *kind
+            {
+                track.enter(State::Due, now);
+            }
+        }
+    }
+
+    fn repair_if_drifted(&mut self, index: usize, now: Timestamp) {
+        let track = &mut self.tracks[index];
+        if !matches!(track.state, State::Waiting(_) | State::Done(_)) || !track.has_drifted() {
+            return;
+        }
+        let rested = track.repaired.is_none_or(|at| now > at + REPAIRS_FORGOTTEN);
+        track.repairs = if rested { 1 } else { track.repairs + 1 };
+        track.repaired = Some(now);
+        let excess = track.repairs.saturating_sub(REPAIRS_AT_ONCE);
+        if excess == 0 {
+            track.enter(State::Due, now);
+        } else {
+            let delay = (RETRY_DELAY_MIN * 2u32.pow(excess.min(10))).min(RETRY_DELAY_MAX);
+            let error = TryError {
+                reason: Reason::UpdatePayloadResourceConflict,
+                cause: format!(
+                    "someone else changed fields of this resource {} times within a minute",
+                    track.repairs
+                ),
+                transience: Transience::Transient,
+                retry_after: None,
+            };
+            track.enter(State::Retry { at: now + delay, error }, now);
+        }
+    }
+
+    fn sweep(&mut self, now: Timestamp) {
+        for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
+            let swept = matches!(step.action, Action::Apply);
+            if swept && matches!(track.state, State::Done(_)) {
+                track.enter(State::Due, now);
+            }
+        }
+    }
+
+    /// Decides what an executed step waits for.
+    fn settle(&mut self, index: usize, now: Timestamp) {
+        let step = &self.plan.steps[index];
+        match step.readiness {
+            Readiness::Applied => self.tracks[index].enter(State::Done(None), now),
+            Readiness::Served => {
+                let state = match step.serves.iter().find(|k| self.world.scope(k).is_none()) {
+                    None => State::Done(None),
+                    Some(kind) => State::Waiting(not_served(kind)),
+                };
+                self.tracks[index].enter(state, now);
+            }
+            Readiness::RolledOut | Readiness::Gate => self.settle_health(index, now),
+        }
+    }
+
+    fn settle_served(&mut self, kind: &GroupVersionKind, now: Timestamp) {
+        for index in 0..self.tracks.len() {
+            let waiting = matches!(self.tracks[index].state, State::Waiting(_));
+            if waiting && self.plan.steps[index].serves.contains(kind) {
+                self.settle(index, now);
+            }
+        }
+    }
+
+    fn settle_health(&mut self, index: usize, now: Timestamp) {
+        let step = &self.plan.steps[index];
+        let track = &mut self.tracks[index];
+        let written = track.applied.map_or(0, |mark| mark.revision);
+        let verdict = match (step.readiness, &track.health) {
+            (Readiness::Gate, Some((_, verdict))) => verdict.clone(),
+            (Readiness::RolledOut, Some((revision, verdict))) if *revision >= written => {
+                verdict.clone()
+            }
+            (Readiness::RolledOut, _) => not_seen(step),
+            (Readiness::Gate, None) => Verdict::Waiting {
+                effect: Effect::Fail,
+                reason: Reason::ClusterOperatorNotAvailable,
+                message: format!(
+                    "Cluster operator {} has not reported yet",
+                    step.manifest.key.name
+                ),
+            },
+            (Readiness::Applied | Readiness::Served, _) => return,
+        };
+        let settled = self.mode != Mode::Reconciling && matches!(track.state, State::Done(_));
+        if settled {
+            return;
+        }
+        let state = match verdict {
+            Verdict::Ready => State::Done(None),
+            Verdict::ReadyWith { reason, message } => State::Done(Some((reason, message))),
+            Verdict::Waiting { effect: Effect::None, .. }
+                if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut =>
+            {
+                // A rollout that somebody else started is not a failure to reconcile.
+                State::Done(None)
+            }
+            verdict @ Verdict::Waiting { .. } => State::Waiting(verdict),
+        };
+        track.enter(state, now);
+    }
+
+    /// Lets lanes begin and steps come to their turn; ends the pass when all is done.
+    fn advance(&mut self, now: Timestamp) {
+        let plan = Arc::clone(&self.plan);
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (node_index, node) in plan.graph.nodes.iter().enumerate() {
+                if self.lanes[node_index].complete {
+                    continue;
+                }
+                if !self.lanes[node_index].begun {
+                    if !node.after.iter().all(|&before| self.lanes[before].complete) {
+                        continue;
+                    }
+                    self.lanes[node_index].begun = true;
+                    self.begin_gates(&node.tasks, now);
+                }
+                self.advance_lane(node_index, &node.tasks, now);
+                if node.tasks.iter().all(|&index| self.tracks[index].reached) {
+                    self.lanes[node_index].complete = true;
+                    changed = true;
+                }
+            }
+        }
+        let complete = self.lanes.iter().all(|lane| lane.complete);
+        if complete && self.passes == 0 {
+            self.passes = 1;
+            self.enter_reconciling(now);
+        }
+    }
+
+    fn begin_gates(&mut self, tasks: &[usize], now: Timestamp) {
+        for &index in tasks {
+            let gate = self.plan.steps[index].readiness == Readiness::Gate;
+            if gate && self.tracks[index].state == State::Pending {
+                self.tracks[index].enter(State::Due, now);
+            }
+        }
+    }
+
+    fn advance_lane(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
+        while let Some(&index) = tasks.get(self.lanes[node_index].cursor) {
+            if self.tracks[index].state == State::Pending {
+                self.tracks[index].enter(State::Due, now);
+            }
+            if !self.is_passed(index) {
+                return;
+            }
+            self.lanes[node_index].cursor += 1;
+        }
+    }
+
+    /// Whether the next step of the lane may begin.
+    fn is_passed(&self, index: usize) -> bool {
+        let track = &self.tracks[index];
+        match &track.state {
+            State::Done(_) | State::Blocked(_) => true,
+            State::Retry { .. } | State::Waiting(_) => self.mode != Mode::Updating,
+            State::Pending | State::Due | State::Running => track.reached,
+        }
+    }
+
+    /// From now on nothing is softened: what was passed is looked at again.
+    fn enter_reconciling(&mut self, now: Timestamp) {
+        self.mode = Mode::Reconciling;
+        for index in 0..self.tracks.len() {
+            let looked_at = matches!(
+                self.plan.steps[index].readiness,
+                Readiness::RolledOut | Readiness::Gate
+            );
+            if looked_at && matches!(self.tracks[index].state, State::Done(_)) {
+                self.settle_health(index, now);
+            }
+        }
+    }
+}
+
+/// The key under which watches show the object of a step: cluster-scoped kinds come without the
+/// namespace that some manifests give them.
+fn watch_key(step: &Step) -> ObjectKey {
+    step.manifest.key.clone()
+}
+
+fn not_served(kind: &GroupVersionKind) -> Verdict {
+    Verdict::Waiting {
+        effect: Effect::None,
+        reason: Reason::CustomResourceDefinitionNotEstablished,
+        message: format!("{kind} is not served yet"),
+    }
+}
+
+fn not_seen(step: &Step) -> Verdict {
+    Verdict::Waiting {
+        effect: Effect::None,
+        reason: Reason::WorkloadProgressing,
+        message: format!(
+            "{} \"{}\" has not been observed since it was applied",
+            step.manifest.key.kind,
+            step.manifest.key.namespaced_name()
+        ),
+    }
+}

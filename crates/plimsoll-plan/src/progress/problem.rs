@@ -1,0 +1,136 @@
+//! Why steps wait: one value for status, live view, logs and the ReleaseProgress object.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_model::{Effect, Reason, Verdict};
+
+use super::track::{State, Transience};
+use super::{Obstacle, Progress};
+use crate::plan::{Action, Readiness};
+
+/// Tries after which a lasting failure is reported; before that it may well pass by itself.
+pub const ATTEMPTS_UNREPORTED: u32 = 2;
+/// How long a transient failure goes unreported: an API server that restarts needs about this.
+pub const TRANSIENT_UNREPORTED: Duration = Duration::from_secs(30);
+/// How long a missing kind or namespace is ordinary progress; after that it is a failure.
+pub const OBSTACLE_TOLERATED: Duration = Duration::from_secs(5 * 60);
+
+/// Whether a step waits for something or failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemState {
+    /// Something is expected to happen by itself.
+    Waiting,
+    /// Something went wrong.
+    Failed,
+}
+
+impl ProblemState {
+    /// As ReleaseProgress spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// Why a step whose turn has come is not done, or what it has to report although it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The step.
+    pub step: usize,
+    /// Waiting or failed.
+    pub state: ProblemState,
+    /// The reason.
+    pub reason: Reason,
+    /// How it surfaces in conditions; `None` while it is too young to be reported there.
+    pub effect: Option<Effect>,
+    /// The whole story, naming the object.
+    pub message: String,
+    /// Tries since the last success.
+    pub attempts: u32,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Progress {
+    /// Everything that waits or failed, in the order of the plan.
+    pub fn problems(&self, now: Timestamp) -> Vec<Problem> {
+        (0..self.tracks.len()).filter_map(|index| self.problem(index, now)).collect()
+    }
+
+    fn problem(&self, index: usize, now: Timestamp) -> Option<Problem> {
+        let track = &self.tracks[index];
+        let since = track.since;
+        let problem = |state, reason, effect, message| {
+            Some(Problem {
+                step: index,
+                state,
+                reason,
+                effect,
+                message,
+                attempts: track.attempts,
+                since,
+            })
+        };
+        match &track.state {
+            State::Pending | State::Due | State::Running | State::Done(None) => None,
+            State::Blocked(obstacle) => {
+                let overdue = is_older(since, OBSTACLE_TOLERATED, now);
+                let effect = if overdue { Effect::Fail } else { Effect::None };
+                let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
+                problem(state, obstacle.reason(), Some(effect), self.blocked(index, obstacle))
+            }
+            State::Retry { error, .. } => {
+                let quiet = match error.transience {
+                    Transience::Transient => !is_older(since, TRANSIENT_UNREPORTED, now),
+                    Transience::Lasting => track.attempts <= ATTEMPTS_UNREPORTED,
+                };
+                let effect = (!quiet).then_some(Effect::Fail);
+                let message = self.could_not(index, &error.cause);
+                problem(ProblemState::Failed, error.reason, effect, message)
+            }
+            State::Waiting(Verdict::Waiting { effect, reason, message }) => {
+                let state = match effect {
+                    Effect::Fail => ProblemState::Failed,
+                    Effect::None | Effect::FailAfterInterval | Effect::Report => {
+                        ProblemState::Waiting
+                    }
+                };
+                let message = match self.plan.steps[index].action {
+                    Action::Refuse(_) => self.could_not(index, message),
+                    _ => message.clone(),
+                };
+                problem(state, *reason, Some(*effect), message)
+            }
+            State::Waiting(Verdict::Ready) => None,
+            State::Waiting(Verdict::ReadyWith { reason, message })
+            | State::Done(Some((reason, message))) => {
+                problem(ProblemState::Waiting, *reason, Some(Effect::Report), message.clone())
+            }
+        }
+    }
+
+    fn blocked(&self, index: usize, obstacle: &Obstacle) -> String {
+        self.could_not(index, &obstacle.message())
+    }
+
+    /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (cluster-version §2.5).
+    fn could_not(&self, index: usize, cause: &str) -> String {
+        let total = self.plan.steps.len();
+        let object = self.plan.steps[index].describe();
+        format!("Could not update {object} ({} of {total}): {cause}", index + 1)
+    }
+
+    /// The name of the ClusterOperator whose gate a step is.
+    pub fn cluster_operator(&self, index: usize) -> Option<&str> {
+        let step = &self.plan.steps[index];
+        (step.readiness == Readiness::Gate).then_some(step.manifest.key.name.as_str())
+    }
+}
+
+fn is_older(since: Timestamp, age: Duration, now: Timestamp) -> bool {
+    let age = SignedDuration::try_from(age).expect("bounds are minutes");
+    now.duration_since(since) > age
+}

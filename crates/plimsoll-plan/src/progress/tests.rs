@@ -1,0 +1,461 @@
+//! Scripts of what happens to a plan, and what it does next.
+//!
+//! A script is a list of lines; each is one event and the steps that start after it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::config::Release;
+use plimsoll_content::Manifest;
+use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
+
+use super::{
+    Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError, World,
+    format_ranges, parse_ranges,
+};
+use crate::graph::{self, Ordering, Task};
+use crate::mode::Mode;
+use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
+
+fn kind(kind: &str) -> GroupVersionKind {
+    let group = match kind {
+        "Deployment" => "apps",
+        "Job" => "batch",
+        "CustomResourceDefinition" => "apiextensions.k8s.io",
+        "ClusterOperator" => "config.openshift.io",
+        "Thing" => "example.com",
+        _ => "",
+    };
+    GroupVersionKind {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+    }
+}
+
+/// `FILE KIND [NAMESPACE/]NAME`
+fn step(line: &str) -> Step {
+    let mut words = line.split_whitespace();
+    let (file, kind_name, name) =
+        (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    let gvk = kind(kind_name);
+    let readiness = match kind_name {
+        "Deployment" | "Job" => Readiness::RolledOut,
+        "CustomResourceDefinition" => Readiness::Served,
+        "ClusterOperator" => Readiness::Gate,
+        _ => Readiness::Applied,
+    };
+    Step {
+        manifest: Manifest {
+            file: file.into(),
+            document: 0,
+            key: ObjectKey {
+                group: gvk.group.clone(),
+                kind: gvk.kind.clone(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            version: gvk.version.clone(),
+            annotations: Default::default(),
+            raw: Arc::from(line.as_bytes()),
+        },
+        action: if kind_name == "ClusterOperator" { Action::Gate } else { Action::Apply },
+        serves: if readiness == Readiness::Served { vec![kind("Thing")] } else { Vec::new() },
+        readiness,
+    }
+}
+
+fn plan(lines: &str, mode: Mode) -> Arc<Plan> {
+    let steps: Vec<Step> =
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(step).collect();
+    let tasks: Vec<Task<'_>> = steps
+        .iter()
+        .map(|s| Task { file: &s.manifest.file, is_job: s.manifest.key.kind == "Job" })
+        .collect();
+    let ordering =
+        if mode == Mode::Updating { Ordering::ByLevel } else { Ordering::Flattened };
+    Arc::new(Plan {
+        release: Release::default(),
+        hash: String::new(),
+        mode,
+        graph: graph::build(&tasks, ordering),
+        steps,
+        excluded: Vec::new(),
+    })
+}
+
+fn world() -> World {
+    let mut world = World::default();
+    for name in ["Namespace", "ClusterRole", "CustomResourceDefinition", "ClusterOperator"] {
+        world.serve(kind(name), Scope::Cluster);
+    }
+    for name in ["ConfigMap", "Deployment", "Job"] {
+        world.serve(kind(name), Scope::Namespaced);
+    }
+    world.set_namespace("x", Some(NamespaceState::Active));
+    world
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+}
+
+struct Script {
+    progress: Progress,
+    clock: i64,
+    revision: u64,
+}
+
+impl Script {
+    fn new(lines: &str, mode: Mode) -> Self {
+        let progress = Progress::new(plan(lines, mode), world(), at(0));
+        Self { progress, clock: 0, revision: 100 }
+    }
+
+    fn key(&self, name: &str) -> (usize, ObjectKey) {
+        let steps = &self.progress.plan().steps;
+        let index = steps.iter().position(|s| s.manifest.key.name == name).unwrap();
+        (index, steps[index].manifest.key.clone())
+    }
+
+    /// Handles one line of a script.
+    fn handle(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let now = at(self.clock);
+        let event = match words.as_slice() {
+            ["start"] => return,
+            ["wait", seconds] => {
+                self.clock += seconds.parse::<i64>().unwrap();
+                return;
+            }
+            ["applied", name] => {
+                self.revision += 1;
+                let mark = Mark { revision: self.revision, trace: Trace::Ours(1) };
+                Event::Executed { step: self.key(name).0, outcome: Outcome::Applied(mark) }
+            }
+            ["failed", name] => Event::Executed {
+                step: self.key(name).0,
+                outcome: Outcome::Failed(TryError {
+                    reason: Reason::UpdatePayloadResourceInvalid,
+                    cause: "no good".to_owned(),
+                    transience: Transience::Lasting,
+                    retry_after: None,
+                }),
+            },
+            ["healthy", name] => {
+                self.revision += 1;
+                let (key, revision) = (self.key(name).1, self.revision);
+                Event::Health { key, revision, verdict: Verdict::Ready }
+            }
+            ["sick", name] => {
+                self.revision += 1;
+                Event::Health {
+                    key: self.key(name).1,
+                    revision: self.revision,
+                    verdict: Verdict::Waiting {
+                        effect: Effect::Fail,
+                        reason: Reason::ClusterOperatorNotAvailable,
+                        message: "sick".to_owned(),
+                    },
+                }
+            }
+            ["changed", name] | ["foreign", name] | ["untouched", name] | ["gone", name] => {
+                self.revision += 1;
+                let trace = match words[0] {
+                    "changed" => Trace::Ours(2),
+                    "foreign" => Trace::Foreign,
+                    "untouched" => Trace::Ours(1),
+                    _ => Trace::Gone,
+                };
+                let mark = Mark { revision: self.revision, trace };
+                Event::Observed { key: self.key(name).1, mark }
+            }
+            ["listed", name] => Event::Listed(GroupKind::new("", *name)),
+            ["served", name] => Event::KindServed(kind(name), Scope::Cluster),
+            ["namespace", name] => {
+                Event::Namespace((*name).to_owned(), Some(NamespaceState::Active))
+            }
+            ["sweep"] => Event::Sweep,
+            other => panic!("unknown line {other:?}"),
+        };
+        self.progress.handle(event, now);
+    }
+
+    fn started(&mut self) -> String {
+        let started = self.progress.start(at(self.clock));
+        let steps = &self.progress.plan().steps;
+        let names: Vec<_> = started.iter().map(|&i| steps[i].manifest.key.name.clone()).collect();
+        names.join(" ")
+    }
+}
+
+/// Runs a script of lines `EVENT => STEPS STARTED`.
+fn check(plan: &str, mode: Mode, script: &str) -> Script {
+    let mut running = Script::new(plan, mode);
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (event, expected) = line.split_once("=>").unwrap_or((line, ""));
+        running.handle(event.trim());
+        assert_eq!(running.started(), expected.trim(), "after `{event}`");
+    }
+    running
+}
+
+#[test]
+fn while_updating_lanes_are_serial_and_levels_are_barriers() {
+    check(
+        "0000_10_a_1 ConfigMap x/a1
+         0000_10_a_2 ConfigMap x/a2
+         0000_10_b_1 ConfigMap x/b1
+         0000_20_c_1 ConfigMap x/c1",
+        Mode::Updating,
+        "start => a1 b1
+         applied b1 =>
+         applied a1 => a2
+         applied a2 => c1",
+    );
+}
+
+#[test]
+fn while_initializing_lanes_start_at_once_and_failures_hold_up_nothing() {
+    check(
+        "0000_10_a_1 ConfigMap x/a1
+         0000_10_a_2 ConfigMap x/a2
+         0000_20_c_1 ConfigMap x/c1",
+        Mode::Initializing,
+        "start => a1 c1
+         failed a1 => a2
+         wait 1 => a1",
+    );
+}
+
+#[test]
+fn while_updating_a_failure_stops_its_lane_and_later_levels_only() {
+    check(
+        "0000_10_a_1 ConfigMap x/a1
+         0000_10_a_2 ConfigMap x/a2
+         0000_10_b_1 ConfigMap x/b1
+         0000_10_b_2 ConfigMap x/b2
+         0000_20_c_1 ConfigMap x/c1",
+        Mode::Updating,
+        "start => a1 b1
+         failed a1 =>
+         applied b1 => b2
+         applied b2 =>
+         wait 1 => a1
+         applied a1 => a2
+         applied a2 => c1",
+    );
+}
+
+#[test]
+fn a_missing_namespace_sets_a_step_aside_until_it_appears() {
+    let script = check(
+        "0000_10_a_1 ConfigMap y/a1
+         0000_10_a_2 ConfigMap x/a2",
+        Mode::Updating,
+        "start => a2
+         applied a2 =>
+         namespace z =>
+         namespace y => a1",
+    );
+    assert!(script.progress.problems(at(0)).is_empty());
+}
+
+#[test]
+fn a_missing_kind_is_wanted_and_tried_when_it_is_served() {
+    let mut script = check(
+        "0000_10_a_1 Thing t",
+        Mode::Initializing,
+        "start =>",
+    );
+    assert_eq!(script.progress.wanted_kinds(), [kind("Thing")]);
+    let problem = &script.progress.problems(at(1))[0];
+    assert_eq!(problem.reason, Reason::UpdatePayloadResourceTypeMissing);
+    assert_eq!(problem.effect, Some(Effect::None));
+    assert_eq!(script.progress.problems(at(600))[0].effect, Some(Effect::Fail));
+    script.handle("served Thing");
+    assert_eq!(script.started(), "t");
+}
+
+#[test]
+fn a_definition_is_done_when_its_kinds_are_served() {
+    let script = check(
+        "0000_10_a_1 CustomResourceDefinition crd
+         0000_20_a_1 ConfigMap x/c",
+        Mode::Updating,
+        "start => crd
+         applied crd =>
+         served Thing => c",
+    );
+    assert_eq!(script.progress.done(), [0]);
+}
+
+#[test]
+fn a_gate_is_created_with_its_lane_and_waits_at_its_place() {
+    check(
+        "0000_10_a_1 ConfigMap x/a1
+         0000_10_a_2 ClusterOperator op
+         0000_10_a_3 ConfigMap x/a3
+         0000_20_b_1 ConfigMap x/b1",
+        Mode::Updating,
+        "start => a1 op
+         applied op =>
+         applied a1 =>
+         healthy op => a3
+         applied a3 => b1",
+    );
+}
+
+#[test]
+fn a_gate_that_waits_makes_nothing_be_done_again() {
+    let mut script = check(
+        "0000_10_a_1 ConfigMap x/a1
+         0000_10_a_2 ClusterOperator op",
+        Mode::Updating,
+        "start => a1 op
+         applied a1 =>
+         applied op =>
+         sick op =>
+         wait 3600 =>
+         sick op =>",
+    );
+    assert_eq!(script.progress.passes(), 0);
+    script.handle("healthy op");
+    assert_eq!(script.progress.passes(), 1);
+    assert_eq!(script.progress.mode(), Mode::Reconciling);
+}
+
+#[test]
+fn a_workload_is_judged_by_what_is_seen_after_it_was_applied() {
+    check(
+        "0000_10_a_1 Deployment x/d
+         0000_20_b_1 ConfigMap x/b",
+        Mode::Updating,
+        "healthy d => d
+         applied d =>
+         healthy d => b",
+    );
+}
+
+#[test]
+fn a_job_is_a_barrier_in_every_mode() {
+    check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_b_1 Job x/j
+         0000_10_c_1 ConfigMap x/c",
+        Mode::Initializing,
+        "start => a
+         applied a => j
+         applied j =>
+         healthy j => c",
+    );
+}
+
+#[test]
+fn drift_is_repaired_at_once_and_a_fight_slows_down() {
+    check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Initializing,
+        "start => a
+         applied a =>
+         untouched a =>
+         changed a => a
+         applied a =>
+         foreign a => a
+         applied a =>
+         gone a => a
+         applied a =>
+         changed a =>
+         wait 1 => a",
+    );
+}
+
+#[test]
+fn what_a_watch_shows_of_the_time_before_a_write_is_no_drift() {
+    let mut script = check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Initializing,
+        "start => a
+         applied a =>",
+    );
+    let old = Mark { revision: 50, trace: Trace::Foreign };
+    let key = script.key("a").1;
+    script.progress.handle(Event::Observed { key, mark: old }, at(0));
+    assert_eq!(script.started(), "");
+}
+
+#[test]
+fn a_sweep_applies_everything_once_more_and_progress_does_not_fall() {
+    let script = check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b",
+        Mode::Initializing,
+        "start => a
+         applied a => b
+         applied b =>
+         sweep => a b",
+    );
+    assert_eq!(script.progress.done(), [0, 1]);
+}
+
+#[test]
+fn an_operator_that_falls_ill_later_shows_while_reconciling() {
+    let mut script = check(
+        "0000_10_a_1 ClusterOperator op",
+        Mode::Initializing,
+        "start => op
+         applied op =>
+         healthy op =>",
+    );
+    script.handle("sick op");
+    assert_eq!(script.progress.problems(at(0))[0].message, "sick");
+    assert_eq!(script.progress.done(), [0]);
+}
+
+#[test]
+fn a_later_process_goes_on_where_the_earlier_one_was() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b
+         0000_20_a_1 ConfigMap x/c";
+    let progress = Progress::new(plan(lines, Mode::Updating), world(), at(0)).resume(&[0, 1], at(0));
+    let mut script = Script { progress, clock: 0, revision: 100 };
+    assert_eq!(script.started(), "c");
+    // What the earlier process did is checked by the watches: `a` is there, `b` is not.
+    script.handle("untouched a");
+    assert_eq!(script.started(), "");
+    script.handle("listed ConfigMap");
+    assert_eq!(script.started(), "b");
+    assert_eq!(script.progress.done(), [0, 1]);
+}
+
+#[test]
+fn the_next_plan_leaves_alone_what_is_unchanged() {
+    let old = check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b",
+        Mode::Initializing,
+        "start => a
+         applied a => b
+         applied b =>",
+    );
+    let next = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b changed";
+    let progress = Progress::new(plan(next, Mode::Updating), world(), at(0))
+        .succeed(&old.progress, at(0));
+    let mut script = Script { progress, clock: 0, revision: 200 };
+    assert_eq!(script.started(), "b");
+}
+
+#[test]
+fn ranges_are_read_as_they_were_written() {
+    for (numbers, text) in [
+        (vec![], ""),
+        (vec![3], "3"),
+        (vec![0, 1, 2, 5, 7, 8], "0-2,5,7-8"),
+    ] {
+        assert_eq!(format_ranges(&numbers), text);
+        assert_eq!(parse_ranges(text, 100), numbers);
+    }
+    assert_eq!(parse_ranges("0-99999999999,x,1-", 2), [0, 1]);
+}

@@ -1,0 +1,115 @@
+//! What is known of the cluster beyond the plan's own objects: kinds that it serves, namespaces.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::Reason;
+
+use crate::plan::{GroupVersionKind, Step};
+
+/// Whether objects of a kind lie in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// State of a namespace that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// Takes new objects.
+    Active,
+    /// Is being deleted.
+    Terminating,
+}
+
+/// Why a step cannot even be tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The API server does not serve its kind.
+    KindNotServed(GroupVersionKind),
+    /// Its namespace does not exist.
+    NamespaceMissing(String),
+    /// Its namespace is being deleted.
+    NamespaceTerminating(String),
+}
+
+impl Obstacle {
+    /// The reason as conditions name it.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::KindNotServed(_) => Reason::UpdatePayloadResourceTypeMissing,
+            Self::NamespaceMissing(_) => Reason::NamespaceMissing,
+            Self::NamespaceTerminating(_) => Reason::NamespaceTerminating,
+        }
+    }
+
+    /// What is missing and what would bring it.
+    pub fn message(&self) -> String {
+        match self {
+            Self::KindNotServed(kind) => format!(
+                "the server does not recognize this resource ({kind}), check extension API servers"
+            ),
+            Self::NamespaceMissing(namespace) => format!(
+                "namespace \"{namespace}\" does not exist yet and no manifest creates it; it is \
+                 applied as soon as the namespace appears"
+            ),
+            Self::NamespaceTerminating(namespace) => format!(
+                "namespace \"{namespace}\" is being deleted; it is applied once the namespace is \
+                 gone and created anew"
+            ),
+        }
+    }
+}
+
+/// What is known of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    kinds: BTreeMap<GroupVersionKind, Scope>,
+    namespaces: BTreeMap<String, NamespaceState>,
+}
+
+impl World {
+    /// Records that a kind is served.
+    pub fn serve(&mut self, kind: GroupVersionKind, scope: Scope) {
+        self.kinds.insert(kind, scope);
+    }
+
+    /// Records that a kind is not served, or no longer.
+    pub fn withdraw(&mut self, kind: &GroupVersionKind) {
+        self.kinds.remove(kind);
+    }
+
+    /// Records the state of a namespace; `None` when it does not exist.
+    pub fn set_namespace(&mut self, name: &str, state: Option<NamespaceState>) {
+        match state {
+            Some(state) => self.namespaces.insert(name.to_owned(), state),
+            None => self.namespaces.remove(name),
+        };
+    }
+
+    /// Whether a kind is served, and how.
+    pub fn scope(&self, kind: &GroupVersionKind) -> Option<Scope> {
+        self.kinds.get(kind).copied()
+    }
+
+    /// What keeps a step from being tried, if anything.
+    pub fn obstacle(&self, step: &Step) -> Option<Obstacle> {
+        let kind = step.kind();
+        let Some(scope) = self.scope(&kind) else {
+            return Some(Obstacle::KindNotServed(kind));
+        };
+        let namespace = &step.manifest.key.namespace;
+        if scope == Scope::Cluster || namespace.is_empty() {
+            return None;
+        }
+        match self.namespaces.get(namespace) {
+            Some(NamespaceState::Active) => None,
+            Some(NamespaceState::Terminating) => {
+                Some(Obstacle::NamespaceTerminating(namespace.clone()))
+            }
+            None => Some(Obstacle::NamespaceMissing(namespace.clone())),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Field errors, printed as Kubernetes' `field.Error` prints them.
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with a field, in apimachinery's vocabulary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldErrorKind {
+    /// A value that has to be there is not.
+    Required,
+    /// The value is malformed or out of range.
+    Invalid,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+    /// The value is not one of those allowed.
+    NotSupported,
+    /// A value that must be unique occurs again.
+    Duplicate,
+    /// A string is too long.
+    TooLong,
+    /// A list or map has too many entries.
+    TooMany,
+    /// The value is not permitted here.
+    Forbidden,
+    /// Something that was referred to is not there.
+    NotFound,
+    /// Our own failure, such as a pattern that does not compile.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The machine-readable cause that a `Status` carries for it.
+    pub fn cause_reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One defect of one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// Where: `spec.foo[0].bar`, or `<nil>` for the object itself.
+    pub path: String,
+    /// What is wrong.
+    pub kind: FieldErrorKind,
+    /// The offending value, where the message shows it.
+    pub value: Option<Value>,
+    /// The rest of the message.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error without a value.
+    pub fn new(path: impl Into<String>, kind: FieldErrorKind, detail: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            value: None,
+            detail: detail.into(),
+        }
+    }
+
+    /// The same error, showing `value`.
+    #[must_use]
+    pub fn with_value(mut self, value: Value) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    /// The message without the path, as a `Status` cause carries it.
+    pub fn message(&self) -> String {
+        let mut out = self.kind.title().to_owned();
+        let shows_value = !matches!(
+            self.kind,
+            FieldErrorKind::Required
+                | FieldErrorKind::Forbidden
+                | FieldErrorKind::TooLong
+                | FieldErrorKind::TooMany
+                | FieldErrorKind::Internal
+        );
+        if let (true, Some(value)) = (shows_value, &self.value) {
+            out.push_str(": ");
+            out.push_str(&shown(value));
+        }
+        if !self.detail.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.detail);
+        }
+        out
+    }
+}
+
+/// A value as apimachinery shows it: strings quoted, everything else as compact JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.path, self.message())
+    }
+}
+
+impl std::error::Error for FieldError {}

@@ -1,0 +1,63 @@
+//! Every dependency has a permissive licence, by what `cargo metadata` says of it.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::{Finding, Tree};
+
+/// Licences that we may ship under. `deny.toml` has the same list for those with a network.
+const PERMISSIVE: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .current_dir(&tree.root)
+        .output()
+        .context("failed to run `cargo metadata`")?;
+    ensure!(
+        output.status.success(),
+        "`cargo metadata` failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("metadata lists packages")?;
+    ensure!(!packages.is_empty(), "`cargo metadata` lists no packages");
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or_default();
+        if !is_permissive(licence) {
+            let text = format!("licence `{licence}` is not on the list of permissive ones");
+            findings.push(Finding::new(format!("dependency {name}"), text));
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether a licence expression can be met with permissive licences alone.
+fn is_permissive(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ");
+    let expression = expression.replace(['(', ')'], " ");
+    // AND binds tighter than OR; with parentheses dropped this can only be too strict.
+    expression.split(" OR ").any(|alternative| {
+        alternative.split(" AND ").all(|licence| PERMISSIVE.contains(&licence.trim()))
+    })
+}

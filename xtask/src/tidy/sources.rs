@@ -1,0 +1,62 @@
+//! What every source file looks like, and what none contains.
+
+use super::{Finding, Tree};
+
+/// What has no place on the main branch, and what to do instead.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("#[", "ignore"), "an ignored test: assert what happens today and say so"),
+    (concat!("#[", "allow("), "use #[expect(…, reason = …)]"),
+    (concat!("#![", "allow("), "use #[expect(…, reason = …)]"),
+    (concat!("dbg", "!("), "a debugging aid"),
+    (concat!("FIX", "ME"), "to be mended before it lands"),
+    (concat!("to", "do!("), "unfinished"),
+    (concat!("unimple", "mented!("), "unfinished"),
+];
+
+/// Module names that say nothing of what is in them.
+const EMPTY_NAMES: &[&str] = &["utils.rs", "util.rs", "helpers.rs", "common.rs", "misc.rs"];
+
+/// Calls that change a cluster, and the one file of the controller where they may stand.
+const WRITES: &[&str] = &[
+    ".patch(",
+    ".patch_status(",
+    ".patch_metadata(",
+    ".replace(name",
+    ".replace_status(",
+    ".create(",
+    ".delete(",
+    ".delete_collection(",
+];
+const WRITER: &str = "crates/plimsoll-controller/src/write.rs";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for folder in ["crates/", "xtask/", "fuzz/"] {
+        for (path, text) in tree.sources(folder) {
+            if !text.starts_with("//!") && !text.starts_with("#!") {
+                findings.push(Finding::new(path, "starts without saying what it is about (//!)"));
+            }
+            if EMPTY_NAMES.iter().any(|name| path.ends_with(&format!("/{name}"))) {
+                findings.push(Finding::new(path, "a name that says nothing of what is in it"));
+            }
+            lines(path, text, &mut findings);
+        }
+    }
+    findings
+}
+
+fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {
+    let controller = path.starts_with("crates/plimsoll-controller/src/") && path != WRITER;
+    for (number, line) in text.lines().enumerate() {
+        let place = || format!("{path}:{}", number + 1);
+        for (banned, why) in BANNED {
+            if line.contains(banned) {
+                findings.push(Finding::new(place(), format!("`{banned}`: {why}")));
+            }
+        }
+        if controller && WRITES.iter().any(|write| line.contains(write)) {
+            let text = format!("writes to a cluster; only {WRITER} does");
+            findings.push(Finding::new(place(), text));
+        }
+    }
+}
