@@ -1,1 +1,4 @@
 //! The sandbox: an embedded cluster with stand-ins for what needs nodes.
+
+pub mod sample;
+pub mod standins;

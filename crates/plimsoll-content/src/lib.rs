@@ -1,5 +1,14 @@
 //! Reads and lints release payloads: bytes in, values out.
+//!
+//! [`payload::parse`] turns the files of a payload into a [`Payload`] or into every defect that
+//! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
+//! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
+pub mod capability;
+pub mod hash;
+pub mod inclusion;
 pub mod manifest;
+pub mod payload;
 
 pub use manifest::Manifest;
+pub use payload::Payload;

@@ -43,12 +43,18 @@ pub(crate) async fn install_crds(
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
     for manifest in crd::manifests() {
-        let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = manifest["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
         let exists = api
             .get_metadata_opt(&name)
             .await
-            .map_err(|source| Error::InstallCrd { name: name.clone(), source })?
+            .map_err(|source| Error::InstallCrd {
+                name: name.clone(),
+                source,
+            })?
             .is_some();
         if ours || !exists {
             writer
@@ -57,7 +63,11 @@ pub(crate) async fn install_crds(
                 .map_err(|source| Error::InstallCrd { name, source })?;
         }
     }
-    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
+    for kind in [
+        CLUSTER_VERSION,
+        plimsoll_api::CLUSTER_OPERATOR,
+        RELEASE_PROGRESS,
+    ] {
         while !is_served(client, kind).await? {
             pause(POLL_SOON, stop).await?;
         }

@@ -14,7 +14,7 @@ use plimsoll_content::payload::Payload;
 use plimsoll_plan::capabilities::{self, Capabilities};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::progress::{Event, Progress, parse_ranges};
+use plimsoll_plan::progress::{Event, parse_ranges};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -30,9 +30,25 @@ use crate::session::{Session, Turn};
 use crate::view::View;
 use crate::write::Writer;
 
+/// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
+macro_rules! situation {
+    ($work:expr, $now:expr) => {
+        Situation {
+            progress: &$work.session.progress,
+            release: &$work.release,
+            architecture: &$work.payload.release.architecture,
+            spec: &$work.spec,
+            generation: $work.generation,
+            capabilities: &$work.capabilities,
+            objections: $work.session.objections(),
+            now: $now,
+        }
+    };
+}
+
 /// How often everything is applied once more although no watch showed a change: a safety net
 /// against what watches cannot show, such as a server restored from a backup.
-pub const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long executions in flight may take to end when the controller is told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -116,8 +132,7 @@ impl Controller {
         let writer = Writer::new(self.client.clone());
         bootstrap::install_crds(&self.client, &writer, stop).await?;
         let create = self.settings.create.as_deref();
-        let uid =
-            bootstrap::cluster_version_uid(&self.client, &writer, create, stop).await?;
+        let uid = bootstrap::cluster_version_uid(&self.client, &writer, create, stop).await?;
         let recorded = bootstrap::recorded_progress(&self.client, &writer, &uid).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
         let watching = tokio::spawn(observe::watch_cluster_version(
@@ -131,7 +146,7 @@ impl Controller {
         let resources = Resources::discover(&self.client)
             .await
             .map_err(|source| Error::Discover { source })?;
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorded);
+        let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
         result
@@ -181,7 +196,7 @@ impl Work {
         cluster_version: &DynamicObject,
         owner: Arc<str>,
         resources: Resources,
-        recorded: ReleaseProgressStatus,
+        recorded: &ReleaseProgressStatus,
     ) -> Self {
         let now = controller.clock.now();
         let payload = Arc::clone(&controller.release.borrow_and_update());
@@ -191,19 +206,34 @@ impl Work {
             capabilities::effective(&spec, &status.capabilities.enabled_capabilities, &[]);
         let request = request(&release, &spec, &capabilities);
         let mode = mode::choose(&status.history, &release.image);
-        let planned =
-            make_plan(&payload, &controller.settings, &release, &request, &capabilities, mode);
+        let planned = make_plan(
+            &payload,
+            &controller.settings,
+            &release,
+            &request,
+            &capabilities,
+            mode,
+        );
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
-        let mut session =
-            Session::new(controller.client.clone(), Arc::clone(&owner), planned, resources, now);
+        let mut session = Session::new(
+            controller.client.clone(),
+            Arc::clone(&owner),
+            planned,
+            resources,
+            now,
+        );
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done, total);
-            tracing::info!(done = done.len(), total, "going on where an earlier process was");
+            tracing::info!(
+                done = done.len(),
+                total,
+                "going on where an earlier process was"
+            );
             session.progress = session.progress.clone().resume(&done, now);
         }
         let mut reporter = Reporter::new(controller.client.clone(), status);
-        reporter.remember(&recorded);
+        reporter.remember(recorded);
         Self {
             owner,
             payload,
@@ -229,7 +259,10 @@ impl Work {
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
-                turn = self.session.next() => self.turn(turn, controller.clock.now()),
+                turn = self.session.next() => {
+                    self.turn(turn, controller.clock.now());
+                    self.reporter.touch();
+                }
                 Some(observation) = cluster_versions.recv() => {
                     if let Observation::ClusterVersion(Some(object)) = observation {
                         self.asked(controller, &object).await;
@@ -244,9 +277,12 @@ impl Work {
             }
         }
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        self.session
+            .drain(DRAIN_TIME_MAX, controller.clock.now())
+            .await;
         let now = controller.clock.now();
-        self.reporter.finish(&situation(self, now)).await;
+        let situation = situation!(self, now);
+        self.reporter.finish(&situation).await;
         Ok(())
     }
 
@@ -281,14 +317,7 @@ impl Work {
 
     fn report(&mut self, controller: &Controller) {
         let now = controller.clock.now();
-        let situation = situation_of(
-            &self.session.progress,
-            &self.release,
-            &self.spec,
-            self.generation,
-            &self.capabilities,
-            now,
-        );
+        let situation = situation!(self, now);
         if let Some(conditions) = self.reporter.report(&situation) {
             let view = View::of(&self.session.progress, &conditions, now);
             controller.view.send_replace(view);
@@ -340,7 +369,9 @@ impl Work {
     async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        self.session
+            .drain(DRAIN_TIME_MAX, controller.clock.now())
+            .await;
         let now = controller.clock.now();
         let mode = match self.session.progress.mode() {
             Mode::Initializing => Mode::Initializing,
@@ -363,42 +394,23 @@ impl Work {
     }
 }
 
-fn situation(work: &Work, now: Timestamp) -> Situation<'_> {
-    situation_of(
-        &work.session.progress,
-        &work.release,
-        &work.spec,
-        work.generation,
-        &work.capabilities,
-        now,
-    )
-}
-
-fn situation_of<'a>(
-    progress: &'a Progress,
-    release: &'a Release,
-    spec: &'a ClusterVersionSpec,
-    generation: i64,
-    capabilities: &'a Capabilities,
-    now: Timestamp,
-) -> Situation<'a> {
-    Situation { progress, release, spec, generation, capabilities, now }
-}
-
 fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
     let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
     let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
         tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
         ClusterVersionSpec::default()
     });
-    (spec, serde_json::from_value(part("status")).unwrap_or_default())
+    (
+        spec,
+        serde_json::from_value(part("status")).unwrap_or_default(),
+    )
 }
 
 fn release_of(payload: &Payload, settings: &Settings) -> Release {
     let image = settings
         .image
         .clone()
-        .unwrap_or_else(|| format!("release.localhost/payload@sha256:{}", payload.digest));
+        .unwrap_or_else(|| format!("release.localhost/payload@{}", payload.digest));
     Release {
         version: payload.release.version.clone(),
         image,
@@ -408,12 +420,16 @@ fn release_of(payload: &Payload, settings: &Settings) -> Release {
 }
 
 fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {
-    let overrides = spec.overrides.iter().filter(|entry| entry.unmanaged).map(|entry| Override {
-        group: entry.group.clone(),
-        kind: entry.kind.clone(),
-        namespace: entry.namespace.clone(),
-        name: entry.name.clone(),
-    });
+    let overrides = spec
+        .overrides
+        .iter()
+        .filter(|entry| entry.unmanaged)
+        .map(|entry| Override {
+            group: entry.group.clone(),
+            kind: entry.kind.clone(),
+            namespace: entry.namespace.clone(),
+            name: entry.name.clone(),
+        });
     Request {
         image: release.image.clone(),
         overrides: overrides.collect(),
@@ -429,15 +445,21 @@ fn make_plan(
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Arc<Plan> {
+    let major_version = payload
+        .release
+        .version
+        .split('.')
+        .next()
+        .and_then(|part| part.parse().ok());
     let context = Context {
-        profile: settings.profile.clone(),
-        feature_set: settings.feature_set.clone(),
-        overrides: request.overrides.clone(),
+        major_version,
         capabilities: Some(EnabledCapabilities {
             known: capabilities.known.iter().cloned().collect(),
             enabled: capabilities.enabled.iter().cloned().collect(),
         }),
-        ..Context::default()
+        overrides: request.overrides.clone(),
+        cluster_kinds: payload.cluster_kinds(),
+        ..Context::new(&settings.profile, &settings.feature_set)
     };
     let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
     tracing::info!(

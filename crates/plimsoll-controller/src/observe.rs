@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_model::{GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
@@ -27,13 +27,24 @@ pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Observation {
     /// An object of the plan, with its health where that is awaited.
-    Object { key: ObjectKey, mark: Mark, health: Option<Verdict> },
+    Object {
+        key: ObjectKey,
+        mark: Mark,
+        health: Option<Verdict>,
+    },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
     /// A namespace, or that it is gone.
-    Namespace { name: String, state: Option<NamespaceState> },
-    /// A ClusterOperator of the plan, or that it is gone.
-    Operator { name: String, revision: u64, object: Option<Value> },
+    Namespace {
+        name: String,
+        state: Option<NamespaceState>,
+    },
+    /// A ClusterOperator, of the plan or not, or that it is gone.
+    Operator {
+        name: String,
+        revision: u64,
+        object: Option<Value>,
+    },
     /// The ClusterVersion, or that it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
 }
@@ -63,13 +74,19 @@ pub(crate) async fn watch_kind(
     sender: mpsc::Sender<Observation>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
+    let mut relay = Relay {
+        kind,
+        depth,
+        interest,
+        sender,
+        known: BTreeMap::new(),
+        unseen: None,
+    };
     let config = watcher::Config::default();
     match depth {
         Depth::Metadata | Depth::Namespaces => {
-            let mut events =
-                std::pin::pin!(watcher::metadata_watcher(api, config).default_backoff());
+            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+            let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
                 if !relay.handle(event).await {
                     return;
@@ -77,6 +94,7 @@ pub(crate) async fn watch_kind(
             }
         }
         Depth::Workloads | Depth::Operators => {
+            let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
                 if !relay.handle(event).await {
@@ -196,51 +214,94 @@ impl Relay {
         }
         if self.depth == Depth::Namespaces {
             let terminating = metadata.deletion_timestamp.is_some();
-            let state =
-                if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
+            let state = if terminating {
+                NamespaceState::Terminating
+            } else {
+                NamespaceState::Active
+            };
             let name = id.1.clone();
             self.known.insert(id.clone(), revision);
-            if !self.send(Observation::Namespace { name, state: Some(state) }).await {
+            if !self
+                .send(Observation::Namespace {
+                    name,
+                    state: Some(state),
+                })
+                .await
+            {
                 return false;
             }
         }
-        let Some(key) = self.interest.get(&id).cloned() else { return true };
-        self.known.insert(id, revision);
-        let mark = Mark { revision, trace: trace(metadata) };
-        let (health, operator) = match self.depth {
-            Depth::Workloads => {
-                let verdict = readiness::workload(&key.group, &key.kind, &object.into_value());
-                (verdict, None)
-            }
-            Depth::Operators => (None, Some(object.into_value())),
-            Depth::Metadata | Depth::Namespaces => (None, None),
+        let mark = Mark {
+            revision,
+            trace: trace(metadata),
         };
-        if let Some(object) = operator {
-            let name = key.name.clone();
-            if !self.send(Observation::Operator { name, revision, object: Some(object) }).await {
-                return false;
-            }
+        let key = self.interest.get(&id).cloned();
+        if key.is_some() || self.depth == Depth::Operators {
+            self.known.insert(id.clone(), revision);
         }
-        self.send(Observation::Object { key, mark, health }).await
+        let mut health = None;
+        match (self.depth, &key) {
+            (Depth::Operators, _) => {
+                let (name, object) = (id.1, Some(object.into_value()));
+                if !self
+                    .send(Observation::Operator {
+                        name,
+                        revision,
+                        object,
+                    })
+                    .await
+                {
+                    return false;
+                }
+            }
+            (Depth::Workloads, Some(key)) => {
+                health = readiness::workload(&key.group, &key.kind, &object.into_value());
+            }
+            (Depth::Workloads, None) | (Depth::Metadata | Depth::Namespaces, _) => {}
+        }
+        match key {
+            Some(key) => self.send(Observation::Object { key, mark, health }).await,
+            None => true,
+        }
     }
 
     async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
         self.known.remove(&id);
         if self.depth == Depth::Namespaces {
             let name = id.1.clone();
-            if !self.send(Observation::Namespace { name, state: None }).await {
+            if !self
+                .send(Observation::Namespace { name, state: None })
+                .await
+            {
                 return false;
             }
         }
-        let Some(key) = self.interest.get(&id).cloned() else { return true };
         if self.depth == Depth::Operators {
-            let name = key.name.clone();
-            if !self.send(Observation::Operator { name, revision, object: None }).await {
+            let name = id.1.clone();
+            if !self
+                .send(Observation::Operator {
+                    name,
+                    revision,
+                    object: None,
+                })
+                .await
+            {
                 return false;
             }
         }
-        let mark = Mark { revision, trace: Trace::Gone };
-        self.send(Observation::Object { key, mark, health: None }).await
+        let Some(key) = self.interest.get(&id).cloned() else {
+            return true;
+        };
+        let mark = Mark {
+            revision,
+            trace: Trace::Gone,
+        };
+        self.send(Observation::Object {
+            key,
+            mark,
+            health: None,
+        })
+        .await
     }
 
     async fn send(&self, observation: Observation) -> bool {
@@ -249,12 +310,19 @@ impl Relay {
 }
 
 fn id(metadata: &ObjectMeta) -> (String, String) {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 /// The revision of an object: resourceVersions are comparable numbers.
 pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
-    metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+    metadata
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }
 
 /// What of an object is ours.
@@ -264,7 +332,10 @@ pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
             && entry.operation.as_deref() == Some("Apply")
             && entry.subresource.as_deref().unwrap_or_default().is_empty()
     };
-    let entry = metadata.managed_fields.as_ref().and_then(|entries| entries.iter().find(ours));
+    let entry = metadata
+        .managed_fields
+        .as_ref()
+        .and_then(|entries| entries.iter().find(ours));
     match entry.and_then(|entry| entry.fields_v1.as_ref()) {
         Some(fields) => Trace::Ours(fingerprint(&fields.0)),
         None => Trace::Foreign,

@@ -100,8 +100,10 @@ impl Writer {
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let api = self.api(served, &step.manifest.key.namespace);
-        let parameters =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let parameters = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
         match api.create(&parameters, &object).await {
             Ok(created) => Ok(mark(&created.metadata)),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -114,23 +116,34 @@ impl Writer {
 
     async fn delete(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
-        match api.delete(&step.manifest.key.name, &DeleteParams::default()).await {
+        match api
+            .delete(&step.manifest.key.name, &DeleteParams::default())
+            .await
+        {
             Ok(_) => tracing::info!(object = %step.manifest.key, "delete requested"),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
         }
-        Ok(Mark { revision: 0, trace: Trace::Gone })
+        Ok(Mark {
+            revision: 0,
+            trace: Trace::Gone,
+        })
     }
 
     /// Gives a ClusterOperator that was just created the related objects of its manifest, unless
     /// its operator has reported already.
     pub(crate) async fn fast_fill(&self, step: &Step, served: &Served, created: Mark) {
-        let Some(mut status) = prepare::fast_fill(step) else { return };
+        let Some(mut status) = prepare::fast_fill(step) else {
+            return;
+        };
         status["metadata"] = serde_json::json!({ "resourceVersion": created.revision.to_string() });
         let api = self.api(served, "");
         let name = &step.manifest.key.name;
         let parameters = status_parameters();
-        match api.patch_status(name, &parameters, &Patch::Merge(&status)).await {
+        match api
+            .patch_status(name, &parameters, &Patch::Merge(&status))
+            .await
+        {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => {
@@ -159,8 +172,10 @@ impl Writer {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        let parameters =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let parameters = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
         match api.create(&parameters, &object).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
@@ -177,7 +192,9 @@ impl Writer {
     ) -> Result<(), kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let patch = serde_json::json!({ "status": status });
-        api.patch_status(name, &status_parameters(), &Patch::Merge(&patch)).await.map(|_| ())
+        api.patch_status(name, &status_parameters(), &Patch::Merge(&patch))
+            .await
+            .map(|_| ())
     }
 
     /// Creates or replaces a Lease; its resourceVersion guards against others.
@@ -203,23 +220,27 @@ impl Writer {
     }
 }
 
-async fn apply(
-    api: &Api<DynamicObject>,
-    name: &str,
-    object: &Value,
-) -> Result<Mark, kube::Error> {
+async fn apply(api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<Mark, kube::Error> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     // Metadata alone comes back: that is all that is looked at.
-    let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;
+    let applied = api
+        .patch_metadata(name, &parameters, &Patch::Apply(object))
+        .await?;
     Ok(mark(&applied.metadata))
 }
 
 fn status_parameters() -> PatchParams {
-    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
 }
 
 fn mark(metadata: &ObjectMeta) -> Mark {
-    Mark { revision: revision(metadata), trace: trace(metadata) }
+    Mark {
+        revision: revision(metadata),
+        trace: trace(metadata),
+    }
 }
 
 /// What a failed execution means for its step.
@@ -246,7 +267,11 @@ fn outcome(step: &Step, error: &kube::Error) -> Outcome {
     Outcome::Failed(TryError {
         reason,
         cause,
-        transience: if transient { Transience::Transient } else { Transience::Lasting },
+        transience: if transient {
+            Transience::Transient
+        } else {
+            Transience::Lasting
+        },
         retry_after,
     })
 }
@@ -259,7 +284,10 @@ fn obstacle(step: &Step, status: &Status) -> Option<Obstacle> {
         details.is_some_and(|details| details.kind == kind && details.name == name)
     };
     let terminating = details.is_some_and(|details| {
-        details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        details
+            .causes
+            .iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
     });
     if status.code == 403 && terminating {
         Some(Obstacle::NamespaceTerminating(namespace.clone()))

@@ -80,6 +80,8 @@ reasons! {
     ClusterOperatorsUpdating,
     /// A ClusterOperator takes longer than usual.
     SlowClusterOperator,
+    /// A workload takes longer than usual.
+    SlowWorkload,
     /// A CustomResourceDefinition is not served yet.
     CustomResourceDefinitionNotEstablished,
     /// A workload is rolling out.

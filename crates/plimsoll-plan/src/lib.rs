@@ -4,12 +4,17 @@
 //! Everything here is a function from values to values. There is no client, no clock and no
 //! random source: time comes in as a timestamp, variation as an attempt number.
 
+pub mod capabilities;
 pub mod failure;
+pub mod fingerprint;
 pub mod gate;
 pub mod graph;
 pub mod history;
 pub mod mode;
 pub mod parse;
+pub mod plan;
+pub mod prepare;
+pub mod progress;
 pub mod readiness;
 pub mod status;
 pub mod upgradeable;

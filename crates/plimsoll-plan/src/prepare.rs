@@ -89,10 +89,9 @@ fn remove_ca_bundles(object: &mut Value, kind: &str) {
         }
     };
     match kind {
+        // Without the Webhook strategy there is no client configuration to take it from.
         "CustomResourceDefinition" => {
-            if object.pointer("/spec/conversion/strategy") == Some(&json!("Webhook")) {
-                remove(object.pointer_mut("/spec/conversion/webhook/clientConfig"));
-            }
+            remove(object.pointer_mut("/spec/conversion/webhook/clientConfig"));
         }
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
             let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);

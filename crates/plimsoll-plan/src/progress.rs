@@ -44,7 +44,9 @@ use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 use crate::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
 
-pub use problem::{Problem, ProblemState};
+pub use problem::{
+    ATTEMPTS_UNREPORTED, OBSTACLE_TOLERATED, Problem, ProblemState, TRANSIENT_UNREPORTED,
+};
 pub use ranges::{format_ranges, parse_ranges};
 pub use track::{Mark, Trace, Transience, TryError};
 pub use world::{NamespaceState, Obstacle, Scope, World};

@@ -21,6 +21,7 @@ pub mod managed;
 pub mod patch;
 mod prune;
 mod schema;
+mod typed;
 mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;

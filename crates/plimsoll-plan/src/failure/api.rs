@@ -9,9 +9,10 @@ const NAMESPACE_TERMINATING: &str = "because it is being terminated";
 /// Parts of the messages with which an API server answers for a resource it does not serve.
 const NOT_SERVED: [&str; 2] = ["could not find the requested resource", "404 page not found"];
 
-/// Tells what a `Status` of the API server means: the reason that conditions name, and what it
-/// means in words. Goes by `reason`, and by the HTTP code where that says nothing.
-pub fn from_api_status(code: u16, reason: &str, message: &str) -> (Reason, &'static str) {
+/// Tells what a `Status` of the API server means: the reason that conditions name, and the cause
+/// in words: what the reason means, then what the server said. Goes by `reason`, and by the HTTP
+/// code where that says nothing.
+pub fn from_api_status(code: u16, reason: &str, message: &str) -> (Reason, String) {
     let meaning = match reason {
         "NotFound" => not_found(message),
         "AlreadyExists" => Reason::UpdatePayloadResourceNotFound,
@@ -34,11 +35,20 @@ pub fn from_api_status(code: u16, reason: &str, message: &str) -> (Reason, &'sta
             _ => Reason::UpdatePayloadFailed,
         },
     };
-    (meaning, cause(meaning))
+    (meaning, cause(meaning, message))
+}
+
+/// The cause of a failure in words: what its reason means, then what was said about it.
+pub fn cause(reason: Reason, said: &str) -> String {
+    match (meaning(reason), said) {
+        ("", said) => said.to_owned(),
+        (meaning, "") => meaning.to_owned(),
+        (meaning, said) => format!("{meaning}: {said}"),
+    }
 }
 
 /// What a reason means, as messages say it; empty if the reason says nothing beyond the failure.
-pub fn cause(reason: Reason) -> &'static str {
+fn meaning(reason: Reason) -> &'static str {
     match reason {
         Reason::UpdatePayloadResourceNotFound => "resource may have been deleted",
         Reason::UpdatePayloadResourceConflict => "someone else is updating this resource",
@@ -63,23 +73,13 @@ pub fn cause(reason: Reason) -> &'static str {
     }
 }
 
-/// The message of a failure to apply a manifest, number `number` (from 1) of `total`: the object,
-/// what the failure means, and what the server said.
-pub fn could_not_update(
-    object: &str,
-    number: usize,
-    total: usize,
-    reason: Reason,
-    said: &str,
-) -> String {
-    let mut message = format!("Could not update {object} ({number} of {total})");
-    for part in [cause(reason), said] {
-        if !part.is_empty() {
-            message.push_str(": ");
-            message.push_str(part);
-        }
+/// The message of a failure to apply a manifest, number `number` (from 1) of `total`.
+pub fn could_not_update(object: &str, number: usize, total: usize, cause: &str) -> String {
+    if cause.is_empty() {
+        format!("Could not update {object} ({number} of {total})")
+    } else {
+        format!("Could not update {object} ({number} of {total}): {cause}")
     }
-    message
 }
 
 /// Server-side apply creates what is missing, so something else is: the namespace or the kind.

@@ -1,0 +1,195 @@
+//! Who plays what: roles, derived from nothing but the manifests of the releases.
+//!
+//! # Rules
+//!
+//! * Each ClusterOperator manifest is the role of an operator. What it reports is what the
+//!   manifest names. Its Deployments (DaemonSets, StatefulSets) are those before it in its lane,
+//!   that is in files of the same run level and component. It may have none.
+//! * A namespace that a manifest lies in and that no manifest creates is created by somebody at run
+//!   time. So is a kind that no definition of the payload brings and the server does not serve.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::config::{ClusterOperatorStatus, ObjectReference, OperandVersion};
+use plimsoll_content::Manifest;
+use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_plan::graph::position;
+use serde_json::Value;
+
+use super::look::Look;
+use super::workload::WorkloadKind;
+
+/// Annotation of manifests whose object is to be deleted.
+const DELETE: &str = "release.openshift.io/delete";
+/// Namespaces that every API server has.
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What the stand-ins know of a release: its included manifests, in the order of the payload.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// Version of the release.
+    pub version: String,
+    /// Its included manifests.
+    pub manifests: Vec<Manifest>,
+    /// The kinds known to have no namespace, even where a manifest writes one.
+    pub cluster_kinds: BTreeSet<GroupKind>,
+}
+
+/// All roles of some releases. Releases are numbered in the order in which they were given.
+#[derive(Debug, Default)]
+pub(super) struct Cast {
+    /// Versions of the releases.
+    pub(super) releases: Vec<String>,
+    /// Operators by the name of their ClusterOperator.
+    pub(super) operators: BTreeMap<String, Role>,
+    /// Namespaces that no manifest creates.
+    pub(super) namespaces: BTreeSet<String>,
+    /// Kinds that no definition of the payloads brings; many of them are served by any server.
+    pub(super) foreign_kinds: BTreeSet<ForeignKind>,
+}
+
+/// The part of an operator in each release that has it, by the number of the release.
+#[derive(Debug, Default)]
+pub(super) struct Role(pub(super) BTreeMap<usize, Part>);
+
+/// The part of an operator in one release.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The versions to report.
+    pub(super) versions: Vec<OperandVersion>,
+    /// The objects to point at.
+    pub(super) related_objects: Vec<ObjectReference>,
+    /// The workloads that must have rolled out, and how they look in this release.
+    pub(super) workloads: BTreeMap<ObjectKey, Look>,
+}
+
+/// A kind that somebody other than the payload must serve.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ForeignKind {
+    /// API group.
+    pub(super) group: String,
+    /// API version.
+    pub(super) version: String,
+    /// Kind in CamelCase.
+    pub(super) kind: String,
+    /// Whether manifests give its objects a namespace.
+    pub(super) namespaced: bool,
+}
+
+impl Cast {
+    /// Gives out the roles.
+    pub(super) fn new(scripts: &[Script]) -> Self {
+        let mut cast = Self::default();
+        for (release, script) in scripts.iter().enumerate() {
+            cast.releases.push(script.version.clone());
+            cast.add_operators(release, &script.manifests);
+            cast.add_namespaces(script);
+            cast.add_foreign_kinds(&script.manifests);
+        }
+        cast
+    }
+
+    /// Whether any operator waits for this workload.
+    pub(super) fn has_workload(&self, key: &ObjectKey) -> bool {
+        self.parts().any(|part| part.workloads.contains_key(key))
+    }
+
+    /// Whether no operator waits for any workload.
+    pub(super) fn is_without_workloads(&self) -> bool {
+        self.parts().all(|part| part.workloads.is_empty())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.operators.values().flat_map(|role| role.0.values())
+    }
+
+    fn add_operators(&mut self, release: usize, manifests: &[Manifest]) {
+        let mut lanes: BTreeMap<_, BTreeMap<ObjectKey, Look>> = BTreeMap::new();
+        for manifest in manifests.iter().filter(|manifest| !manifest.is_annotated_true(DELETE)) {
+            let Some(position) = position(&manifest.file) else { continue };
+            let key = &manifest.key;
+            let kind = WorkloadKind::of(&key.group, &key.kind);
+            if kind.is_some_and(|kind| kind != WorkloadKind::Job) {
+                let look = Look::of(&manifest.object());
+                lanes.entry(position).or_default().insert(key.clone(), look);
+            }
+            if is_cluster_operator(key) {
+                let status = reported(&manifest.object());
+                let part = Part {
+                    versions: status.versions,
+                    related_objects: status.related_objects,
+                    workloads: lanes.get(&position).cloned().unwrap_or_default(),
+                };
+                self.operators.entry(key.name.clone()).or_default().0.insert(release, part);
+            }
+        }
+    }
+
+    fn add_namespaces(&mut self, script: &Script) {
+        let Script { manifests, cluster_kinds, .. } = script;
+        let created: BTreeSet<&str> = manifests
+            .iter()
+            .filter(|manifest| manifest.key.group.is_empty() && manifest.key.kind == "Namespace")
+            .map(|manifest| manifest.key.name.as_str())
+            .chain(SYSTEM_NAMESPACES)
+            .collect();
+        self.namespaces.extend(
+            manifests
+                .iter()
+                .filter(|manifest| !cluster_kinds.contains(&manifest.key.group_kind()))
+                .map(|manifest| manifest.key.namespace.as_str())
+                .filter(|namespace| !namespace.is_empty() && !created.contains(namespace))
+                .map(str::to_owned),
+        );
+    }
+
+    fn add_foreign_kinds(&mut self, manifests: &[Manifest]) {
+        let mut brought = BTreeSet::new();
+        for definition in definitions(manifests) {
+            let spec = &definition["spec"];
+            brought.insert(GroupKind::new(text(&spec["group"]), text(&spec["names"]["kind"])));
+        }
+        for manifest in manifests {
+            let kind = manifest.key.group_kind();
+            // A definition needs a group with a domain; the others are every server's own.
+            if kind.group.contains('.') && !brought.contains(&kind) {
+                self.foreign_kinds.insert(ForeignKind {
+                    group: kind.group,
+                    version: manifest.version.clone(),
+                    kind: kind.kind,
+                    namespaced: !manifest.key.namespace.is_empty(),
+                });
+            }
+        }
+    }
+}
+
+fn is_cluster_operator(key: &ObjectKey) -> bool {
+    let operator = plimsoll_api::CLUSTER_OPERATOR;
+    key.group == operator.group && key.kind == operator.kind
+}
+
+/// The status that a ClusterOperator manifest asks for; what cannot be read is left out.
+fn reported(manifest: &Value) -> ClusterOperatorStatus {
+    let status = &manifest["status"];
+    ClusterOperatorStatus {
+        versions: serde_json::from_value(status["versions"].clone()).unwrap_or_default(),
+        related_objects: serde_json::from_value(status["relatedObjects"].clone())
+            .unwrap_or_default(),
+        ..ClusterOperatorStatus::default()
+    }
+}
+
+fn definitions(manifests: &[Manifest]) -> impl Iterator<Item = Value> {
+    manifests
+        .iter()
+        .filter(|manifest| manifest.key.kind == "CustomResourceDefinition")
+        .map(Manifest::object)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

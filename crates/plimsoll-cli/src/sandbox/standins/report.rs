@@ -1,0 +1,94 @@
+//! What an operator reports, as design 003 wants it from a healthy one, and what a fault changes.
+
+use jiff::Timestamp;
+use plimsoll_api::config::ClusterOperatorStatus;
+use plimsoll_model::{Condition, ConditionStatus, Reason, merge_conditions};
+
+use super::cast::Part;
+
+/// Where an operator is in its play.
+pub(super) struct Play<'a> {
+    /// The part whose versions it reports; `None` on its first way.
+    pub(super) reported: Option<&'a Part>,
+    /// The part it plays or moves to.
+    pub(super) part: &'a Part,
+    /// Version of the release it is on the way to.
+    pub(super) moving_to: Option<&'a str>,
+    /// What goes wrong.
+    pub(super) trouble: Trouble,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// Not available.
+    pub(super) unavailable: bool,
+    /// Degraded.
+    pub(super) degraded: bool,
+    /// Objects to updates.
+    pub(super) not_upgradeable: bool,
+    /// Works, but the versions stay behind.
+    pub(super) stuck: bool,
+}
+
+/// Reasons of the operators that are played; they are not ours, so they are not in our list.
+const MOVING: &str = "RollingOut";
+const SCRIPTED: &str = "ScriptedFault";
+
+/// The status to report; `None` if it is reported already.
+pub(super) fn status(
+    play: &Play<'_>,
+    live: Option<&ClusterOperatorStatus>,
+    time: Timestamp,
+) -> Option<ClusterOperatorStatus> {
+    let reported = live.map(|live| live.conditions.as_slice()).unwrap_or_default();
+    let status = ClusterOperatorStatus {
+        conditions: merge_conditions(reported, conditions(play, time)),
+        versions: play.reported.map(|part| part.versions.clone()).unwrap_or_default(),
+        related_objects: play.part.related_objects.clone(),
+        extension: live.and_then(|live| live.extension.clone()),
+    };
+    (live != Some(&status)).then_some(status)
+}
+
+fn conditions(play: &Play<'_>, time: Timestamp) -> Vec<Condition> {
+    let Trouble { unavailable, degraded, not_upgradeable, stuck } = play.trouble;
+    let works = play.reported.is_some() || play.moving_to.is_none() || stuck;
+    let moving = play.moving_to.map(|version| format!("Moving to v{version}"));
+    let expected = Reason::AsExpected.as_str();
+    let available = match (unavailable, works) {
+        (true, _) => (ConditionStatus::False, SCRIPTED, "Never available, as scripted".to_owned()),
+        (false, true) => (ConditionStatus::True, expected, "All is well".to_owned()),
+        (false, false) => (ConditionStatus::False, MOVING, "Nothing has rolled out yet".to_owned()),
+    };
+    let progressing = match moving {
+        Some(message) => (ConditionStatus::True, MOVING, message),
+        None => (ConditionStatus::False, expected, "All has rolled out".to_owned()),
+    };
+    let degraded = if degraded {
+        (ConditionStatus::True, SCRIPTED, "Degraded for a while, as scripted".to_owned())
+    } else {
+        (ConditionStatus::False, expected, "All is well".to_owned())
+    };
+    let upgradeable = if not_upgradeable {
+        let message = "Not ready for another minor version, as scripted".to_owned();
+        (ConditionStatus::False, SCRIPTED, message)
+    } else {
+        (ConditionStatus::True, expected, "Ready for another minor version".to_owned())
+    };
+    [
+        ("Available", available),
+        ("Progressing", progressing),
+        ("Degraded", degraded),
+        ("Upgradeable", upgradeable),
+    ]
+    .into_iter()
+    .map(|(type_, (status, reason, message))| Condition {
+        type_: type_.to_owned(),
+        status,
+        last_transition_time: time,
+        reason: reason.to_owned(),
+        message,
+    })
+    .collect()
+}

@@ -1,0 +1,129 @@
+//! Creates what no manifest creates: namespaces, and kinds that nobody serves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::api::PostParams;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use super::cast::ForeignKind;
+use super::stage::MANAGER;
+
+/// Label on everything that the stand-ins create beside statuses.
+const SIMULATED: &str = "plimsoll.io/simulated";
+
+/// What is to be created.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Furniture {
+    /// Names of namespaces.
+    pub(super) namespaces: BTreeSet<String>,
+    /// Kinds that the server may or may not serve.
+    pub(super) foreign_kinds: BTreeSet<ForeignKind>,
+}
+
+/// Creates what is not there yet.
+///
+/// # Errors
+///
+/// At the first thing that cannot be created; what was created stays, and trying again goes on.
+pub(super) async fn furnish(client: Client, furniture: Furniture) -> Result<(), kube::Error> {
+    for name in &furniture.namespaces {
+        create(&client, namespace(name)).await?;
+    }
+    let mut unserved: BTreeMap<(&str, &str), Vec<&ForeignKind>> = BTreeMap::new();
+    for kind in &furniture.foreign_kinds {
+        if !is_served(&client, kind).await? {
+            unserved.entry((&kind.group, &kind.kind)).or_default().push(kind);
+        }
+    }
+    for versions in unserved.values() {
+        create(&client, definition(versions)).await?;
+    }
+    Ok(())
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": name, "labels": { SIMULATED: "true" } },
+    })
+}
+
+/// A definition that allows everything, for the versions of one kind that manifests use.
+fn definition(versions: &[&ForeignKind]) -> Value {
+    let ForeignKind { group, version, kind, .. } = versions[0];
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let names: BTreeSet<&str> = versions.iter().map(|it| it.version.as_str()).collect();
+    let served: Vec<Value> = names
+        .into_iter()
+        .map(|name| {
+            json!({
+                "name": name,
+                "served": true,
+                "storage": name == version,
+                "schema": { "openAPIV3Schema": {
+                    "description": "Simulated: takes whatever it is given.",
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            })
+        })
+        .collect();
+    let namespaced = versions.iter().any(|it| it.namespaced);
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{}.{group}", resource.plural),
+            "labels": { SIMULATED: "true" },
+            // Servers insist on it for groups of the Kubernetes project.
+            "annotations": { "api-approved.kubernetes.io": "unapproved, simulated" },
+        },
+        "spec": {
+            "group": group,
+            "scope": if namespaced { "Namespaced" } else { "Cluster" },
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": resource.plural,
+                "singular": kind.to_lowercase(),
+            },
+            "versions": served,
+        },
+    })
+}
+
+/// Creates an object; one that exists is left as it is.
+async fn create(client: &Client, object: Value) -> Result<(), kube::Error> {
+    let object: DynamicObject =
+        serde_json::from_value(object).expect("what we create has the form of an object");
+    let types = object.types.clone().expect("what we create names its kind");
+    let gvk = GroupVersionKind::try_from(&types).expect("what we create names its kind");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    match api.create(&params, &object).await {
+        Ok(created) => {
+            let name = created.metadata.name.unwrap_or_default();
+            tracing::info!(kind = types.kind, name, "created, since no manifest creates it");
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == ALREADY_EXISTS => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// HTTP status of an attempt to create what exists.
+const ALREADY_EXISTS: u16 = 409;
+/// HTTP status of a question for what does not exist.
+const NOT_FOUND: u16 = 404;
+
+async fn is_served(client: &Client, kind: &ForeignKind) -> Result<bool, kube::Error> {
+    let group_version = format!("{}/{}", kind.group, kind.version);
+    match client.list_api_group_resources(&group_version).await {
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == kind.kind)),
+        Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(false),
+        Err(error) => Err(error),
+    }
+}

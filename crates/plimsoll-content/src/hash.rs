@@ -1,0 +1,84 @@
+//! Hashes that identify content.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use sha2::{Digest as _, Sha256};
+
+use crate::Manifest;
+
+const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+/// The hash that `status.versionHash` shows: FNV-1 (multiply, then xor), 64 bits, over the JSON of
+/// the included manifests in order, as URL-safe base64 (cluster-version §1.2).
+pub fn manifest_hash<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> String {
+    let hash = manifests
+        .into_iter()
+        .flat_map(|manifest| manifest.raw.iter())
+        .fold(FNV_OFFSET_BASIS, |hash, byte| hash.wrapping_mul(FNV_PRIME) ^ u64::from(*byte));
+    URL_SAFE.encode(hash.to_be_bytes())
+}
+
+/// SHA-256 over parts, each preceded by its length so that no two lists of parts give the same
+/// input; as `sha256:` and hexadecimal digits.
+pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    let mut text = "sha256:".to_owned();
+    for byte in digest.finalize() {
+        write!(text, "{byte:02x}").expect("writing to a string does not fail");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    //! Known answers.
+
+    use std::sync::Arc;
+
+    use plimsoll_model::ObjectKey;
+
+    use super::{manifest_hash, sha256};
+    use crate::Manifest;
+
+    fn manifest(raw: &str) -> Manifest {
+        let key = ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: String::new(),
+            name: "a".to_owned(),
+        };
+        Manifest {
+            file: "a.yaml".into(),
+            document: 0,
+            key,
+            version: "v1".to_owned(),
+            annotations: [].into(),
+            raw: Arc::from(raw.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn the_hash_is_fnv_1_and_not_1a() {
+        let check = |raws: &[&str], expected: &str| {
+            let manifests: Vec<Manifest> = raws.iter().map(|raw| manifest(raw)).collect();
+            assert_eq!(manifest_hash(&manifests), expected, "{raws:?}");
+        };
+        check(&[], "y_KcuoQiIyU=");
+        // FNV-1 of "foobar" is 0x340d8765a4dda9c2.
+        check(&["foobar"], "NA2HZaTdqcI=");
+        check(&["foo", "bar"], "NA2HZaTdqcI=");
+    }
+
+    #[test]
+    fn a_digest_tells_parts_apart() {
+        assert_ne!(sha256([b"ab".as_slice(), b"c"]), sha256([b"a".as_slice(), b"bc"]));
+        assert_eq!(sha256([]).len(), "sha256:".len() + 64);
+    }
+}

@@ -1,0 +1,133 @@
+//! What objects to going to another minor version (cluster-version §3.8).
+//!
+//! No condition means no objection; there is never `Upgradeable=True`. One objection is the
+//! `Upgradeable` condition itself; several are summed up in it, each with a condition of its own
+//! beside it.
+
+use plimsoll_model::{ConditionStatus, Reason};
+use serde_json::Value;
+
+use crate::parse;
+
+/// A ClusterOperator that objects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NotUpgradeable {
+    /// Its name.
+    pub operator: String,
+    /// Its reason, of its own choice.
+    pub reason: String,
+    /// What has to be done first.
+    pub message: String,
+}
+
+/// An objection as a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Objection {
+    /// Type of the condition.
+    pub type_: &'static str,
+    /// Status of the condition.
+    pub status: ConditionStatus,
+    /// Its reason; an operator's own one in some cases.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// Reads what a live ClusterOperator says; only an explicit `Upgradeable=False` is an objection.
+pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
+    let condition =
+        parse::condition(cluster_operator, "Upgradeable").filter(|it| it.status == "False")?;
+    Some(NotUpgradeable {
+        operator: parse::name(cluster_operator).to_owned(),
+        reason: condition.reason.to_owned(),
+        message: condition.message.to_owned(),
+    })
+}
+
+/// The conditions to show: `Upgradeable` first; none if nothing objects. `operators` are all that
+/// object in the cluster, whether the release knows them or not.
+pub fn conditions(
+    overrides_set: bool,
+    update_in_progress: bool,
+    operators: &[NotUpgradeable],
+) -> Vec<Objection> {
+    let mut objections = Vec::new();
+    objections.extend(of_operators(operators));
+    if overrides_set {
+        objections.push(Objection {
+            type_: "UpgradeableClusterVersionOverrides",
+            status: ConditionStatus::False,
+            reason: Reason::ClusterVersionOverridesSet.to_string(),
+            message: "Disabling ownership via cluster version overrides prevents updates between \
+                      minor or major versions. Please remove overrides before requesting a minor \
+                      or major version update."
+                .to_owned(),
+        });
+    }
+    if update_in_progress {
+        objections.push(Objection {
+            type_: "UpgradeableUpgradeInProgress",
+            // Reads as "an update is in progress", and has always been shown so.
+            status: ConditionStatus::True,
+            reason: Reason::UpdateInProgress.to_string(),
+            message: "An update is already in progress and the details are in the Progressing \
+                      condition."
+                .to_owned(),
+        });
+    }
+    summed_up(objections)
+}
+
+fn summed_up(mut objections: Vec<Objection>) -> Vec<Objection> {
+    let (reason, message) = match objections.as_slice() {
+        [] => return Vec::new(),
+        [only] => (only.reason.clone(), only.message.clone()),
+        several => {
+            let reasons: Vec<&str> = several.iter().map(|it| it.reason.as_str()).collect();
+            let mut message = format!(
+                "Cluster should not be upgraded between minor or major versions for multiple \
+                 reasons: {}",
+                reasons.join(",")
+            );
+            for objection in several {
+                message.push_str("\n* ");
+                message.push_str(&objection.message);
+            }
+            (Reason::MultipleReasons.to_string(), message)
+        }
+    };
+    if objections.len() == 1 {
+        objections.clear();
+    }
+    let status = ConditionStatus::False;
+    objections.insert(0, Objection { type_: "Upgradeable", status, reason, message });
+    objections
+}
+
+fn of_operators(operators: &[NotUpgradeable]) -> Option<Objection> {
+    let mut sorted = operators.to_vec();
+    sorted.sort();
+    let start = |operator: &str| {
+        format!(
+            "Cluster operator {operator} should not be upgraded between minor or major versions:"
+        )
+    };
+    let (reason, message) = match sorted.as_slice() {
+        [] => return None,
+        [only] => (only.reason.clone(), format!("{} {}", start(&only.operator), only.message)),
+        several => {
+            let mut message = "Multiple cluster operators should not be upgraded between minor or \
+                               major versions:"
+                .to_owned();
+            for NotUpgradeable { operator, reason, message: said } in several {
+                message.push_str(&format!("\n* {} {reason}: {said}", start(operator)));
+            }
+            (Reason::ClusterOperatorsNotUpgradeable.to_string(), message)
+        }
+    };
+    let status = ConditionStatus::False;
+    Some(Objection { type_: "UpgradeableClusterOperators", status, reason, message })
+}
+
+#[cfg(test)]
+mod tests;
