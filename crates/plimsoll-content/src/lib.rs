@@ -9,6 +9,7 @@ pub mod hash;
 pub mod inclusion;
 pub mod manifest;
 pub mod payload;
+pub mod yaml;
 
 pub use manifest::Manifest;
 pub use payload::Payload;

@@ -13,11 +13,35 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::resources::Resources;
-use crate::write::Writer;
+use crate::write::{Writer, chain};
 
-/// How often to look for what has been created a moment ago, and for a server that is not there.
+/// How often to look for what has been created a moment ago, and for what others have to bring.
 const POLL_SOON: Duration = Duration::from_millis(50);
 const POLL_LATER: Duration = Duration::from_secs(1);
+
+/// Does something again until it succeeds: a server that is not there yet, or has a bad hour,
+/// only delays the start. What it refuses for good ends it.
+pub(crate) async fn patiently<T, F>(
+    stop: &CancellationToken,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut told = String::new();
+    loop {
+        let error = match attempt().await {
+            Err(error) if !error.is_lasting() => error,
+            settled => return settled,
+        };
+        let text = chain(&error);
+        if text != told {
+            tracing::warn!(error = %text, "the API server is in trouble or not there; trying again");
+            told = text;
+        }
+        pause(POLL_LATER, stop).await?;
+    }
+}
 
 /// Names a kind of ours for the client.
 pub(crate) fn api_resource(kind: ApiKind) -> ApiResource {

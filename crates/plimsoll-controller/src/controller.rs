@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::bootstrap::{self, api_resource};
+use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::lease::{self, Lost};
@@ -130,10 +130,15 @@ impl Controller {
 
     async fn work(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
-        bootstrap::install_crds(&self.client, &writer, stop).await?;
         let create = self.settings.create.as_deref();
-        let uid = bootstrap::cluster_version_uid(&self.client, &writer, create, stop).await?;
-        let recorded = bootstrap::recorded_progress(&self.client, &writer, &uid).await?;
+        let client = &self.client;
+        patiently(stop, || bootstrap::install_crds(client, &writer, stop)).await?;
+        let uid = patiently(stop, || {
+            bootstrap::cluster_version_uid(client, &writer, create, stop)
+        })
+        .await?;
+        let recorded =
+            patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
         let watching = tokio::spawn(observe::watch_cluster_version(
             self.client.clone(),
@@ -143,9 +148,12 @@ impl Controller {
         let Some(first) = first_cluster_version(&mut cluster_versions, stop).await else {
             return Err(Error::Stopped);
         };
-        let resources = Resources::discover(&self.client)
-            .await
-            .map_err(|source| Error::Discover { source })?;
+        let resources = patiently(stop, || async {
+            Resources::discover(client)
+                .await
+                .map_err(|source| Error::Discover { source })
+        })
+        .await?;
         let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();

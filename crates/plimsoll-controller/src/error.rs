@@ -54,3 +54,21 @@ pub enum Error {
     #[error("stopped")]
     Stopped,
 }
+
+impl Error {
+    /// Whether trying again is of no use: the server refuses us, or we were told to stop.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Discover { source }
+            | Self::InstallCrd { source, .. }
+            | Self::ReadClusterVersion { source }
+            | Self::CreateClusterVersion { source }
+            | Self::ReadProgress { source }
+            | Self::WriteProgress { source } => match source {
+                kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
+                _ => false,
+            },
+            Self::LeaseLost | Self::Stopped => true,
+        }
+    }
+}

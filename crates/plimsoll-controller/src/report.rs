@@ -51,9 +51,12 @@ pub(crate) struct Situation<'a> {
 pub(crate) struct Reporter {
     writer: Writer,
     status: ClusterVersionStatus,
-    progress: ReleaseProgressStatus,
-    /// What the cluster has, as far as writes succeeded.
+    /// Both statuses as they are to be written, and as the cluster has them, as far as writes
+    /// succeeded.
+    wanted: (Value, Value),
     written: (Value, Value),
+    /// Whether the two differ.
+    unwritten: bool,
     /// Versions that were completed before this process: they need not be completed again.
     completed: Option<String>,
     writing: Option<JoinHandle<Result<(Value, Value), kube::Error>>>,
@@ -67,14 +70,16 @@ pub(crate) struct Reporter {
 impl Reporter {
     pub(crate) fn new(client: Client, status: ClusterVersionStatus) -> Self {
         let newest = status.history.first();
+        let written = serde_json::to_value(&status).unwrap_or_default();
         let completed = newest
             .filter(|entry| entry.state == plimsoll_api::config::UpdateState::Completed)
             .map(|entry| entry.image.clone());
         Self {
             writer: Writer::new(client),
             status,
-            progress: ReleaseProgressStatus::default(),
-            written: (Value::Null, Value::Null),
+            wanted: (Value::Null, Value::Null),
+            written: (written, Value::Null),
+            unwritten: false,
             completed,
             writing: None,
             stale: true,
@@ -87,7 +92,6 @@ impl Reporter {
     /// Takes note of what an earlier process recorded.
     pub(crate) fn remember(&mut self, recorded: &ReleaseProgressStatus) {
         self.written.1 = serde_json::to_value(recorded).unwrap_or_default();
-        self.progress = recorded.clone();
     }
 
     /// Something happened that the status may have to tell.
@@ -103,7 +107,7 @@ impl Reporter {
             (false, true) => self.compute_at.max(Instant::now() + WAITING_INTERVAL),
             (false, false) => far,
         };
-        let write = if self.is_unwritten() && self.writing.is_none() {
+        let write = if self.unwritten && self.writing.is_none() {
             self.write_at
         } else {
             far
@@ -122,7 +126,7 @@ impl Reporter {
             self.stale = false;
             self.compute_at = now + COMPUTE_INTERVAL;
         }
-        if self.writing.is_none() && self.is_unwritten() && (edge || now >= self.write_at) {
+        if self.writing.is_none() && self.unwritten && (edge || now >= self.write_at) {
             self.write_at = now + WRITE_INTERVAL;
             self.writing = Some(self.start_writing());
         }
@@ -137,7 +141,10 @@ impl Reporter {
         let result = writing.await;
         self.writing = None;
         match result {
-            Ok(Ok(written)) => self.written = written,
+            Ok(Ok(written)) => {
+                self.written = written;
+                self.unwritten = self.wanted != self.written;
+            }
             Ok(Err(error)) => tracing::warn!(%error, "could not write status; trying again"),
             Err(error) => tracing::warn!(%error, "writing status was interrupted"),
         }
@@ -149,27 +156,15 @@ impl Reporter {
             self.written().await;
         }
         self.compute(situation);
-        if self.is_unwritten() {
+        if self.unwritten {
             self.writing = Some(self.start_writing());
             self.written().await;
         }
     }
 
-    /// Whether the cluster has not been told all yet.
-    fn is_unwritten(&self) -> bool {
-        let (status, progress) = self.values();
-        status != self.written.0 || progress != self.written.1
-    }
-
-    fn values(&self) -> (Value, Value) {
-        let status = serde_json::to_value(&self.status).unwrap_or_default();
-        let progress = serde_json::to_value(&self.progress).unwrap_or_default();
-        (status, progress)
-    }
-
     fn start_writing(&self) -> JoinHandle<Result<(Value, Value), kube::Error>> {
         let writer = self.writer.clone();
-        let (status, progress) = self.values();
+        let (status, progress) = self.wanted.clone();
         let before = self.written.clone();
         tokio::spawn(async move {
             let name = CLUSTER_VERSION_NAME;
@@ -196,7 +191,11 @@ impl Reporter {
         let before = statuses(&self.status);
         let completed = self.is_completed(situation);
         self.status = self.cluster_version(situation, &problems, completed);
-        self.progress = release_progress(situation, &problems);
+        self.wanted = (
+            serde_json::to_value(&self.status).unwrap_or_default(),
+            serde_json::to_value(release_progress(situation, &problems)).unwrap_or_default(),
+        );
+        self.unwritten = self.wanted != self.written;
         before != statuses(&self.status)
     }
 

@@ -24,6 +24,9 @@ use crate::resources::Served;
 /// How long one request may take before it counts as lost: longer than any healthy server needs.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// How often one manifest is tried again with refused fields dropped: manifests have a handful.
+const REFUSALS_MAX: usize = 16;
+
 /// Writes to a cluster.
 #[derive(Clone)]
 pub(crate) struct Writer {
@@ -70,29 +73,30 @@ impl Writer {
         let mut object = prepare::object(step, served.scope, Some(owner));
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
-        match apply(&api, name, &object).await {
-            Err(kube::Error::Api(status)) => {
-                // What plain create and update would drop, server-side apply refuses: drop it,
-                // say so, and try once more.
-                let paths = prepare::undeclared_fields(&status.message);
-                let removed: Vec<String> = paths
-                    .iter()
-                    .filter(|path| prepare::remove_field(&mut object, path))
-                    .map(|path| prepare::display_path(path))
-                    .collect();
-                if removed.is_empty() {
-                    return Err(kube::Error::Api(status));
-                }
-                tracing::warn!(
-                    file = %step.manifest.file,
-                    object = %step.manifest.key,
-                    fields = %removed.join(", "),
-                    "the server does not know these fields; they are dropped"
-                );
-                apply(&api, name, &object).await
+        // What plain create and update would drop, server-side apply refuses: drop it, say so,
+        // and try again. A server names some of the fields at a time, so this may take rounds.
+        for _ in 0..REFUSALS_MAX {
+            let refused = match apply(&api, name, &object).await {
+                Err(kube::Error::Api(status)) => status,
+                other => return other,
+            };
+            let paths = prepare::undeclared_fields(&refused.message);
+            let removed: Vec<String> = paths
+                .iter()
+                .filter(|path| prepare::remove_field(&mut object, path))
+                .map(|path| prepare::display_path(path))
+                .collect();
+            if removed.is_empty() {
+                return Err(kube::Error::Api(refused));
             }
-            other => other,
+            tracing::warn!(
+                file = %step.manifest.file,
+                object = %step.manifest.key,
+                fields = %removed.join(", "),
+                "the server does not know these fields; they are dropped"
+            );
         }
+        apply(&api, name, &object).await
     }
 
     async fn create(&self, step: &Step, served: &Served, owner: &str) -> Result<Mark, kube::Error> {

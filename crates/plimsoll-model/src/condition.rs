@@ -64,3 +64,6 @@ pub fn merge_conditions(current: &[Condition], desired: Vec<Condition>) -> Vec<C
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

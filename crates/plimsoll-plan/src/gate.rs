@@ -99,7 +99,11 @@ fn aside(live: &Value) -> &'static str {
 }
 
 fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
-    Verdict::Waiting { effect, reason, message }
+    Verdict::Waiting {
+        effect,
+        reason,
+        message,
+    }
 }
 
 #[cfg(test)]

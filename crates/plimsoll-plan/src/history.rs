@@ -34,7 +34,10 @@ pub fn record(
     if release.image.is_empty() {
         return history;
     }
-    match history.first_mut().filter(|newest| is_same(newest, release)) {
+    match history
+        .first_mut()
+        .filter(|newest| is_same(newest, release))
+    {
         Some(newest) => {
             fill(&mut newest.version, &release.version);
             fill(&mut newest.image, &release.image);
@@ -126,7 +129,11 @@ fn rank(history: &[UpdateHistory], index: usize) -> f64 {
             if at_end { ENDS_OF_MINOR } else { 0.0 }
         }
         (UpdateState::Partial, Some(newer), Some(older)) => {
-            if newer == older { PARTIAL_WITHIN_MINOR } else { PARTIAL_BETWEEN_MINORS }
+            if newer == older {
+                PARTIAL_WITHIN_MINOR
+            } else {
+                PARTIAL_BETWEEN_MINORS
+            }
         }
         (UpdateState::Partial, _, _) => 0.0,
     };

@@ -46,6 +46,7 @@ use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
 
 pub use problem::{
     ATTEMPTS_UNREPORTED, OBSTACLE_TOLERATED, Problem, ProblemState, TRANSIENT_UNREPORTED,
+    UNAVAILABLE_TOLERATED,
 };
 pub use ranges::{format_ranges, parse_ranges};
 pub use track::{Mark, Trace, Transience, TryError};
@@ -176,7 +177,9 @@ impl Progress {
     /// and done stay done, with what is known of their objects.
     pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
         for (index, step) in self.plan.steps.iter().enumerate() {
-            let Some(old) = before.step_of(&watch_key(step)) else { continue };
+            let Some(old) = before.step_of(&watch_key(step)) else {
+                continue;
+            };
             let old_track = &before.tracks[old];
             let track = &mut self.tracks[index];
             track.observed = old_track.observed;
@@ -208,7 +211,9 @@ impl Progress {
 
     /// Steps that were done at least once.
     pub fn done(&self) -> Vec<usize> {
-        (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
+        (0..self.tracks.len())
+            .filter(|&index| self.tracks[index].reached)
+            .collect()
     }
 
     /// How often the whole plan was complete.
@@ -223,7 +228,10 @@ impl Progress {
             match &track.state {
                 State::Blocked(Obstacle::KindNotServed(kind)) => wanted.push(kind.clone()),
                 State::Waiting(_) => wanted.extend(
-                    step.serves.iter().filter(|kind| self.world.scope(kind).is_none()).cloned(),
+                    step.serves
+                        .iter()
+                        .filter(|kind| self.world.scope(kind).is_none())
+                        .cloned(),
                 ),
                 State::Pending | State::Due | State::Running => {}
                 State::Blocked(_) | State::Retry { .. } | State::Done(_) => {}
@@ -257,7 +265,10 @@ impl Progress {
     }
 
     fn pending(&self) -> usize {
-        self.tracks.iter().filter(|track| track.state == State::Pending).count()
+        self.tracks
+            .iter()
+            .filter(|track| track.state == State::Pending)
+            .count()
     }
 
     fn is_due(&self, index: usize, now: Timestamp) -> bool {
@@ -323,7 +334,11 @@ impl Progress {
                 }
             }
             Event::Listed(kind) => self.listed(&kind, now),
-            Event::Health { key, revision, verdict } => {
+            Event::Health {
+                key,
+                revision,
+                verdict,
+            } => {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));
                     if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
@@ -343,7 +358,10 @@ impl Progress {
     }
 
     fn step_of(&self, key: &ObjectKey) -> Option<usize> {
-        self.steps_of.get(key).and_then(|steps| steps.last()).copied()
+        self.steps_of
+            .get(key)
+            .and_then(|steps| steps.last())
+            .copied()
     }
 
     fn executed(&mut self, index: usize, outcome: Outcome, now: Timestamp) {
@@ -360,7 +378,8 @@ impl Progress {
                     Obstacle::KindNotServed(kind) => self.world.withdraw(kind),
                     Obstacle::NamespaceMissing(name) => self.world.set_namespace(name, None),
                     Obstacle::NamespaceTerminating(name) => {
-                        self.world.set_namespace(name, Some(NamespaceState::Terminating));
+                        self.world
+                            .set_namespace(name, Some(NamespaceState::Terminating));
                     }
                 }
                 self.tracks[index].enter(State::Blocked(obstacle), now);
@@ -379,7 +398,10 @@ impl Progress {
     fn observed(&mut self, index: usize, mark: Mark, now: Timestamp) {
         let create_only = self.plan.steps[index].action == Action::CreateOnly;
         let track = &mut self.tracks[index];
-        if track.observed.is_some_and(|before| before.revision > mark.revision) {
+        if track
+            .observed
+            .is_some_and(|before| before.revision > mark.revision)
+        {
             return;
         }
         track.observed = Some(mark);
@@ -393,8 +415,14 @@ impl Progress {
             track.applied = Some(mark);
         } else if track.applied.is_none() {
             // Done by an earlier process: what is there now is the baseline, if it is ours.
-            track.applied =
-                Some(if ours { mark } else { Mark { revision: 0, trace: Trace::Ours(0) } });
+            track.applied = Some(if ours {
+                mark
+            } else {
+                Mark {
+                    revision: 0,
+                    trace: Trace::Ours(0),
+                }
+            });
         }
         self.repair_if_drifted(index, now);
     }
@@ -438,7 +466,13 @@ impl Progress {
                 transience: Transience::Transient,
                 retry_after: None,
             };
-            track.enter(State::Retry { at: now + delay, error }, now);
+            track.enter(
+                State::Retry {
+                    at: now + delay,
+                    error,
+                },
+                now,
+            );
         }
     }
 
@@ -487,7 +521,7 @@ impl Progress {
             }
             (Readiness::RolledOut, _) => not_seen(step),
             (Readiness::Gate, None) => Verdict::Waiting {
-                effect: Effect::Fail,
+                effect: Effect::None,
                 reason: Reason::ClusterOperatorNotAvailable,
                 message: format!(
                     "Cluster operator {} has not reported yet",
@@ -503,9 +537,10 @@ impl Progress {
         let state = match verdict {
             Verdict::Ready => State::Done(None),
             Verdict::ReadyWith { reason, message } => State::Done(Some((reason, message))),
-            Verdict::Waiting { effect: Effect::None, .. }
-                if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut =>
-            {
+            Verdict::Waiting {
+                effect: Effect::None,
+                ..
+            } if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut => {
                 // A rollout that somebody else started is not a failure to reconcile.
                 State::Done(None)
             }

@@ -26,7 +26,8 @@ pub fn workload(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
 /// Judges a Deployment: all replicas updated and available, none of the old ones left.
 pub fn deployment(live: &Value) -> Verdict {
     let subject = subject("Deployment", live);
-    if let Some(verdict) = deployment_trouble(&subject, live).or_else(|| unsettled(&subject, live)) {
+    if let Some(verdict) = deployment_trouble(&subject, live).or_else(|| unsettled(&subject, live))
+    {
         return verdict;
     }
     let wanted = parse::number(live, &["spec", "replicas"]).unwrap_or(1);
@@ -53,9 +54,19 @@ pub fn daemon_set(live: &Value) -> Verdict {
     }
     let wanted = status(live, "desiredNumberScheduled");
     let available = status(live, "numberAvailable");
-    let updated =
-        if updates_on_delete(live) { wanted } else { status(live, "updatedNumberScheduled") };
-    Counts { wanted, updated, available, noun: "pods" }.verdict(&subject).unwrap_or(Verdict::Ready)
+    let updated = if updates_on_delete(live) {
+        wanted
+    } else {
+        status(live, "updatedNumberScheduled")
+    };
+    Counts {
+        wanted,
+        updated,
+        available,
+        noun: "pods",
+    }
+    .verdict(&subject)
+    .unwrap_or(Verdict::Ready)
 }
 
 /// Judges a StatefulSet: all replicas updated and available.
@@ -65,9 +76,16 @@ pub fn stateful_set(live: &Value) -> Verdict {
         return verdict;
     }
     let replicas = parse::number(live, &["spec", "replicas"]).unwrap_or(1);
-    let partition =
-        parse::number(live, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
-    let outside = if updates_on_delete(live) { replicas } else { partition.clamp(0, replicas) };
+    let partition = parse::number(
+        live,
+        &["spec", "updateStrategy", "rollingUpdate", "partition"],
+    )
+    .unwrap_or(0);
+    let outside = if updates_on_delete(live) {
+        replicas
+    } else {
+        partition.clamp(0, replicas)
+    };
     let counts = Counts {
         wanted: replicas,
         // Replicas that the update strategy leaves alone count as updated.
@@ -117,9 +135,17 @@ pub fn custom_resource(live: &Value) -> Verdict {
     match parse::condition(live, "NamesAccepted").filter(|names| names.status == "False") {
         Some(names) => {
             let because = because(names.reason, names.message);
-            waiting(Effect::Fail, reason, format!("{subject} cannot be served{because}"))
+            waiting(
+                Effect::Fail,
+                reason,
+                format!("{subject} cannot be served{because}"),
+            )
         }
-        None => waiting(Effect::None, reason, format!("{subject} is not established yet")),
+        None => waiting(
+            Effect::None,
+            reason,
+            format!("{subject} is not established yet"),
+        ),
     }
 }
 
@@ -132,11 +158,16 @@ fn deployment_trouble(subject: &str, live: &Value) -> Option<Verdict> {
     if let Some(failure) = condition("ReplicaFailure").filter(|failure| failure.status == "True") {
         let because = because(failure.reason, failure.message);
         let message = format!("{subject} cannot create its replicas{because}");
-        return Some(waiting(Effect::Fail, Reason::WorkloadNotProgressing, message));
+        return Some(waiting(
+            Effect::Fail,
+            Reason::WorkloadNotProgressing,
+            message,
+        ));
     }
     let stalled = condition("Progressing").filter(|progress| progress.status == "False")?;
     let because = because(stalled.reason, stalled.message);
-    if let Some(unavailable) = condition("Available").filter(|available| available.status == "False")
+    if let Some(unavailable) =
+        condition("Available").filter(|available| available.status == "False")
     {
         let message = format!(
             "{subject} is not available ({}) and makes no progress{because}",
@@ -161,11 +192,20 @@ struct Counts {
 impl Counts {
     /// `Waiting` with the first number that falls short, if any does.
     fn verdict(&self, subject: &str) -> Option<Verdict> {
-        let Self { wanted, updated, available, noun } = self;
+        let Self {
+            wanted,
+            updated,
+            available,
+            noun,
+        } = self;
         if updated < wanted {
-            Some(progressing(format!("{subject} has {updated} of {wanted} {noun} updated")))
+            Some(progressing(format!(
+                "{subject} has {updated} of {wanted} {noun} updated"
+            )))
         } else if available < wanted {
-            Some(progressing(format!("{subject} has {available} of {wanted} {noun} available")))
+            Some(progressing(format!(
+                "{subject} has {available} of {wanted} {noun} available"
+            )))
         } else {
             None
         }
@@ -185,7 +225,11 @@ fn unsettled(subject: &str, live: &Value) -> Option<Verdict> {
 
 fn terminating(subject: &str, live: &Value) -> Option<Verdict> {
     parse::is_terminating(live).then(|| {
-        waiting(Effect::None, Reason::ObjectTerminating, format!("{subject} is being deleted"))
+        waiting(
+            Effect::None,
+            Reason::ObjectTerminating,
+            format!("{subject} is being deleted"),
+        )
     })
 }
 
@@ -207,7 +251,11 @@ fn either<'a>(first: &'a str, second: &'a str) -> &'a str {
 
 /// `: REASON: MESSAGE`, as far as there is either.
 fn because(reason: &str, message: &str) -> String {
-    [reason, message].iter().filter(|text| !text.is_empty()).map(|text| format!(": {text}")).collect()
+    [reason, message]
+        .iter()
+        .filter(|text| !text.is_empty())
+        .map(|text| format!(": {text}"))
+        .collect()
 }
 
 fn progressing(message: String) -> Verdict {
@@ -215,7 +263,11 @@ fn progressing(message: String) -> Verdict {
 }
 
 fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
-    Verdict::Waiting { effect, reason, message }
+    Verdict::Waiting {
+        effect,
+        reason,
+        message,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,27 @@
 //! `metadata.managedFields`: who set which field, and server-side apply.
-use serde_json::Value;
+//!
+//! Two ways to write exist. [`server_side_apply`] merges what a manager declares into the live
+//! object, and conflicts where that changes what others own. [`track_update`] takes a finished
+//! object and works out which fields its writer changed. Both return the object to store; when a
+//! write changes nothing, that is exactly the live object, times included.
+//!
+//! Entries written under another version of the kind are kept and read as if their paths were
+//! those of this version (conversion "None").
 
-use crate::Schema;
+mod apply;
+mod entry;
+mod last_applied;
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::fmt;
+
+pub use apply::server_side_apply;
+pub use entry::Operation;
+pub use update::track_update;
 
 /// Who writes, through what, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,20 +32,11 @@ pub struct Actor<'a> {
     pub api_version: &'a str,
     /// Subresource written to, or empty.
     pub subresource: &'a str,
-    /// RFC 3339 time in whole seconds.
+    /// RFC 3339 time in whole seconds, in UTC.
     pub now: &'a str,
     /// Fields that this endpoint resets and so nobody comes to own through it: paths such as
     /// `status` or `metadata.deletionTimestamp`.
     pub reset_fields: &'a [&'a str],
-}
-
-/// How a manager came to own fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
-    /// Server-side apply.
-    Apply,
-    /// Any other write.
-    Update,
 }
 
 /// A field that somebody else owns with another value.
@@ -39,53 +50,72 @@ pub struct Conflict {
     pub operation: Operation,
     /// The owner's subresource, or empty.
     pub subresource: String,
-    /// When the owner wrote it, if known.
+    /// When the owner wrote it, if known; messages do not show it.
     pub time: Option<String>,
     /// The field: `.spec.replicas`.
     pub path: String,
 }
 
-/// Why an apply was refused.
+impl Conflict {
+    /// The owner as Kubernetes names it: `"kubectl" using apps/v1`.
+    pub fn owner(&self) -> String {
+        let mut out = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            out.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == Operation::Update {
+            out.push_str(&format!(" using {}", self.api_version));
+        }
+        out
+    }
+
+    /// The message of the `Status` cause for it; the cause's field is [`Conflict::path`] and its
+    /// reason `FieldManagerConflict`.
+    pub fn cause(&self) -> String {
+        format!("conflict with {}", self.owner())
+    }
+}
+
+/// Why an apply was refused. The texts are those of kube-apiserver, since clients parse them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// Others own fields that the applied object would change.
-    #[error("apply failed with {} conflict{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    #[error("{}", Conflicts(.0))]
     Conflicts(Vec<Conflict>),
     /// The applied object does not fit its schema; one text for each defect, such as
     /// `.userNames: field not declared in schema`.
-    #[error("{}", .0.join("; "))]
+    #[error("{}", typed_message(.0))]
     Typed(Vec<String>),
-    /// The live object does not fit its schema.
-    #[error("failed to create typed live object: {}", .0.join("; "))]
-    Live(Vec<String>),
     /// The applied object carries `metadata.managedFields`.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsInApply,
 }
 
-/// Merges `applied` into `live` and records what the applier owns.
-///
-/// Returns the whole new object including `metadata.managedFields`; a no-op returns an object equal
-/// to `live`.
-///
-/// # Errors
-/// When fields conflict and `force` is off, or when the object does not fit its schema.
-pub fn server_side_apply(
-    _schema: &Schema,
-    _live: Option<&Value>,
-    applied: &Value,
-    _actor: &Actor<'_>,
-    _force: bool,
-) -> Result<Value, ApplyError> {
-    Ok(applied.clone())
+/// Prints conflicts grouped by owner, owners sorted.
+struct Conflicts<'a>(&'a [Conflict]);
+
+impl fmt::Display for Conflicts<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0 {
+            return write!(out, "Apply failed with 1 conflict: {}: {}", only.cause(), only.path);
+        }
+        write!(out, "Apply failed with {} conflicts: ", self.0.len())?;
+        let mut owner = String::new();
+        for (index, conflict) in self.0.iter().enumerate() {
+            if conflict.owner() != owner {
+                owner = conflict.owner();
+                let newline = if index > 0 { "\n" } else { "" };
+                write!(out, "{newline}conflicts with {owner}:")?;
+            }
+            write!(out, "\n- {}", conflict.path)?;
+        }
+        Ok(())
+    }
 }
 
-/// Records what a create, update or patch changed; returns `new` with its `metadata.managedFields`.
-pub fn track_update(
-    _schema: &Schema,
-    _live: Option<&Value>,
-    new: Value,
-    _actor: &Actor<'_>,
-) -> Value {
-    new
+fn typed_message(errors: &[String]) -> String {
+    match errors {
+        [only] => only.clone(),
+        all => format!("errors:\n  {}", all.join("\n  ")),
+    }
 }

@@ -13,6 +13,7 @@ use kube::{Api, Client};
 use kube::core::DynamicObject;
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::ApiServer;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{self, Payload, SourceFile, TemplateContext};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
 use serde_json::Value;
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, new_cluster_id, stop_on_signal};
+use super::run::{new_cluster_id, stop_on_signal};
 use crate::exit;
 use crate::render::{live, logs, table};
 use crate::sandbox::{sample, standins};

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::{Clock, Controller, Leadership, Settings, SystemClock, View};
 use tokio::sync::watch;
@@ -16,11 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit;
 use crate::render::{live, logs};
-
-/// Profile that a release is taken in unless another one is named.
-pub const DEFAULT_PROFILE: &str = "self-managed-high-availability";
-/// Feature set of a cluster unless another one is named.
-pub const DEFAULT_FEATURE_SET: &str = "Default";
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]

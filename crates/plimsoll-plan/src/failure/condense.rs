@@ -6,6 +6,10 @@ use plimsoll_model::{Effect, Reason};
 
 use super::Failure;
 
+/// Failures that a message lists; a server that is gone makes one of each manifest, and a status
+/// of a megabyte helps nobody. ReleaseProgress has them all.
+const LISTED: usize = 30;
+
 /// Merges failures into one: ClusterOperators of the same reason by that reason in the plural,
 /// everything that is left after that as `MultipleErrors` with a list. `None` for no failures.
 pub fn condense(failures: &[Failure]) -> Option<Failure> {
@@ -15,9 +19,12 @@ pub fn condense(failures: &[Failure]) -> Option<Failure> {
     }
     let messages: BTreeSet<&str> = groups.iter().map(|group| group.message.as_str()).collect();
     let mut message = "Multiple errors are preventing progress:".to_owned();
-    for line in messages {
+    for line in messages.iter().take(LISTED) {
         message.push_str("\n* ");
         message.push_str(line);
+    }
+    if messages.len() > LISTED {
+        message.push_str(&format!("\n* and {} more", messages.len() - LISTED));
     }
     let collected = |names: fn(&Failure) -> &Vec<String>| -> Vec<String> {
         groups.iter().flat_map(names).cloned().collect()
@@ -41,19 +48,29 @@ pub fn groups(failures: &[Failure]) -> Vec<Failure> {
         if failure.cluster_operators.is_empty() {
             result.push(failure.clone());
         } else {
-            operators.entry(failure.reason.as_str()).or_default().push(failure);
+            operators
+                .entry(failure.reason.as_str())
+                .or_default()
+                .push(failure);
         }
     }
-    result.extend(operators.into_values().map(|members| match members.as_slice() {
-        [one] => (*one).clone(),
-        members => plural(members),
-    }));
+    result.extend(
+        operators
+            .into_values()
+            .map(|members| match members.as_slice() {
+                [one] => (*one).clone(),
+                members => plural(members),
+            }),
+    );
     result
 }
 
 fn plural(members: &[&Failure]) -> Failure {
-    let names: BTreeSet<&str> =
-        members.iter().flat_map(|member| &member.cluster_operators).map(String::as_str).collect();
+    let names: BTreeSet<&str> = members
+        .iter()
+        .flat_map(|member| &member.cluster_operators)
+        .map(String::as_str)
+        .collect();
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     let listed = names.join(", ");
     let first = members.first().expect("a group has members");
@@ -76,7 +93,10 @@ fn plural(members: &[&Failure]) -> Failure {
         reason,
         effect: severest(members),
         message,
-        objects: members.iter().flat_map(|member| member.objects.clone()).collect(),
+        objects: members
+            .iter()
+            .flat_map(|member| member.objects.clone())
+            .collect(),
         cluster_operators: names,
         since: members.iter().filter_map(|member| member.since).min(),
     }
@@ -85,11 +105,19 @@ fn plural(members: &[&Failure]) -> Failure {
 /// The worst effect of a group; a member without one is an error of its own, which no effect of
 /// others softens.
 fn severest(members: &[&Failure]) -> Option<Effect> {
-    members.iter().map(|member| member.effect).collect::<Option<Vec<_>>>()?.into_iter().max()
+    members
+        .iter()
+        .map(|member| member.effect)
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .max()
 }
 
 /// The messages of failures of a reason that has no plural, each once.
 fn messages(members: &[&Failure]) -> String {
-    let unique: BTreeSet<&str> = members.iter().map(|member| member.message.as_str()).collect();
+    let unique: BTreeSet<&str> = members
+        .iter()
+        .map(|member| member.message.as_str())
+        .collect();
     unique.into_iter().collect::<Vec<_>>().join("; ")
 }

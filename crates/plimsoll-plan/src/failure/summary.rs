@@ -4,36 +4,58 @@ use plimsoll_model::{Effect, Reason};
 
 use super::{Failure, condense};
 
-/// Other objects that a summary names; more are counted.
+/// Objects that a part of a summary names; more are counted.
 const NAMED: usize = 3;
 
 /// Says in a few words what keeps a release from being applied (cluster-version §2.5); empty if
-/// nothing does. Of several failures it tells the worst and names the objects of the others.
+/// nothing does. Of several failures it tells the worst, and names all objects as far as there is
+/// room.
 pub fn summarize(failures: &[Failure]) -> String {
     let condensed = condense::groups(failures);
-    let Some(worst) = worst(&condensed) else { return String::new() };
+    let Some(worst) = worst(&condensed) else {
+        return String::new();
+    };
     let mut summary = one(worst);
-    let others: Vec<&str> = condensed
+    if condensed.len() == 1 {
+        return summary;
+    }
+    let (same, others): (Vec<&Failure>, Vec<&Failure>) = condensed
         .iter()
-        .filter(|failure| !std::ptr::eq(*failure, worst))
+        .partition(|failure| failure.reason == worst.reason);
+    let names_itself = worst
+        .names()
+        .iter()
+        .all(|name| summary.contains(name.as_str()));
+    if same.len() > 1 || !names_itself {
+        summary.push_str(&format!(" ({})", names(&same)));
+    }
+    if !others.is_empty() {
+        summary.push_str(&format!("; also {}", names(&others)));
+    }
+    summary
+}
+
+/// The first names of failures, and how many more there are.
+fn names(failures: &[&Failure]) -> String {
+    let names: Vec<&str> = failures
+        .iter()
         .flat_map(|failure| failure.names())
         .map(String::as_str)
         .collect();
-    if others.is_empty() {
-        return summary;
+    let listed = names[..names.len().min(NAMED)].join(", ");
+    match names.len().checked_sub(NAMED) {
+        None | Some(0) => listed,
+        Some(more) => format!("{listed} and {more} more"),
     }
-    summary.push_str("; also ");
-    summary.push_str(&others[..others.len().min(NAMED)].join(", "));
-    if others.len() > NAMED {
-        summary.push_str(&format!(" and {} more", others.len() - NAMED));
-    }
-    summary
 }
 
 /// The failure to tell about: the most severe one, and of these the first.
 fn worst(failures: &[Failure]) -> Option<&Failure> {
     let severity = |failure: &Failure| failure.effect.unwrap_or(Effect::Fail);
-    failures.iter().rev().max_by_key(|failure| severity(failure))
+    failures
+        .iter()
+        .rev()
+        .max_by_key(|failure| severity(failure))
 }
 
 fn one(failure: &Failure) -> String {
@@ -50,7 +72,9 @@ fn one(failure: &Failure) -> String {
         Reason::UpdatePayloadClusterUnauthorized => "could not authenticate to the server",
         Reason::UpdatePayloadRetrievalFailed => "could not download the update",
         Reason::UpdatePayloadResourceForbidden => "the server is rejecting updates",
-        Reason::UpdatePayloadResourceTypeMissing => "a required extension is not available to update",
+        Reason::UpdatePayloadResourceTypeMissing => {
+            "a required extension is not available to update"
+        }
         Reason::UpdatePayloadResourceInvalid => "some cluster configuration is invalid",
         Reason::UpdatePayloadIntegrity => "the contents of the update are invalid",
         Reason::UpgradePreconditionCheckFailed => "it may not be safe to apply this update",

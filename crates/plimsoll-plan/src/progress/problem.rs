@@ -7,6 +7,7 @@ use plimsoll_model::{Effect, Reason, Verdict};
 
 use super::track::{State, Transience};
 use super::{Obstacle, Progress};
+use crate::mode::Mode;
 use crate::plan::{Action, Readiness};
 
 /// Tries after which a lasting failure is reported; before that it may well pass by itself.
@@ -15,6 +16,10 @@ pub const ATTEMPTS_UNREPORTED: u32 = 2;
 pub const TRANSIENT_UNREPORTED: Duration = Duration::from_secs(30);
 /// How long a missing kind or namespace is ordinary progress; after that it is a failure.
 pub const OBSTACLE_TOLERATED: Duration = Duration::from_secs(5 * 60);
+
+/// How long an operator that is not available is ordinary progress of a first installation: as
+/// long as upstream's first pass, at whose end it reports (cluster-version §2.4).
+pub const UNAVAILABLE_TOLERATED: Duration = Duration::from_secs(4 * 60);
 
 /// Whether a step waits for something or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,9 @@ pub struct Problem {
 impl Progress {
     /// Everything that waits or failed, in the order of the plan.
     pub fn problems(&self, now: Timestamp) -> Vec<Problem> {
-        (0..self.tracks.len()).filter_map(|index| self.problem(index, now)).collect()
+        (0..self.tracks.len())
+            .filter_map(|index| self.problem(index, now))
+            .collect()
     }
 
     fn problem(&self, index: usize, now: Timestamp) -> Option<Problem> {
@@ -79,8 +86,17 @@ impl Progress {
             State::Blocked(obstacle) => {
                 let overdue = is_older(since, OBSTACLE_TOLERATED, now);
                 let effect = if overdue { Effect::Fail } else { Effect::None };
-                let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
-                problem(state, obstacle.reason(), Some(effect), self.blocked(index, obstacle))
+                let state = if overdue {
+                    ProblemState::Failed
+                } else {
+                    ProblemState::Waiting
+                };
+                problem(
+                    state,
+                    obstacle.reason(),
+                    Some(effect),
+                    self.blocked(index, obstacle),
+                )
             }
             State::Retry { error, .. } => {
                 let quiet = match error.transience {
@@ -91,7 +107,11 @@ impl Progress {
                 let message = self.could_not(index, &error.cause);
                 problem(ProblemState::Failed, error.reason, effect, message)
             }
-            State::Waiting(Verdict::Waiting { effect, reason, message }) => {
+            State::Waiting(Verdict::Waiting {
+                effect,
+                reason,
+                message,
+            }) => {
                 let state = match effect {
                     Effect::Fail => ProblemState::Failed,
                     Effect::None | Effect::FailAfterInterval | Effect::Report => {
@@ -106,9 +126,12 @@ impl Progress {
             }
             State::Waiting(Verdict::Ready) => None,
             State::Waiting(Verdict::ReadyWith { reason, message })
-            | State::Done(Some((reason, message))) => {
-                problem(ProblemState::Waiting, *reason, Some(Effect::Report), message.clone())
-            }
+            | State::Done(Some((reason, message))) => problem(
+                ProblemState::Waiting,
+                *reason,
+                Some(Effect::Report),
+                message.clone(),
+            ),
         }
     }
 
@@ -120,7 +143,10 @@ impl Progress {
     fn could_not(&self, index: usize, cause: &str) -> String {
         let total = self.plan.steps.len();
         let object = self.plan.steps[index].describe();
-        format!("Could not update {object} ({} of {total}): {cause}", index + 1)
+        format!(
+            "Could not update {object} ({} of {total}): {cause}",
+            index + 1
+        )
     }
 
     /// The name of the ClusterOperator whose gate a step is.

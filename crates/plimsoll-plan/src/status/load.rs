@@ -54,12 +54,17 @@ impl LoadStatus {
         let release = format!("version={:?} image={:?}", self.version, self.image);
         match (self.step, &self.failure) {
             (LoadStep::Loaded, _) => {
-                format!("Payload loaded {release} architecture={:?}", self.architecture)
+                format!(
+                    "Payload loaded {release} architecture={:?}",
+                    self.architecture
+                )
             }
             (LoadStep::Retrieve, None) => format!("Retrieving and verifying payload {release}"),
             (LoadStep::Load, None) => format!("Loading payload {release}"),
             (LoadStep::VerifyVersion, None) => format!("Verifying payload {release}"),
-            (LoadStep::Preconditions, None) => format!("Checking preconditions of payload {release}"),
+            (LoadStep::Preconditions, None) => {
+                format!("Checking preconditions of payload {release}")
+            }
             (LoadStep::Retrieve, Some(failure)) => {
                 format!("Retrieving payload failed {release} failure={failure}")
             }

@@ -33,6 +33,9 @@ impl Comparison {
 /// Compares two objects.
 pub(crate) fn compare(schema: &Schema, left: &Value, right: &Value) -> Comparison {
     let mut walker = Walker { schema, path: Vec::new(), out: Comparison::default() };
+    if left == right {
+        return walker.out;
+    }
     walker.pair(&schema.root_edge(), Some(left), Some(right));
     walker.out
 }
@@ -44,21 +47,18 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
+    /// Callers do not come here with equal values: nothing below those differs.
     fn pair(&mut self, edge: &Edge, left: Option<&Value>, right: Option<&Value>) {
-        if left == right {
-            return;
-        }
         let left_shape = self.schema.shape(edge, left);
         let right_shape = self.schema.shape(edge, right);
-        let mut leaf = false;
-        if right.is_none() {
-            leaf = self.shaped(left_shape, left, right);
-        } else if left.is_none() || left_shape.same(right_shape) {
-            leaf = self.shaped(right_shape, left, right);
+        let leaf = if right.is_none() {
+            self.shaped(left_shape, left, right)
         } else {
-            self.shaped(left_shape, left, right);
-            leaf |= self.shaped(right_shape, left, right);
-        }
+            if left.is_some() && !left_shape.same(right_shape) {
+                self.shaped(left_shape, left, right);
+            }
+            self.shaped(right_shape, left, right)
+        };
         if !leaf {
             if left.is_none() {
                 self.out.added.insert(&self.path);
@@ -142,6 +142,7 @@ impl Walker<'_> {
         for (element, (left, right)) in all {
             self.path.push(element);
             match (left.as_slice(), right.as_slice()) {
+                ([] | [_], [] | [_]) if left == right => {}
                 ([] | [_], [] | [_]) => {
                     self.pair(&list.items, left.first().copied(), right.first().copied());
                 }

@@ -157,7 +157,7 @@ impl Faults {
     /// When it is none.
     pub fn parse(text: &str) -> Result<Self, FaultError> {
         let entries: Vec<Entry> = serde_saphyr::from_str(text)
-            .map_err(|source| FaultError::Parse { source: Box::new(source) })?;
+            .map_err(|source| FaultError::Parse { source: Box::new(source.without_snippet().clone()) })?;
         entries.into_iter().map(ScriptedFault::try_from).collect::<Result<_, _>>().map(Self)
     }
 

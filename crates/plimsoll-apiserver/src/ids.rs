@@ -1,0 +1,86 @@
+//! Uids and generated name suffixes, drawn from a seed.
+//!
+//! Each purpose has its own stream, so that one more draw for one does not shift the other.
+
+/// Characters of generated name suffixes: no vowels and nothing that looks like one, so that no
+/// words come out.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Length of a generated name suffix.
+const SUFFIX_LEN: usize = 5;
+
+/// The server's source of identifiers.
+#[derive(Clone, Debug)]
+pub(crate) struct Ids {
+    uids: Stream,
+    suffixes: Stream,
+}
+
+impl Ids {
+    /// Streams that depend on `seed` only.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            uids: Stream(seed ^ 0x7569_6473),
+            suffixes: Stream(seed ^ 0x6e61_6d65_7300),
+        }
+    }
+
+    /// The next uid, in the form of a random (version 4) UUID.
+    pub(crate) fn next_uid(&mut self) -> String {
+        let high = (self.uids.draw() & 0xffff_ffff_ffff_0fff) | 0x4000;
+        let low = (self.uids.draw() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// The next suffix for a `generateName`.
+    pub(crate) fn next_suffix(&mut self) -> String {
+        let mut drawn = self.suffixes.draw();
+        (0..SUFFIX_LEN)
+            .map(|_| {
+                let index = drawn % SUFFIX_ALPHABET.len() as u64;
+                drawn /= SUFFIX_ALPHABET.len() as u64;
+                char::from(SUFFIX_ALPHABET[usize::try_from(index).unwrap_or_default()])
+            })
+            .collect()
+    }
+}
+
+/// SplitMix64: small, and good enough for identifiers that nobody has to guess.
+#[derive(Clone, Debug)]
+struct Stream(u64);
+
+impl Stream {
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_identifiers() {
+        let draw = |seed| {
+            let mut ids = Ids::new(seed);
+            (ids.next_uid(), ids.next_suffix(), ids.next_uid())
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        let (first, suffix, second) = draw(7);
+        assert_ne!(first, second);
+        assert_eq!((first.len(), suffix.len()), (36, SUFFIX_LEN));
+        assert_eq!(&first[14..15], "4");
+    }
+}

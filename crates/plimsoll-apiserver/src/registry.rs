@@ -1,0 +1,124 @@
+//! What is served: the built-in resources, and those that CustomResourceDefinitions add.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_schema::builtin;
+
+pub(crate) mod custom;
+pub(crate) mod resource;
+pub(crate) mod versions;
+
+pub(crate) use resource::{ApiResource, Origin, Scope, Subresource};
+
+use crate::store::StorageId;
+
+/// A group, a version and a plural name.
+type ResourceName = (String, String, String);
+
+/// All resources that are served.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    built_in: Vec<Arc<ApiResource>>,
+    /// By name of the CustomResourceDefinition.
+    custom: BTreeMap<String, Vec<Arc<ApiResource>>>,
+    by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
+}
+
+impl Registry {
+    /// The built-in resources.
+    pub(crate) fn new() -> Self {
+        let built_in: Vec<_> = builtin::resources()
+            .iter()
+            .map(|resource| Arc::new(ApiResource::built_in(resource)))
+            .collect();
+        let by_name = built_in
+            .iter()
+            .map(|resource| (name_of(resource), Arc::clone(resource)))
+            .collect();
+        Self {
+            built_in,
+            custom: BTreeMap::new(),
+            by_name,
+        }
+    }
+
+    /// A resource by its name in URLs.
+    pub(crate) fn find(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<&Arc<ApiResource>> {
+        self.by_name
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// A resource by the kind of its objects.
+    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ApiResource>> {
+        self.all()
+            .find(|resource| resource.kind == kind && resource.api_version() == api_version)
+    }
+
+    /// Whether a built-in resource has this name.
+    pub(crate) fn is_built_in(&self, group: &str, plural: &str) -> bool {
+        self.built_in
+            .iter()
+            .any(|resource| resource.group == group && resource.plural == plural)
+    }
+
+    /// Some version under which the objects of a storage are served.
+    pub(crate) fn find_storage(&self, storage: &StorageId) -> Option<&Arc<ApiResource>> {
+        self.all().find(|resource| resource.storage == *storage)
+    }
+
+    /// All resources, built-in ones first, in discovery order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ApiResource>> {
+        self.built_in.iter().chain(self.custom.values().flatten())
+    }
+
+    /// The custom resources of all groups but one definition's own.
+    pub(crate) fn custom_except<'a>(
+        &'a self,
+        definition: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<ApiResource>> {
+        self.custom
+            .iter()
+            .filter(move |(name, _)| *name != definition)
+            .flat_map(|(_, resources)| resources)
+    }
+
+    /// The resources that a definition adds.
+    pub(crate) fn custom_of(&self, definition: &str) -> &[Arc<ApiResource>] {
+        self.custom.get(definition).map_or(&[], Vec::as_slice)
+    }
+
+    /// Serves what a definition adds, in place of what it added before.
+    pub(crate) fn serve(&mut self, definition: &str, resources: Vec<Arc<ApiResource>>) {
+        self.withdraw(definition);
+        for resource in &resources {
+            self.by_name
+                .insert(name_of(resource), Arc::clone(resource));
+        }
+        self.custom.insert(definition.to_owned(), resources);
+    }
+
+    /// Stops serving what a definition added.
+    pub(crate) fn withdraw(&mut self, definition: &str) {
+        for resource in self.custom.remove(definition).unwrap_or_default() {
+            self.by_name.remove(&name_of(&resource));
+        }
+    }
+
+    /// Whether a group has any version served.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.all().any(|resource| resource.group == group)
+    }
+}
+
+fn name_of(resource: &ApiResource) -> ResourceName {
+    (
+        resource.group.clone(),
+        resource.version.clone(),
+        resource.plural.clone(),
+    )
+}

@@ -1,0 +1,7 @@
+//! What a request asks for, before anything is looked up.
+
+pub(crate) mod accept;
+pub(crate) mod content;
+pub(crate) mod parameters;
+pub(crate) mod path;
+pub(crate) mod selector;

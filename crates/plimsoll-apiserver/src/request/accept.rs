@@ -1,0 +1,128 @@
+//! Content negotiation: in which form the client wants its answer.
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+
+use crate::status::{ApiError, Result, StatusReason};
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
+
+/// Which view of objects an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// The objects.
+    Full,
+    /// Only their metadata.
+    Metadata,
+    /// Rows and columns.
+    Table,
+}
+
+/// What the client accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accept {
+    pub(crate) format: Format,
+    pub(crate) view: View,
+}
+
+/// One alternative of an `Accept` header.
+struct Alternative<'a> {
+    media_type: &'a str,
+    as_kind: &'a str,
+    group: &'a str,
+    version: &'a str,
+}
+
+fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|alternative| {
+            let mut parts = alternative.split(';').map(str::trim);
+            let mut read = Alternative {
+                media_type: parts.next().unwrap_or_default(),
+                as_kind: "",
+                group: "",
+                version: "",
+            };
+            for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+                match name {
+                    "as" => read.as_kind = value,
+                    "g" => read.group = value,
+                    "v" => read.version = value,
+                    _ => {}
+                }
+            }
+            read
+        })
+        .filter(|alternative| !alternative.media_type.is_empty())
+        .collect()
+}
+
+impl Accept {
+    /// Picks the first alternative that the server can serve.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self> {
+        let alternatives = alternatives(headers);
+        if alternatives.is_empty() {
+            return Ok(Self {
+                format: Format::Json,
+                view: View::Full,
+            });
+        }
+        for alternative in &alternatives {
+            let format = match alternative.media_type {
+                "application/json" | "*/*" | "application/*" => Format::Json,
+                "application/yaml" => Format::Yaml,
+                _ => continue,
+            };
+            let meta = alternative.group == "meta.k8s.io";
+            let view = match (alternative.as_kind, alternative.version) {
+                ("", _) => View::Full,
+                ("Table", "v1") if meta => View::Table,
+                ("PartialObjectMetadata" | "PartialObjectMetadataList", "v1") if meta => {
+                    View::Metadata
+                }
+                _ => continue,
+            };
+            return Ok(Self { format, view });
+        }
+        Err(ApiError::new(
+            StatusReason::NotAcceptable,
+            "only the following media types are accepted: application/json, application/yaml",
+        ))
+    }
+}
+
+/// Whether the client asks for aggregated discovery.
+pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
+    alternatives(headers)
+        .iter()
+        .find(|alternative| matches!(alternative.media_type, "application/json" | "*/*"))
+        .is_some_and(|alternative| {
+            alternative.as_kind == "APIGroupDiscoveryList"
+                && alternative.group == "apidiscovery.k8s.io"
+                && alternative.version == "v2"
+        })
+}
+
+/// Whether the client can read gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let mut parts = coding.split(';').map(str::trim);
+            parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))
+        })
+}

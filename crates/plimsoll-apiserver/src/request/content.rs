@@ -1,0 +1,81 @@
+//! Request bodies: media types and decoding.
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use crate::status::{ApiError, Result, StatusReason};
+
+/// The media types of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaType {
+    Json,
+    Yaml,
+    JsonPatch,
+    MergePatch,
+    StrategicMergePatch,
+    ApplyPatch,
+}
+
+impl MediaType {
+    /// Reads the header; without one the body is JSON.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let Some(value) = headers.get(CONTENT_TYPE) else {
+            return Some(Self::Json);
+        };
+        let text = value.to_str().unwrap_or_default();
+        match text.split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" | "text/json" => Some(Self::Json),
+            "application/yaml" | "text/yaml" => Some(Self::Yaml),
+            "application/json-patch+json" => Some(Self::JsonPatch),
+            "application/merge-patch+json" => Some(Self::MergePatch),
+            "application/strategic-merge-patch+json" => Some(Self::StrategicMergePatch),
+            "application/apply-patch+yaml" => Some(Self::ApplyPatch),
+            _ => None,
+        }
+    }
+}
+
+/// The body of a create, update or delete.
+///
+/// # Errors
+/// When the media type is not one of whole objects, or the text cannot be read.
+pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8]) -> Result<Value> {
+    match MediaType::of(headers) {
+        Some(MediaType::Json) => decode_json(bytes),
+        Some(MediaType::Yaml) => decode_yaml(bytes),
+        Some(
+            MediaType::JsonPatch
+            | MediaType::MergePatch
+            | MediaType::StrategicMergePatch
+            | MediaType::ApplyPatch,
+        )
+        | None => Err(ApiError::new(
+            StatusReason::UnsupportedMediaType,
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml",
+        )),
+    }
+}
+
+/// Reads JSON.
+///
+/// # Errors
+/// When it is not JSON, or nested too deeply.
+pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
+}
+
+/// Reads YAML, of which JSON is a part.
+///
+/// # Errors
+/// When it is not YAML.
+pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value> {
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        return decode_json(bytes);
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+}

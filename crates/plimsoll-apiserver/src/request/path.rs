@@ -1,0 +1,168 @@
+//! URL paths.
+use percent_encoding::percent_decode_str;
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Objects, or a subresource of one.
+    Resource(Target),
+    /// `/api`: versions of the core group.
+    CoreVersions,
+    /// `/apis`: all other groups.
+    Groups,
+    /// `/apis/GROUP`: versions of one group.
+    Group(String),
+    /// `/apis/GROUP/VERSION` or `/api/VERSION`: resources of one version.
+    Version { group: String, version: String },
+    /// `/version`: the version of the server.
+    ServerVersion,
+    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    Health,
+    /// `/openapi/v2`.
+    OpenApiV2,
+    /// `/openapi/v3`: the index.
+    OpenApiV3Index,
+    /// `/openapi/v3/...`: one group-version.
+    OpenApiV3 { group: String, version: String },
+    /// `/metrics`.
+    Metrics,
+    /// `/`: the list of paths.
+    Root,
+    /// Nothing.
+    Unknown,
+}
+
+/// The resource part of a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// API group, empty for the core group.
+    pub(crate) group: String,
+    /// API version.
+    pub(crate) version: String,
+    /// Namespace, if the path has one.
+    pub(crate) namespace: Option<String>,
+    /// Plural resource name.
+    pub(crate) resource: String,
+    /// Object name, if the path has one.
+    pub(crate) name: Option<String>,
+    /// Subresource of the object, if the path has one.
+    pub(crate) subresource: Option<String>,
+    /// Whether the path has the old `watch` prefix.
+    pub(crate) watch: bool,
+}
+
+/// Subresources of a namespace, which look like resources in it.
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+/// Reads a path.
+pub(crate) fn parse(path: &str) -> Route {
+    let segments: Vec<String> = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
+        .collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match segments.as_slice() {
+        [] => Route::Root,
+        ["api"] => Route::CoreVersions,
+        ["apis"] => Route::Groups,
+        ["apis", group] => Route::Group((*group).to_owned()),
+        ["api", version] => version_route("", version),
+        ["apis", group, version] => version_route(group, version),
+        ["api", version, rest @ ..] => resource_route("", version, rest),
+        ["apis", group, version, rest @ ..] => resource_route(group, version, rest),
+        ["version"] => Route::ServerVersion,
+        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["metrics"] => Route::Metrics,
+        ["openapi", "v2"] => Route::OpenApiV2,
+        ["openapi", "v3"] => Route::OpenApiV3Index,
+        ["openapi", "v3", "api", version] => open_api_route("", version),
+        ["openapi", "v3", "apis", group, version] => open_api_route(group, version),
+        _ => Route::Unknown,
+    }
+}
+
+fn version_route(group: &str, version: &str) -> Route {
+    Route::Version {
+        group: group.to_owned(),
+        version: version.to_owned(),
+    }
+}
+
+fn open_api_route(group: &str, version: &str) -> Route {
+    Route::OpenApiV3 {
+        group: group.to_owned(),
+        version: version.to_owned(),
+    }
+}
+
+fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        _ => (false, rest),
+    };
+    let (namespace, rest) = match rest {
+        ["namespaces", _, subresource] if NAMESPACE_SUBRESOURCES.contains(subresource) => {
+            (None, rest)
+        }
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
+        _ => (None, rest),
+    };
+    let (resource, name, subresource) = match rest {
+        [resource] => (*resource, None, None),
+        [resource, name] => (*resource, Some(*name), None),
+        [resource, name, subresource @ ..] => (*resource, Some(*name), Some(subresource.join("/"))),
+        [] => return Route::Unknown,
+    };
+    Route::Resource(Target {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        resource: resource.to_owned(),
+        name: name.map(str::to_owned),
+        subresource,
+        watch,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: &str) {
+        let shown = match parse(path) {
+            Route::Resource(target) => format!(
+                "{}/{} {} {} {} {}",
+                target.group,
+                target.version,
+                target.namespace.as_deref().unwrap_or("-"),
+                target.resource,
+                target.name.as_deref().unwrap_or("-"),
+                target.subresource.as_deref().unwrap_or("-"),
+            ),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(shown, expected, "{path}");
+    }
+
+    #[test]
+    fn paths_lead_to_resources_and_documents() {
+        check("/api/v1/pods", "/v1 - pods - -");
+        check("/api/v1/namespaces/a/pods/b", "/v1 a pods b -");
+        check("/api/v1/namespaces/a/pods/b/status", "/v1 a pods b status");
+        check("/api/v1/namespaces/a", "/v1 - namespaces a -");
+        check("/api/v1/namespaces/a/status", "/v1 - namespaces a status");
+        check("/api/v1/namespaces/a/finalize", "/v1 - namespaces a finalize");
+        check("/apis/apps/v1/namespaces/a/deployments/b/scale", "apps/v1 a deployments b scale");
+        check("/apis/apps/v1/deployments/", "apps/v1 - deployments - -");
+        check(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+            "rbac.authorization.k8s.io/v1 - clusterroles system:node -",
+        );
+        check("/", "Root");
+        check("/api", "CoreVersions");
+        check("/apis/apps", "Group(\"apps\")");
+        check("/healthz/etcd", "Health");
+        check("/nothing", "Unknown");
+    }
+}

@@ -1,0 +1,163 @@
+//! An object at rest.
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Which resource's objects: `configmaps` or `deployments.apps`; versions share it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StorageId(Arc<str>);
+
+impl StorageId {
+    /// The storage of a group's resource.
+    pub(crate) fn new(group: &str, plural: &str) -> Self {
+        // Events were born in the core group and got a group of their own later.
+        if group.is_empty() || (group == "events.k8s.io" && plural == "events") {
+            Self(plural.into())
+        } else {
+            Self(format!("{plural}.{group}").into())
+        }
+    }
+
+    /// Its text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for StorageId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, out)
+    }
+}
+
+/// Namespace and name; the namespace is empty for cluster-scoped objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectKey {
+    /// Namespace or nothing.
+    pub(crate) namespace: Box<str>,
+    /// Name.
+    pub(crate) name: Box<str>,
+}
+
+impl ObjectKey {
+    /// The key of `name` in `namespace`.
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// Whether it lies in `namespace`.
+    pub(crate) fn is_in(&self, namespace: &str) -> bool {
+        &*self.namespace == namespace
+    }
+}
+
+/// One entry of `metadata.ownerReferences`, as far as garbage collection looks at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnerReference {
+    /// The owner's uid.
+    pub(crate) uid: Box<str>,
+    /// The owner's `apiVersion`.
+    pub(crate) api_version: Box<str>,
+    /// The owner's kind.
+    pub(crate) kind: Box<str>,
+    /// Whether the owner, deleted in the foreground, waits for this object.
+    pub(crate) blocks_owner: bool,
+}
+
+/// An object at rest: its encoding and what is asked of it most often.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// Namespace and name.
+    pub(crate) key: ObjectKey,
+    /// Uid.
+    pub(crate) uid: Box<str>,
+    /// The revision that wrote it.
+    pub(crate) revision: u64,
+    /// The schema it was checked against; see `ApiResource::stamp`.
+    pub(crate) stamp: u64,
+    /// Labels in the order of their keys.
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
+    /// Owners.
+    pub(crate) owners: Box<[OwnerReference]>,
+    /// Whether it waits for its finalizers.
+    pub(crate) deleting: bool,
+    /// JSON without `apiVersion` and `kind`.
+    bytes: Bytes,
+}
+
+impl Stored {
+    /// Encodes `value`, which loses its `apiVersion` and `kind`.
+    pub(crate) fn new(key: ObjectKey, value: &mut Value, revision: u64, stamp: u64) -> Self {
+        if let Some(object) = value.as_object_mut() {
+            object.remove("apiVersion");
+            object.remove("kind");
+        }
+        let metadata = &value["metadata"];
+        let text = |value: &Value| -> Box<str> { value.as_str().unwrap_or_default().into() };
+        Self {
+            key,
+            uid: text(&metadata["uid"]),
+            revision,
+            stamp,
+            labels: metadata["labels"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| (key.as_str().into(), text(value)))
+                .collect(),
+            owners: metadata["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|owner| OwnerReference {
+                    uid: text(&owner["uid"]),
+                    api_version: text(&owner["apiVersion"]),
+                    kind: text(&owner["kind"]),
+                    blocks_owner: owner["blockOwnerDeletion"] == true,
+                })
+                .collect(),
+            deleting: metadata.get("deletionTimestamp").is_some(),
+            bytes: serde_json::to_vec(value)
+                .expect("a JSON value with string keys always encodes")
+                .into(),
+        }
+    }
+
+    /// The same object under another revision.
+    pub(crate) fn at_revision(&self, revision: u64) -> Self {
+        let mut value = self.decode();
+        value["metadata"]["resourceVersion"] = revision.to_string().into();
+        Self::new(self.key.clone(), &mut value, revision, self.stamp)
+    }
+
+    /// The object without `apiVersion` and `kind`.
+    pub(crate) fn decode(&self) -> Value {
+        serde_json::from_slice(&self.bytes).expect("objects at rest are JSON that we encoded")
+    }
+
+    /// The object with `apiVersion` and `kind`.
+    pub(crate) fn decode_as(&self, api_version: &str, kind: &str) -> Value {
+        let mut value = self.decode();
+        value["apiVersion"] = api_version.into();
+        value["kind"] = kind.into();
+        value
+    }
+
+    /// The encoding without `apiVersion` and `kind`.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The value of a label.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        self.labels
+            .binary_search_by(|(name, _)| (**name).cmp(key))
+            .ok()
+            .map(|index| &*self.labels[index].1)
+    }
+}

@@ -1,0 +1,77 @@
+//! The store by itself.
+use serde_json::json;
+
+use super::*;
+
+fn put(store: &mut Store, namespace: &str, name: &str, data: &str) -> u64 {
+    let storage = StorageId::new("", "configmaps");
+    let value = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}")},
+        "data": {"a": data},
+    });
+    store
+        .put(&storage, &ObjectKey::new(namespace, name), value, 0)
+        .revision
+}
+
+fn names(objects: &[Arc<Stored>]) -> Vec<String> {
+    objects
+        .iter()
+        .map(|stored| format!("{}/{}", stored.key.namespace, stored.key.name))
+        .collect()
+}
+
+#[test]
+fn lists_are_ordered_and_stay_in_their_namespace() {
+    let mut store = Store::default();
+    for (namespace, name) in [("b", "y"), ("a", "x"), ("a", "w"), ("aa", "v")] {
+        put(&mut store, namespace, name, "");
+    }
+    let storage = StorageId::new("", "configmaps");
+    let all: Vec<_> = store.list(&storage, None).cloned().collect();
+    assert_eq!(names(&all), ["a/w", "a/x", "aa/v", "b/y"]);
+    let one: Vec<_> = store.list(&storage, Some("a")).cloned().collect();
+    assert_eq!(names(&one), ["a/w", "a/x"]);
+}
+
+#[test]
+fn the_past_can_be_listed_while_the_log_reaches_back() {
+    let mut store = Store::default();
+    let storage = StorageId::new("", "configmaps");
+    put(&mut store, "a", "x", "1");
+    let then = put(&mut store, "a", "y", "1");
+    put(&mut store, "a", "x", "2");
+    put(&mut store, "a", "z", "1");
+    store.remove(&storage, &ObjectKey::new("a", "y"));
+    let past = store.list_at(&storage, None, then).unwrap();
+    assert_eq!(names(&past), ["a/x", "a/y"]);
+    assert_eq!(past[0].decode()["data"]["a"], "1");
+    assert_eq!(store.news(&storage, then).unwrap().events.len(), 3);
+}
+
+#[test]
+fn a_log_that_is_full_forgets_its_beginning() {
+    let mut store = Store::default();
+    let storage = StorageId::new("", "configmaps");
+    for round in 0..5_000 {
+        put(&mut store, "a", "x", &round.to_string());
+    }
+    assert!(matches!(store.news(&storage, 1), Err(Lost::Compacted { .. })));
+    assert!(store.news(&storage, 4_999).is_ok());
+}
+
+#[test]
+fn removal_is_an_event_with_its_own_revision() {
+    let mut store = Store::default();
+    let storage = StorageId::new("", "configmaps");
+    let written = put(&mut store, "a", "x", "1");
+    let removed = store.remove(&storage, &ObjectKey::new("a", "x")).unwrap();
+    assert_eq!(removed.revision, written + 1);
+    assert_eq!(
+        removed.decode()["metadata"]["resourceVersion"],
+        (written + 1).to_string()
+    );
+    assert!(store.find_uid("a/x").is_none());
+}

@@ -1,0 +1,176 @@
+//! The floor: the same server-side applies at the same concurrency, and nothing else.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::StreamExt;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::discovery::{self, ApiResource, Discovery};
+use kube::{Api, Client};
+use plimsoll_api::config::Release;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::{Plan, Step, plan};
+use plimsoll_plan::prepare;
+use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
+use serde_json::json;
+
+use crate::stage::INCOMPLETE;
+
+/// The plan that a controller would make of a payload.
+pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
+    let overrides = INCOMPLETE.iter().map(|name| Override {
+        group: "security.openshift.io".to_owned(),
+        kind: "SecurityContextConstraints".to_owned(),
+        namespace: "-".to_owned(),
+        name: (*name).to_owned(),
+    });
+    let context = Context {
+        overrides: overrides.collect(),
+        cluster_kinds: payload.cluster_kinds(),
+        ..Context::new(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
+    };
+    plan(&payload.manifests, &context, Release::default(), mode, 0)
+}
+
+/// Applies a payload bare: definitions and namespaces first, then the rest, what needs something
+/// that is not there yet again and again. Everything that stand-ins would bring is there before.
+pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Duration, anyhow::Error> {
+    let plan = planned(payload, Mode::Initializing);
+    furnish(client, &plan).await?;
+    let began = Instant::now();
+    let early = |step: &&Step| {
+        matches!(step.manifest.key.kind.as_str(), "Namespace" | "CustomResourceDefinition")
+    };
+    let (first, rest): (Vec<&Step>, Vec<&Step>) = plan.steps.iter().partition(early);
+    round(client, &first).await?;
+    round(client, &rest).await?;
+    Ok(began.elapsed())
+}
+
+async fn round(client: &Client, steps: &[&Step]) -> Result<(), anyhow::Error> {
+    let mut left: Vec<&Step> = steps.to_vec();
+    for _ in 0..200 {
+        let discovery = Discovery::new(client.clone()).run_aggregated().await?;
+        let requests = left.iter().map(|&step| {
+            let found = resource(&discovery, step);
+            async move {
+                let done = match found {
+                    Some((resource, scope)) => one(client, step, &resource, scope).await,
+                    None => false,
+                };
+                (step, done)
+            }
+        });
+        let results: Vec<(&Step, bool)> =
+            futures::stream::iter(requests).buffer_unordered(CONCURRENCY_INITIALIZING).collect().await;
+        left = results.into_iter().filter(|(_, done)| !done).map(|(step, _)| step).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let first = left.first().context("something is left")?;
+    anyhow::bail!("{} manifests cannot be applied, such as {}", left.len(), first.manifest.key)
+}
+
+fn resource(discovery: &Discovery, step: &Step) -> Option<(ApiResource, Scope)> {
+    let kind = step.kind();
+    let gvk = kube::core::GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+    let (resource, capabilities) = discovery.resolve_gvk(&gvk)?;
+    let scope = match capabilities.scope {
+        discovery::Scope::Cluster => Scope::Cluster,
+        discovery::Scope::Namespaced => Scope::Namespaced,
+    };
+    Some((resource, scope))
+}
+
+async fn one(client: &Client, step: &Step, resource: &ApiResource, scope: Scope) -> bool {
+    let mut object = prepare::object(step, scope, None);
+    let api: Api<DynamicObject> = match scope {
+        Scope::Namespaced => {
+            Api::namespaced_with(client.clone(), &step.manifest.key.namespace, resource)
+        }
+        Scope::Cluster => Api::all_with(client.clone(), resource),
+    };
+    let parameters = PatchParams::apply("floor").force();
+    loop {
+        let name = &step.manifest.key.name;
+        match api.patch_metadata(name, &parameters, &Patch::Apply(&object)).await {
+            Ok(_) => return true,
+            Err(kube::Error::Api(status)) => {
+                let paths = prepare::undeclared_fields(&status.message);
+                if !paths.iter().any(|path| prepare::remove_field(&mut object, path)) {
+                    return false;
+                }
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Makes what stand-ins make: namespaces that no manifest creates, and kinds that nobody defines.
+async fn furnish(client: &Client, plan: &Plan) -> Result<(), anyhow::Error> {
+    let created = |name: &str| {
+        plan.steps.iter().any(|s| s.manifest.key.kind == "Namespace" && s.manifest.key.name == name)
+    };
+    let mut names: Vec<&str> = plan
+        .steps
+        .iter()
+        .map(|step| step.manifest.key.namespace.as_str())
+        .filter(|name| !name.is_empty() && !created(name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let parameters = PatchParams::apply("floor").force();
+    let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    for name in names {
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        api.patch(name, &parameters, &Patch::Apply(&object)).await?;
+    }
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
+    let defined = |step: &Step| plan.steps.iter().any(|s| s.serves.contains(&step.kind()));
+    for step in plan.steps.iter().filter(|s| resource(&discovery, s).is_none() && !defined(s)) {
+        define(client, step).await?;
+    }
+    Ok(())
+}
+
+async fn define(client: &Client, step: &Step) -> Result<(), anyhow::Error> {
+    let kind = step.kind();
+    let plural = format!("{}s", kind.kind.to_lowercase());
+    let name = format!("{plural}.{}", kind.group);
+    let scope = if step.manifest.key.namespace.is_empty() { "Cluster" } else { "Namespaced" };
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": name,
+            "annotations": { "api-approved.kubernetes.io": "unapproved, for measurements" },
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": scope,
+            "names": { "kind": kind.kind, "plural": plural },
+            "versions": [{
+                "name": kind.version,
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    let gvk = kube::core::GroupVersionKind::gvk(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    );
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let parameters = PatchParams::apply("floor").force();
+    api.patch(&name, &parameters, &Patch::Apply(&object)).await?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! What the command line takes.
+
+use clap::Parser;
+
+use super::{SandboxCommand, loopback};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: SandboxCommand,
+}
+
+#[test]
+fn only_loopback_addresses_are_listened_on() {
+    let cases = [
+        ("127.0.0.1:0", None),
+        ("[::1]:8001", None),
+        ("0.0.0.0:8001", Some("only listens on loopback")),
+        ("192.168.0.1:8001", Some("only listens on loopback")),
+        ("localhost", Some("give an address and a port")),
+    ];
+    for (text, expected) in cases {
+        let problem = loopback(text).err();
+        assert_eq!(problem.is_some(), expected.is_some(), "{text}: {problem:?}");
+        assert!(problem.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+    }
+}
+
+#[test]
+fn releases_can_be_given_several_times() {
+    let line = ["sandbox", "operators", "--release", "a", "--release", "b", "--delay", "2s"];
+    let SandboxCommand::Operators(arguments) = Line::try_parse_from(line).unwrap().command else {
+        panic!("another command");
+    };
+    assert_eq!(arguments.release.len(), 2);
+    assert_eq!(arguments.delay.as_secs(), 2);
+    assert!(Line::try_parse_from(["sandbox", "operators"]).is_err(), "a release is needed");
+}

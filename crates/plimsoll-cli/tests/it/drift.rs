@@ -1,0 +1,106 @@
+//! What others change is put right, what is not ours is left alone, and rest costs nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_content::Payload;
+use serde_json::{Value, json};
+
+use crate::rig::{PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads};
+
+/// A ConfigMap of the sample with data, that is applied and not create-only.
+fn config_map(payload: &Payload) -> (String, String, String, String) {
+    let found = payload.manifests.iter().find_map(|manifest| {
+        let object = manifest.object();
+        let (key, value) = object["data"].as_object()?.iter().next()?;
+        let plain = manifest.key.kind == "ConfigMap"
+            && !manifest.annotations.keys().any(|key| key.contains("create-only"))
+            && manifest.is_annotated_true(
+                "include.release.openshift.io/self-managed-high-availability",
+            )
+            && !manifest.annotations.contains_key("release.openshift.io/feature-set")
+            && !manifest.annotations.contains_key("capability.openshift.io/name");
+        plain.then(|| {
+            let (namespace, name) = (manifest.key.namespace.clone(), manifest.key.name.clone());
+            (namespace, name, key.clone(), value.as_str().unwrap_or_default().to_owned())
+        })
+    });
+    found.expect("the sample has such a ConfigMap")
+}
+
+async fn until(api: &Api<ConfigMap>, name: &str, wanted: impl Fn(&ConfigMap) -> bool) {
+    let waiting = async {
+        loop {
+            let found = api.get_opt(name).await.expect("the server answers");
+            if found.is_some_and(|found| wanted(&found)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it is put right");
+}
+
+fn value(map: &ConfigMap, key: &str) -> Option<String> {
+    map.data.as_ref().and_then(|data| data.get(key)).cloned()
+}
+
+#[test]
+fn changes_and_deletions_are_put_right_and_additions_of_others_stay() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        let (namespace, name, key, wanted) = config_map(&first);
+        let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), &namespace);
+        let change = |data: Value| Patch::Merge(json!({ "data": data }));
+        let somebody = PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+
+        let patch = change(json!({ (key.as_str()): "changed", "added": "theirs" }));
+        api.patch(&name, &somebody, &patch).await.expect("a change");
+        until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+        let map = api.get(&name).await.expect("it is there");
+        assert_eq!(value(&map, "added").as_deref(), Some("theirs"));
+
+        let patch = change(json!({ (key.as_str()): null }));
+        api.patch(&name, &somebody, &patch).await.expect("a removal");
+        until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+
+        let uid = api.get(&name).await.expect("it is there").metadata.uid;
+        api.delete(&name, &DeleteParams::default()).await.expect("a deletion");
+        until(&api, &name, |map| map.metadata.uid != uid).await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_cluster_at_rest_costs_no_requests_but_watches() {
+    let (first, _) = sample_payloads();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let kind = plimsoll_testkit::ClusterKind::Embedded;
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        let (client, log) = rig.cluster.client_with_log();
+        rig.control_with(client);
+        rig.completed(&first.release.version).await;
+        // What was begun before the rest may end.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        log.clear();
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        let busy: Vec<String> =
+            log.requests().into_iter().filter(|request| !request.contains("watch=true")).collect();
+        assert!(busy.is_empty(), "{busy:#?}");
+        rig.stop().await;
+    });
+}

@@ -1,0 +1,123 @@
+//! ClusterOperators gate: what waits says so, and what it waits for is not done again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_content::Payload;
+use serde_json::{Value, json};
+
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+
+fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
+}
+
+/// Reports for every operator of a payload but one.
+async fn report(rig: &Rig, payload: &Payload, except: &str) {
+    for manifest in payload.manifests.iter().filter(|m| m.key.kind == "ClusterOperator") {
+        if manifest.key.name != except {
+            report_one(rig, payload, &manifest.key.name, "False").await;
+        }
+    }
+}
+
+async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
+    let manifest = payload
+        .manifests
+        .iter()
+        .find(|m| m.key.kind == "ClusterOperator" && m.key.name == name)
+        .expect("an operator of the payload");
+    let condition = |type_: &str, status: &str| {
+        json!({ "type": type_, "status": status, "reason": "AsExpected",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "As the test wants it" })
+    };
+    let status = json!({ "status": {
+        "versions": manifest.object()["status"]["versions"],
+        "conditions": [condition("Available", "True"), condition("Progressing", "False"),
+            condition("Degraded", degraded)],
+    }});
+    let api = rig.api(CLUSTER_OPERATOR);
+    // An operator of a disabled capability is not there.
+    if api.get_opt(name).await.expect("the server answers").is_some() {
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&status))
+            .await
+            .expect("a report");
+    }
+}
+
+#[test]
+fn an_update_waits_for_an_operator_and_names_it() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        // The stand-ins only know the first version: no operator reports the second one.
+        rig.release(&second);
+        let status = rig
+            .cluster_version_until(|status| {
+                let message = condition(status, "Progressing")["message"].as_str().unwrap_or("");
+                message.contains("waiting on")
+            })
+            .await;
+        let progressing = condition(&status, "Progressing");
+        assert_eq!(progressing["status"], "True", "{progressing}");
+        assert_eq!(condition(&status, "Failing")["status"], "False");
+        assert_eq!(condition(&status, "Available")["status"], "True");
+        assert_eq!(status["history"][0]["state"], "Partial");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn an_operator_that_degrades_later_fails_the_reconciliation() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        rig.stop().await;
+        let mut rig = rig.without_stand_ins();
+        report(&rig, &first, "").await;
+        let name = rig.operators().await[0].metadata.name.clone().expect("a name");
+        rig.control();
+        rig.until(|view| view.completed).await;
+        report_one(&rig, &first, &name, "True").await;
+        let status = rig
+            .cluster_version_until(|status| condition(status, "Failing")["status"] == "True")
+            .await;
+        assert_eq!(condition(&status, "Failing")["reason"], "ClusterOperatorDegraded");
+        assert_eq!(condition(&status, "Progressing")["status"], "False");
+        assert_eq!(status["history"][0]["state"], "Completed");
+        report_one(&rig, &first, &name, "False").await;
+        rig.cluster_version_until(|status| condition(status, "Failing")["status"] == "False").await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        rig.set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } })).await;
+        let accepted = |status: &Value| condition(status, "ReleaseAccepted")["status"].clone();
+        let status = rig.cluster_version_until(|status| accepted(status) == "False").await;
+        assert_eq!(condition(&status, "ReleaseAccepted")["reason"], "RetrievePayload");
+        assert_eq!(condition(&status, "Progressing")["status"], "False");
+        assert_eq!(status["desired"]["version"], first.release.version);
+        rig.set_spec(json!({ "desiredUpdate": null })).await;
+        rig.cluster_version_until(|status| accepted(status) == "True").await;
+        assert!(rig.get(CLUSTER_VERSION, "version").await.is_object());
+        rig.stop().await;
+    });
+}

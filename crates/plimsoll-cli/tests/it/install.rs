@@ -1,0 +1,150 @@
+//! Installation and update, to the last manifest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use kube::core::{ApiResource, DynamicObject};
+use kube::discovery::{Discovery, Scope};
+use plimsoll_api::{CLUSTER_VERSION, crd};
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{Context, Decision, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, decide};
+use plimsoll_plan::plan::DELETE;
+use serde_json::json;
+
+use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
+
+fn immediate() -> StandIns {
+    StandIns::Playing(Duration::ZERO, Faults::default())
+}
+
+/// Every included manifest of a payload is in the cluster, but for the named ones.
+async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
+    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+    let context = Context {
+        cluster_kinds: payload.cluster_kinds(),
+        ..Context::new(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
+    };
+    let mut missing = Vec::new();
+    let mut present = 0;
+    for manifest in &payload.manifests {
+        let included = matches!(decide(manifest, &context), Decision::Included);
+        let unwanted = manifest.annotations.contains_key(DELETE)
+            || except.contains(&manifest.key.name.as_str());
+        if !included || unwanted {
+            continue;
+        }
+        let key = &manifest.key;
+        let gvk = kube::core::GroupVersionKind::gvk(&key.group, &manifest.version, &key.kind);
+        let Some((resource, capabilities)) = discovery.resolve_gvk(&gvk) else {
+            missing.push(format!("{key}: kind not served"));
+            continue;
+        };
+        let namespaced = capabilities.scope == Scope::Namespaced;
+        let api: Api<DynamicObject> = if namespaced {
+            Api::namespaced_with(rig.client.clone(), &key.namespace, &resource)
+        } else {
+            Api::all_with(rig.client.clone(), &resource)
+        };
+        match api.get_metadata_opt(&key.name).await.expect("the server answers") {
+            Some(_) => present += 1,
+            None => missing.push(key.to_string()),
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(present > 0, "a payload has manifests");
+}
+
+#[test]
+fn the_sample_is_installed_and_updated() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let mut rig =
+            Rig::start(kind, &[Arc::clone(&first), Arc::clone(&second)], immediate()).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        assert_present(&rig, &first, &[]).await;
+        rig.release(&second);
+        rig.completed(&second.release.version).await;
+        assert_present(&rig, &second, &[]).await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(status["history"].as_array().map(Vec::len), Some(2), "{status:#}");
+        assert_eq!(status["desired"]["version"], second.release.version);
+        for operator in rig.operators().await {
+            let versions = operator.data["status"]["versions"].as_array().expect("versions");
+            assert!(
+                versions.iter().any(|v| v["version"] == second.release.version.as_str()),
+                "{versions:?}"
+            );
+        }
+        rig.stop().await;
+    });
+}
+
+/// What OpenShift's API server completes and others refuse (both lack required fields).
+const INCOMPLETE: [&str; 2] = ["machine-api-termination-handler", "insights-runtime-extractor-scc"];
+
+#[test]
+fn payloads_from_outside_are_installed_and_updated() {
+    let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
+    let next = outside_payload("PLIMSOLL_PAYLOAD_NEXT");
+    on_each_cluster(|kind| {
+        let (first, next) = (Arc::clone(&first), next.clone());
+        async move {
+            let payloads: Vec<_> = [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
+            let mut rig = Rig::start(kind, &payloads, immediate()).await;
+            create_cluster_version(&rig).await;
+            rig.control();
+            rig.completed(&first.release.version).await;
+            assert_present(&rig, &first, &INCOMPLETE).await;
+            if let Some(next) = &next {
+                rig.release(next);
+                rig.completed(&next.release.version).await;
+                assert_present(&rig, next, &INCOMPLETE).await;
+            }
+            rig.stop().await;
+        }
+    });
+}
+
+/// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
+/// server completes.
+async fn create_cluster_version(rig: &Rig) {
+    let gvk = kube::core::GroupVersionKind::gvk(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    );
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
+    let api: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
+    for manifest in crd::manifests() {
+        let object: DynamicObject = serde_json::from_value(manifest).expect("a manifest");
+        api.create(&Default::default(), &object).await.expect("the CRD is accepted");
+    }
+    let overrides: Vec<_> = INCOMPLETE
+        .iter()
+        .map(|name| {
+            json!({
+                "group": "security.openshift.io",
+                "kind": "SecurityContextConstraints",
+                "namespace": "-",
+                "name": name,
+                "unmanaged": true,
+            })
+        })
+        .collect();
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": { "name": "version" },
+        "spec": { "clusterID": "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11", "overrides": overrides },
+    }))
+    .expect("an object");
+    let creating = async {
+        while rig.api(CLUSTER_VERSION).create(&Default::default(), &object).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(crate::rig::PATIENCE, creating).await.expect("the kind is served");
+}

@@ -1,0 +1,66 @@
+//! A controller that ends anywhere is followed by one that goes on where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_plan::progress::parse_ranges;
+
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+
+/// Steps recorded as done.
+async fn recorded(rig: &Rig) -> Vec<usize> {
+    let progress = rig.progress().await;
+    parse_ranges(progress["done"].as_str().unwrap_or_default(), usize::MAX)
+}
+
+#[test]
+fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::from_millis(50), Faults::default());
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = Rig::start(kind, &payloads, stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        rig.release(&second);
+        let mut before = Vec::new();
+        for share in 1..6 {
+            let version = second.release.version.clone();
+            let view = rig
+                .until(|v| v.completed || v.version == version && v.done * 6 >= v.total * share)
+                .await;
+            if view.completed && view.version == version {
+                break;
+            }
+            rig.kill().await;
+            let now = recorded(&rig).await;
+            assert!(before.iter().all(|step| now.contains(step)), "{before:?} then {now:?}");
+            before = now;
+            rig.control();
+        }
+        rig.completed(&second.release.version).await;
+        let history = rig.get(CLUSTER_VERSION, "version").await["status"]["history"].clone();
+        assert_eq!(history.as_array().map(Vec::len), Some(2), "{history:#}");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_controller_that_restarts_at_rest_reports_no_progress() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        rig.stop().await;
+        let before = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        rig.control();
+        rig.until(|view| view.completed).await;
+        rig.stop().await;
+        let after = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(before, after);
+    });
+}

@@ -1,0 +1,243 @@
+//! A cluster with stand-ins and a controller on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
+use plimsoll_cli::sandbox::sample;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
+use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_testkit::{ClusterKind, TestCluster};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take before a test gives up. No test is about time.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Whether the stand-ins play.
+pub(crate) enum StandIns {
+    /// They answer after this time, with these faults.
+    Playing(Duration, Faults),
+    /// Nobody plays.
+    Absent,
+}
+
+pub(crate) struct Rig {
+    pub(crate) cluster: TestCluster,
+    pub(crate) client: Client,
+    stop_stand_ins: CancellationToken,
+    release: watch::Sender<Arc<Payload>>,
+    controller: Option<Running>,
+}
+
+struct Running {
+    task: JoinHandle<Result<(), Error>>,
+    stop: CancellationToken,
+    views: watch::Receiver<View>,
+}
+
+impl Rig {
+    pub(crate) async fn start(
+        kind: ClusterKind,
+        payloads: &[Arc<Payload>],
+        stand_ins: StandIns,
+    ) -> Self {
+        let cluster = kind.start().await.expect("the cluster starts");
+        let client = cluster.client();
+        let stop_stand_ins = CancellationToken::new();
+        if let StandIns::Playing(delay, faults) = stand_ins {
+            let options = StandInOptions {
+                payloads: payloads.to_vec(),
+                delay,
+                faults,
+                ..StandInOptions::default()
+            };
+            tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
+        }
+        let (release, _) = watch::channel(Arc::clone(&payloads[0]));
+        Self { cluster, client, stop_stand_ins, release, controller: None }
+    }
+
+    /// The same cluster, with nobody playing any more.
+    pub(crate) fn without_stand_ins(self) -> Self {
+        self.stop_stand_ins.cancel();
+        self
+    }
+
+    /// Starts a controller; there may be one at a time.
+    pub(crate) fn control(&mut self) {
+        self.control_with(self.client.clone());
+    }
+
+    /// Starts a controller on a client of its own.
+    pub(crate) fn control_with(&mut self, client: Client) {
+        let stop = CancellationToken::new();
+        let (view, views) = watch::channel(View::default());
+        let controller = Controller {
+            client,
+            clock: Arc::new(SystemClock),
+            settings: Settings {
+                profile: DEFAULT_PROFILE.to_owned(),
+                feature_set: DEFAULT_FEATURE_SET.to_owned(),
+                image: None,
+                create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+                leadership: Leadership::Alone,
+            },
+            release: self.release.subscribe(),
+            view,
+        };
+        let task = tokio::spawn(controller.run(stop.clone()));
+        self.controller = Some(Running { task, stop, views });
+    }
+
+    /// Hands the controller another release.
+    pub(crate) fn release(&self, payload: &Arc<Payload>) {
+        self.release.send_replace(Arc::clone(payload));
+    }
+
+    /// Waits until a version is completed.
+    pub(crate) async fn completed(&mut self, version: &str) {
+        self.until(|view| view.completed && view.version == version).await;
+        let version = version.to_owned();
+        self.cluster_version_until(|status| {
+            status["history"][0]["version"] == *version
+                && status["history"][0]["state"] == "Completed"
+        })
+        .await;
+    }
+
+    /// Waits until the view is as wanted; a controller that ends, or patience, is a failure.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&View) -> bool) -> View {
+        let running = self.controller.as_mut().expect("a controller runs");
+        let mut views = running.views.clone();
+        let seen = tokio::time::timeout(PATIENCE, views.wait_for(|view| wanted(view))).await;
+        match seen {
+            Ok(Ok(view)) => view.clone(),
+            Ok(Err(_)) => {
+                let ended = self.controller.take().expect("a controller ran").task.await;
+                panic!("the controller ended: {ended:?}");
+            }
+            Err(_) => panic!("waited in vain; last seen: {:#?}", running.views.borrow()),
+        }
+    }
+
+    /// Waits until the status of the ClusterVersion in the cluster is as wanted.
+    pub(crate) async fn cluster_version_until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let waiting = async {
+            loop {
+                let object = self.get(CLUSTER_VERSION, "version").await;
+                last = object["status"].clone();
+                if wanted(&last) {
+                    return last.clone();
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(status) => status,
+            Err(_) => panic!("waited in vain for the ClusterVersion"),
+        }
+    }
+
+    /// Asks the controller to stop and waits for its end.
+    pub(crate) async fn stop(&mut self) {
+        let running = self.controller.take().expect("a controller runs");
+        running.stop.cancel();
+        running.task.await.expect("it does not panic").expect("it ends well");
+    }
+
+    /// Ends the controller as SIGKILL would.
+    pub(crate) async fn kill(&mut self) {
+        let running = self.controller.take().expect("a controller runs");
+        running.task.abort();
+        let _ = running.task.await;
+    }
+
+    pub(crate) fn api(&self, kind: ApiKind) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
+    }
+
+    pub(crate) async fn get(&self, kind: ApiKind, name: &str) -> Value {
+        let object = self.api(kind).get_opt(name).await.expect("the server answers");
+        object.map_or(Value::Null, |object| serde_json::to_value(object).expect("it is JSON"))
+    }
+
+    pub(crate) async fn progress(&self) -> Value {
+        self.get(RELEASE_PROGRESS, "version").await["status"].clone()
+    }
+
+    pub(crate) async fn operators(&self) -> Vec<DynamicObject> {
+        self.api(CLUSTER_OPERATOR).list(&ListParams::default()).await.expect("a list").items
+    }
+
+    /// Sets overrides on the ClusterVersion, which is created if need be.
+    pub(crate) async fn set_spec(&self, spec: Value) {
+        let patch = json!({ "spec": spec });
+        let parameters = PatchParams::default();
+        self.api(CLUSTER_VERSION)
+            .patch("version", &parameters, &Patch::Merge(&patch))
+            .await
+            .expect("the ClusterVersion can be changed");
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop_stand_ins.cancel();
+        if let Some(running) = &self.controller {
+            running.task.abort();
+        }
+    }
+}
+
+/// Runs a test on each kind of cluster.
+pub(crate) fn on_each_cluster<F: Future<Output = ()>>(test: impl Fn(ClusterKind) -> F) {
+    let _ = rustls_provider();
+    for kind in plimsoll_testkit::clusters() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(test(kind));
+        runtime.shutdown_background();
+    }
+}
+
+fn rustls_provider() -> Result<(), ()> {
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| ())
+}
+
+/// The two versions of the sample release.
+pub(crate) fn sample_payloads() -> (Arc<Payload>, Arc<Payload>) {
+    (sample_payload(sample::v1()), sample_payload(sample::v2()))
+}
+
+fn sample_payload(files: Vec<SourceFile>) -> Arc<Payload> {
+    Arc::new(parse(&files, &template()).expect("the sample is in order"))
+}
+
+fn template() -> TemplateContext {
+    TemplateContext { release_image: String::new(), cluster_profile: DEFAULT_PROFILE.to_owned() }
+}
+
+/// A payload from outside, if the environment names one.
+pub(crate) fn outside_payload(variable: &str) -> Option<Arc<Payload>> {
+    let Some(path) = std::env::var_os(variable) else {
+        eprintln!("{variable} is not set: nothing to test");
+        return None;
+    };
+    let payload = plimsoll_source::load(&PathBuf::from(path), &template());
+    Some(Arc::new(payload.expect("the payload loads")))
+}

@@ -1,0 +1,366 @@
+//! Every condition that a status can hold, in one list: to review what people read is to review
+//! one difference.
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::{Effect, Reason, Verdict};
+use serde_json::{Value, json};
+
+use super::tests::{Situation, operator, release, render};
+use super::{LoadStatus, LoadStep};
+use crate::failure::{Failure, could_not_update, from_api_status};
+use crate::mode::Mode;
+use crate::plan::GroupVersionKind;
+use crate::progress::Obstacle;
+use crate::upgradeable::{self, NotUpgradeable};
+use crate::{gate, readiness};
+
+const OBJECT: &str = "deployment \"ns/x\"";
+
+#[test]
+fn every_condition_is_on_the_list() {
+    insta::assert_snapshot!("every_condition", every_condition());
+}
+
+fn every_condition() -> String {
+    let mut lines = BTreeSet::new();
+    for situation in situations() {
+        lines.extend(situation.status().conditions.iter().map(render));
+    }
+    for (overrides, operators) in [(false, 1), (false, 2), (true, 0), (true, 2)] {
+        let operators: Vec<NotUpgradeable> = ["a", "b"][..operators]
+            .iter()
+            .map(|name| NotUpgradeable {
+                operator: (*name).to_owned(),
+                reason: "OperatorsOwnReason".to_owned(),
+                message: "What to do.".to_owned(),
+            })
+            .collect();
+        for objection in
+            upgradeable::conditions(overrides, overrides && !operators.is_empty(), &operators)
+        {
+            let status = objection.status.as_str();
+            let upgradeable::Objection {
+                type_,
+                reason,
+                message,
+                ..
+            } = objection;
+            lines.insert(format!("{type_}={status} {reason}: {message}"));
+        }
+    }
+    let list: Vec<String> = lines
+        .into_iter()
+        .map(|line| line.replace('\n', "\n    "))
+        .collect();
+    list.join("\n")
+}
+
+#[test]
+fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
+    /// Shown in ReleaseProgress, events or not before other parts of the product use them.
+    const ELSEWHERE: &[Reason] = &[
+        Reason::PrerequisitePending,
+        Reason::UpdatePayloadRetrievalFailed,
+    ];
+    let list = every_condition();
+    let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    for reason in Reason::ALL {
+        let listed = words.contains(reason.as_str());
+        assert_ne!(listed, ELSEWHERE.contains(reason), "{reason}");
+    }
+}
+
+fn situations() -> Vec<Situation> {
+    let mut situations = vec![
+        Situation {
+            release: release("1.2.3"),
+            ..Situation::new(Mode::Initializing)
+        },
+        Situation {
+            release: Default::default(),
+            ..Situation::new(Mode::Initializing)
+        },
+        Situation {
+            implicit: vec!["Console", "Insights"],
+            ..Situation::new(Mode::Reconciling)
+        },
+    ];
+    for mode in [Mode::Updating, Mode::Reconciling] {
+        for invalid in [
+            vec!["FIELD: WRONG"],
+            vec!["FIELD: WRONG", "OTHER: WRONG"],
+            vec![],
+        ] {
+            let invalid = invalid.into_iter().map(str::to_owned).collect();
+            situations.push(Situation {
+                invalid,
+                done: 5,
+                ..Situation::new(mode)
+            });
+        }
+        for failures in failures() {
+            situations.push(Situation {
+                done: 10,
+                ..Situation::failing(mode, failures)
+            });
+        }
+    }
+    situations.extend(loads().map(|load| Situation {
+        load: Some(load),
+        ..Situation::new(Mode::Reconciling)
+    }));
+    situations
+}
+
+fn loads() -> impl Iterator<Item = LoadStatus> {
+    let steps = [
+        LoadStep::Retrieve,
+        LoadStep::Load,
+        LoadStep::VerifyVersion,
+        LoadStep::Preconditions,
+        LoadStep::Loaded,
+    ];
+    steps.into_iter().flat_map(|step| {
+        [None, Some("WHY".to_owned())].map(|failure| LoadStatus {
+            step,
+            version: "1.2.4".to_owned(),
+            image: "IMAGE".to_owned(),
+            architecture: "amd64".to_owned(),
+            failure,
+        })
+    })
+}
+
+/// One list of failures for each thing that can be said.
+fn failures() -> Vec<Vec<Failure>> {
+    let mut all: Vec<Vec<Failure>> = refusals()
+        .into_iter()
+        .map(|failure| vec![failure])
+        .collect();
+    all.extend(verdicts().into_iter().map(|failure| vec![failure]));
+    let of = |reason, effect, minutes| {
+        vec![
+            operator("a", reason, effect, minutes),
+            operator("b", reason, effect, minutes),
+        ]
+    };
+    let updating = Reason::ClusterOperatorUpdating;
+    let degraded = Reason::ClusterOperatorDegraded;
+    all.push(of(updating, Effect::None, 1));
+    all.push(of(updating, Effect::None, 31));
+    all.push(vec![
+        operator("a", updating, Effect::None, 31),
+        operator("machine-config", updating, Effect::None, 91),
+    ]);
+    all.push(of(degraded, Effect::FailAfterInterval, 1));
+    all.push(of(degraded, Effect::FailAfterInterval, 41));
+    all.push(of(degraded, Effect::Report, 1));
+    all.push(of(Reason::ClusterOperatorNotAvailable, Effect::Fail, 1));
+    let mut mixed = of(updating, Effect::None, 1);
+    mixed.extend(of(degraded, Effect::FailAfterInterval, 1));
+    all.push(mixed.clone());
+    mixed.extend(refusals().into_iter().take(2));
+    all.push(mixed);
+    let mut slow = of(updating, Effect::None, 31).remove(0);
+    slow.cluster_operators.clear();
+    slow.objects = vec![OBJECT.to_owned()];
+    slow.reason = Reason::WorkloadProgressing;
+    all.push(vec![slow]);
+    all
+}
+
+fn refusals() -> Vec<Failure> {
+    let refusals = [
+        (404, "NotFound", "pods \"x\" not found"),
+        (404, "NotFound", "namespaces \"ns\" not found"),
+        (
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        ),
+        (409, "Conflict", "SAID"),
+        (504, "Timeout", "SAID"),
+        (500, "InternalError", "SAID"),
+        (422, "Invalid", "SAID"),
+        (401, "Unauthorized", "SAID"),
+        (403, "Forbidden", "SAID"),
+        (403, "Forbidden", "because it is being terminated"),
+        (429, "TooManyRequests", "SAID"),
+        (400, "BadRequest", "SAID"),
+    ];
+    let mut failures: Vec<Failure> = refusals
+        .into_iter()
+        .map(|(code, reason, said)| {
+            let (reason, cause) = from_api_status(code, reason, said);
+            let message = could_not_update(OBJECT, 3, 10, &cause);
+            Failure::of_object(OBJECT, reason, Some(Effect::Fail), message)
+        })
+        .collect();
+    for reason in [
+        Reason::UpdatePayloadIntegrity,
+        Reason::UpgradePreconditionCheckFailed,
+    ] {
+        failures.push(Failure::of_object(
+            "the payload",
+            reason,
+            Some(Effect::Fail),
+            "WHAT IS WRONG",
+        ));
+    }
+    failures
+}
+
+fn obstacles() -> [Obstacle; 3] {
+    [
+        Obstacle::KindNotServed(GroupVersionKind {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Thing".to_owned(),
+        }),
+        Obstacle::NamespaceMissing("ns".to_owned()),
+        Obstacle::NamespaceTerminating("ns".to_owned()),
+    ]
+}
+
+/// What gates and readiness can say, by asking them.
+fn verdicts() -> Vec<Failure> {
+    let manifest = json!({
+        "metadata": {"name": "a"},
+        "status": {"versions": [{"name": "operator", "version": "1.2.3"}]},
+    });
+    let live = |available: &str, degraded: &str, version: &str| {
+        json!({
+            "metadata": {"name": "a"},
+            "status": {
+                "conditions": [
+                    {"type": "Available", "status": available},
+                    {"type": "Degraded", "status": degraded},
+                ],
+                "versions": [{"name": "operator", "version": version}],
+            },
+        })
+    };
+    let nameless = json!({"metadata": {"name": "a"}});
+    let gates = [
+        gate::cluster_operator(&nameless, None, Mode::Updating),
+        gate::cluster_operator(&manifest, None, Mode::Updating),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("True", "False", "1.2.2")),
+            Mode::Updating,
+        ),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("False", "False", "1.2.2")),
+            Mode::Updating,
+        ),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("True", "True", "1.2.2")),
+            Mode::Updating,
+        ),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("False", "False", "1.2.3")),
+            Mode::Updating,
+        ),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("True", "True", "1.2.3")),
+            Mode::Updating,
+        ),
+        gate::cluster_operator(
+            &manifest,
+            Some(&live("True", "True", "1.2.3")),
+            Mode::Initializing,
+        ),
+    ];
+    let mut failures: Vec<Failure> = gates
+        .into_iter()
+        .map(|verdict| {
+            let (effect, reason, message) = parts(verdict);
+            Failure::of_cluster_operator("a", reason, Some(effect), message)
+        })
+        .collect();
+    failures.extend(workloads().into_iter().map(|(group, kind, status)| {
+        let terminating = status["terminating"].clone();
+        let live = json!({
+            "metadata": {
+                "name": "x", "namespace": "ns", "generation": 2, "deletionTimestamp": terminating,
+            },
+            "status": status,
+        });
+        let verdict = readiness::workload(group, kind, &live).expect("the kind is awaited");
+        let (effect, reason, message) = parts(verdict);
+        let object = format!("{} \"ns/x\"", kind.to_lowercase());
+        Failure::of_object(object, reason, Some(effect), message)
+    }));
+    failures
+}
+
+fn workloads() -> Vec<(&'static str, &'static str, Value)> {
+    let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "WHY", "message": "WHAT"});
+    let deadline = json!({"type": "Progressing", "status": "False",
+                          "reason": "ProgressDeadlineExceeded", "message": "WHAT"});
+    let with = |conditions: Value| json!({"observedGeneration": 2, "conditions": conditions});
+    let (apps, extensions) = ("apps", "apiextensions.k8s.io");
+    vec![
+        (
+            apps,
+            "Deployment",
+            json!({"terminating": "2026-01-01T00:00:00Z"}),
+        ),
+        (apps, "Deployment", json!({"observedGeneration": 1})),
+        (apps, "Deployment", json!({"observedGeneration": 2})),
+        (
+            apps,
+            "Deployment",
+            json!({"observedGeneration": 2, "updatedReplicas": 1}),
+        ),
+        (
+            apps,
+            "Deployment",
+            json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1,
+                                    "availableReplicas": 1}),
+        ),
+        (
+            apps,
+            "Deployment",
+            with(json!([condition("ReplicaFailure", "True")])),
+        ),
+        (apps, "Deployment", with(json!([deadline]))),
+        (
+            apps,
+            "Deployment",
+            with(json!([deadline, condition("Available", "False")])),
+        ),
+        (
+            apps,
+            "DaemonSet",
+            json!({"observedGeneration": 2, "desiredNumberScheduled": 3}),
+        ),
+        (apps, "StatefulSet", json!({"observedGeneration": 2})),
+        ("batch", "Job", json!({})),
+        ("batch", "Job", json!({"active": 1})),
+        ("batch", "Job", with(json!([condition("Failed", "True")]))),
+        (extensions, "CustomResourceDefinition", json!({})),
+        (
+            extensions,
+            "CustomResourceDefinition",
+            with(json!([condition("NamesAccepted", "False")])),
+        ),
+    ]
+}
+
+fn parts(verdict: Verdict) -> (Effect, Reason, String) {
+    match verdict {
+        Verdict::Waiting {
+            effect,
+            reason,
+            message,
+        } => (effect, reason, message),
+        Verdict::ReadyWith { reason, message } => (Effect::Report, reason, message),
+        Verdict::Ready => unreachable!("the list holds what is not ready"),
+    }
+}

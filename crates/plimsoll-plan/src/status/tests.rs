@@ -1,0 +1,518 @@
+//! Scenarios 23-31 and the pure ones of 32-42 of cluster-version §9.
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
+use plimsoll_model::{Condition, ConditionStatus, Effect, Reason};
+
+use super::{LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use crate::capabilities::Capabilities;
+use crate::failure::Failure;
+use crate::mode::Mode;
+
+/// A situation to compute a status from; the tests change what matters to them.
+#[derive(Debug, Clone)]
+pub(super) struct Situation {
+    pub(super) now: Timestamp,
+    pub(super) previous: ClusterVersionStatus,
+    pub(super) release: Release,
+    pub(super) mode: Mode,
+    pub(super) done: usize,
+    pub(super) total: usize,
+    pub(super) failures: Vec<Failure>,
+    pub(super) completed: bool,
+    pub(super) invalid: Vec<String>,
+    pub(super) load: Option<LoadStatus>,
+    pub(super) implicit: Vec<&'static str>,
+    pub(super) hash: &'static str,
+}
+
+impl Situation {
+    pub(super) fn new(mode: Mode) -> Self {
+        Self {
+            now: Timestamp::from_second(100_000).expect("a small number"),
+            previous: ClusterVersionStatus::default(),
+            release: release("1.2.3"),
+            mode,
+            done: 0,
+            total: 10,
+            failures: Vec::new(),
+            completed: mode == Mode::Reconciling,
+            invalid: Vec::new(),
+            load: None,
+            implicit: Vec::new(),
+            hash: "hash=",
+        }
+    }
+
+    pub(super) fn failing(mode: Mode, failures: Vec<Failure>) -> Self {
+        Self {
+            failures,
+            ..Self::new(mode)
+        }
+    }
+
+    pub(super) fn status(&self) -> ClusterVersionStatus {
+        let capabilities = Capabilities {
+            implicit: self
+                .implicit
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+            ..Capabilities::default()
+        };
+        cluster_version_status(&StatusInput {
+            now: self.now,
+            previous: &self.previous,
+            generation: 7,
+            release: &self.release,
+            manifest_hash: self.hash,
+            mode: self.mode,
+            done: self.done,
+            total: self.total,
+            failures: &self.failures,
+            completed: self.completed,
+            invalid: &self.invalid,
+            load: self.load.as_ref(),
+            capabilities: &capabilities,
+            overrides_set: false,
+            not_upgradeable: &[],
+            verified: false,
+            accepted_risks: "",
+        })
+    }
+
+    /// Asserts conditions, written `Type=Status Reason: message`.
+    fn check(&self, expected: &[&str]) {
+        let status = self.status();
+        for line in expected {
+            let type_ = line.split('=').next().expect("a condition");
+            let found = condition(&status, type_).map(render);
+            assert_eq!(found.as_deref(), Some(*line), "{self:?}");
+        }
+    }
+}
+
+pub(super) fn release(version: &str) -> Release {
+    Release {
+        version: version.to_owned(),
+        image: format!("registry/release@sha256:{version}"),
+        ..Release::default()
+    }
+}
+
+pub(super) fn condition<'a>(
+    status: &'a ClusterVersionStatus,
+    type_: &str,
+) -> Option<&'a Condition> {
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == type_)
+}
+
+pub(super) fn render(condition: &Condition) -> String {
+    let Condition {
+        type_,
+        status,
+        reason,
+        message,
+        ..
+    } = condition;
+    let mut text = format!("{type_}={}", status.as_str());
+    if !reason.is_empty() {
+        text.push_str(&format!(" {reason}"));
+    }
+    if !message.is_empty() {
+        text.push_str(&format!(": {message}"));
+    }
+    text
+}
+
+/// A ClusterOperator that has been as it is for so many minutes.
+pub(super) fn operator(name: &str, reason: Reason, effect: Effect, minutes: i64) -> Failure {
+    let state = match reason {
+        Reason::ClusterOperatorDegraded => "degraded",
+        Reason::ClusterOperatorUpdating => "updating versions",
+        _ => "not available",
+    };
+    let since = Situation::new(Mode::Updating).now - SignedDuration::from_mins(minutes);
+    let message = format!("Cluster operator {name} is {state}");
+    Failure::of_cluster_operator(name, reason, Some(effect), message).since(since)
+}
+
+fn updating(name: &str, minutes: i64) -> Failure {
+    operator(name, Reason::ClusterOperatorUpdating, Effect::None, minutes)
+}
+
+fn degraded(name: &str, minutes: i64) -> Failure {
+    operator(
+        name,
+        Reason::ClusterOperatorDegraded,
+        Effect::FailAfterInterval,
+        minutes,
+    )
+}
+
+fn unavailable(name: &str) -> Failure {
+    operator(name, Reason::ClusterOperatorNotAvailable, Effect::Fail, 0)
+}
+
+#[test]
+fn waiting_for_operators_is_progress() {
+    // Scenario 23.
+    let mut waiting = Situation::failing(Mode::Updating, vec![updating("b", 1), updating("a", 1)]);
+    waiting.check(&[
+        "Failing=False",
+        "Progressing=True ClusterOperatorsUpdating: Working towards 1.2.3: waiting on a, b",
+    ]);
+    waiting.done = 5;
+    waiting.total = 9;
+    waiting.check(&["Progressing=True ClusterOperatorsUpdating: \
+                     Working towards 1.2.3: 5 of 9 done (55% complete), waiting on a, b"]);
+}
+
+#[test]
+fn waiting_too_long_is_told() {
+    // Scenario 24.
+    let check = |failures: Vec<Failure>, expected: &[&str]| {
+        Situation::failing(Mode::Updating, failures).check(expected);
+    };
+    check(
+        vec![updating("a", 60), updating("b", 1)],
+        &[
+            "Failing=Unknown SlowClusterOperator: \
+             waiting on a over 30 minutes which is longer than expected",
+            "Progressing=True ClusterOperatorsUpdating: Working towards 1.2.3: \
+             waiting on a over 30 minutes which is longer than expected",
+        ],
+    );
+    check(vec![updating("machine-config", 60)], &["Failing=False"]);
+    check(
+        vec![updating("machine-config", 100)],
+        &["Failing=Unknown SlowClusterOperator: \
+           waiting on machine-config over 90 minutes which is longer than expected"],
+    );
+    check(
+        vec![
+            updating("machine-config", 100),
+            updating("b", 31),
+            updating("a", 31),
+        ],
+        &[
+            "Failing=Unknown SlowClusterOperator: waiting on a, b over 30 minutes and \
+           machine-config over 90 minutes which is longer than expected",
+        ],
+    );
+    // An unknown start is not long ago.
+    let unknown = Failure {
+        since: None,
+        ..updating("a", 0)
+    };
+    check(vec![unknown], &["Failing=False"]);
+}
+
+#[test]
+fn slow_workloads_are_told_apart_from_operators() {
+    let deployment = Failure {
+        since: updating("a", 31).since,
+        ..Failure::of_object(
+            "deployment \"ns/x\"",
+            Reason::WorkloadProgressing,
+            Some(Effect::None),
+            "Deployment \"ns/x\" has 0 of 1 replicas available",
+        )
+    };
+    Situation::failing(Mode::Updating, vec![deployment.clone()])
+        .check(&["Failing=Unknown SlowWorkload: \
+         waiting on deployment \"ns/x\" over 30 minutes which is longer than expected"]);
+    Situation::failing(Mode::Updating, vec![deployment, updating("a", 1)]).check(&[
+        "Progressing=True ClusterOperatorUpdating: Working towards 1.2.3: \
+         waiting on deployment \"ns/x\" over 30 minutes which is longer than expected",
+    ]);
+}
+
+#[test]
+fn those_who_only_wait_do_not_count_among_failures() {
+    // Scenario 25.
+    let failures = vec![unavailable("A"), updating("B", 1)];
+    Situation::failing(Mode::Updating, failures.clone()).check(&[
+        "Failing=True ClusterOperatorNotAvailable: Cluster operator A is not available",
+        "Progressing=True ClusterOperatorNotAvailable: \
+         Unable to apply 1.2.3: the cluster operator A is not available",
+    ]);
+    Situation::failing(Mode::Reconciling, failures).check(&[
+        "Failing=True MultipleErrors: Multiple errors are preventing progress:\n\
+         * Cluster operator A is not available\n\
+         * Cluster operator B is updating versions",
+        "Progressing=False MultipleErrors: \
+         Error while reconciling 1.2.3: the cluster operator A is not available; also B",
+    ]);
+    // Scenario 26.
+    let other = operator("A", Reason::UpdatePayloadResourceNotFound, Effect::None, 1);
+    Situation::failing(Mode::Updating, vec![other, updating("B", 1)]).check(&[
+        "Failing=False",
+        "Progressing=True MultipleReasons: Working towards 1.2.3: waiting on A, B",
+    ]);
+}
+
+#[test]
+fn a_degraded_operator_has_time_to_recover() {
+    // Scenario 27.
+    Situation::failing(Mode::Updating, vec![degraded("x", 10)]).check(&[
+        "Failing=False",
+        "Progressing=True ClusterOperatorDegraded: \
+         Working towards 1.2.3: waiting up to 40 minutes on x",
+    ]);
+    let exceeded = [
+        "Failing=True ClusterOperatorDegraded: Cluster operator x is degraded",
+        "Progressing=True ClusterOperatorDegraded: Unable to apply 1.2.3: \
+         wait has exceeded 40 minutes for these operators: x",
+    ];
+    Situation::failing(Mode::Updating, vec![degraded("x", 41)]).check(&exceeded);
+    let unknown = Failure {
+        since: None,
+        ..degraded("x", 0)
+    };
+    Situation::failing(Mode::Updating, vec![unknown]).check(&exceeded);
+    Situation::failing(Mode::Updating, vec![degraded("x", 41), degraded("y", 1)]).check(&exceeded);
+    Situation::failing(Mode::Updating, vec![degraded("x", 1), updating("y", 1)])
+        .check(&["Progressing=True MultipleReasons: \
+         Working towards 1.2.3: waiting on y, waiting up to 40 minutes on x"]);
+    Situation::failing(Mode::Reconciling, vec![degraded("x", 0)]).check(&[
+        "Failing=True ClusterOperatorDegraded: Cluster operator x is degraded",
+        "Progressing=False ClusterOperatorDegraded: \
+         Error while reconciling 1.2.3: the cluster operator x is degraded",
+    ]);
+}
+
+#[test]
+fn a_degraded_operator_is_reported_when_an_installation_is_through() {
+    let report = operator("x", Reason::ClusterOperatorDegraded, Effect::Report, 0);
+    let mut situation = Situation::failing(Mode::Initializing, vec![report]);
+    situation.done = 9;
+    situation.check(&[
+        "Failing=False",
+        "Progressing=True: Working towards 1.2.3: 9 of 10 done (90% complete)",
+    ]);
+    situation.done = 10;
+    situation.check(&[
+        "Failing=True ClusterOperatorDegraded: Cluster operator x is degraded",
+        "Progressing=True ClusterOperatorDegraded: \
+         Unable to apply 1.2.3: Cluster operator x is degraded",
+    ]);
+}
+
+#[test]
+fn a_failure_to_reconcile_takes_nothing_back() {
+    // Scenario 29; unlike upstream, what the server said is part of the message.
+    let before = Situation::new(Mode::Reconciling);
+    let failure = Failure::of_object(
+        "test \"file-yml\"",
+        Reason::UpdatePayloadFailed,
+        Some(Effect::Fail),
+        "Could not update test \"file-yml\" (3 of 3): unable to proceed",
+    );
+    let after = Situation {
+        previous: before.status(),
+        ..Situation::failing(Mode::Reconciling, vec![failure])
+    };
+    after.check(&[
+        "Available=True: Done applying 1.2.3",
+        "Failing=True UpdatePayloadFailed: \
+         Could not update test \"file-yml\" (3 of 3): unable to proceed",
+        "Progressing=False UpdatePayloadFailed: \
+         Error while reconciling 1.2.3: the update could not be applied",
+    ]);
+    assert_eq!(after.status().history[0].state, UpdateState::Completed);
+}
+
+#[test]
+fn several_failures_name_their_objects() {
+    // Scenario 31.
+    let blocked = Failure::of_object(
+        "configmap \"ns/20-b\"",
+        Reason::UpdatePayloadResourceInvalid,
+        None,
+        "Could not update configmap \"ns/20-b\" (3 of 3): …",
+    );
+    let mut situation = Situation::failing(
+        Mode::Initializing,
+        vec![unavailable("a"), unavailable("b"), blocked],
+    );
+    situation.done = 1;
+    situation.check(&[
+        "Available=False",
+        "Failing=True MultipleErrors: Multiple errors are preventing progress:\n\
+         * Cluster operators a, b are not available\n\
+         * Could not update configmap \"ns/20-b\" (3 of 3): …",
+        "Progressing=True MultipleErrors: Unable to apply 1.2.3: \
+         some cluster configuration is invalid (configmap \"ns/20-b\"); also a, b",
+    ]);
+    assert_eq!(situation.status().history[0].state, UpdateState::Partial);
+}
+
+#[test]
+fn many_objects_are_counted() {
+    let waiting = |name: &str| {
+        let object = format!("role \"{name}\"");
+        Failure::of_object(object, Reason::NamespaceMissing, Some(Effect::None), "")
+    };
+    let failures = ["p", "q", "r", "s", "t"].map(waiting).to_vec();
+    Situation::failing(Mode::Updating, failures).check(&[
+        "Progressing=True NamespaceMissing: Working towards 1.2.3: \
+         waiting on role \"p\", role \"q\", role \"r\" and 2 more",
+    ]);
+}
+
+#[test]
+fn a_quiet_cluster_says_so_from_the_beginning() {
+    // Scenario 39.
+    Situation::new(Mode::Reconciling).check(&[
+        "Available=True: Done applying 1.2.3",
+        "Failing=False",
+        "Progressing=False: Cluster version is 1.2.3",
+        "ImplicitlyEnabledCapabilities=False AsExpected: Capabilities match configured spec",
+        "RetrievedUpdates=False NoChannel: The update channel has not been configured.",
+    ]);
+}
+
+#[test]
+fn during_an_update_the_cluster_has_still_the_old_release() {
+    let old = Situation {
+        release: release("1.2.2"),
+        ..Situation::new(Mode::Reconciling)
+    };
+    let update = Situation {
+        previous: old.status(),
+        ..Situation::new(Mode::Updating)
+    };
+    update.check(&[
+        "Available=True: Done applying 1.2.2",
+        "Progressing=True: Working towards 1.2.3",
+        "Upgradeable=False UpdateInProgress: \
+         An update is already in progress and the details are in the Progressing condition.",
+    ]);
+    let status = update.status();
+    assert_eq!(status.desired.version, "1.2.3");
+    assert_eq!(status.history.len(), 2);
+    assert_eq!(status.history[1].state, UpdateState::Completed);
+}
+
+#[test]
+fn a_rejected_release_leaves_everything_else_alone() {
+    // Scenario 33.
+    let rejected = |failure: Option<&str>| {
+        let mut situation = Situation::new(Mode::Reconciling);
+        situation.load = Some(LoadStatus {
+            step: LoadStep::Retrieve,
+            version: "9.9.9".to_owned(),
+            image: "registry/bad".to_owned(),
+            architecture: String::new(),
+            failure: failure.map(str::to_owned),
+        });
+        situation
+    };
+    let mut situation = rejected(Some("the signature does not match"));
+    situation.check(&[
+        "ReleaseAccepted=False RetrievePayload: Retrieving payload failed version=\"9.9.9\" \
+         image=\"registry/bad\" failure=the signature does not match",
+        "Progressing=False: Cluster version is 1.2.3",
+    ]);
+    assert_eq!(situation.status().desired.version, "1.2.3");
+    assert_eq!(situation.status().history.len(), 1);
+    rejected(None).check(&["ReleaseAccepted=Unknown RetrievePayload: \
+                            Retrieving and verifying payload version=\"9.9.9\" image=\"registry/bad\""]);
+    // Nothing is known of a new one yet: what was said stays.
+    situation = Situation {
+        previous: situation.status(),
+        ..Situation::new(Mode::Reconciling)
+    };
+    assert!(condition(&situation.status(), "ReleaseAccepted").is_some());
+}
+
+#[test]
+fn an_invalid_spec_is_told_until_it_is_valid() {
+    let invalid = |mode, messages: &[&str]| Situation {
+        invalid: messages
+            .iter()
+            .map(|message| (*message).to_owned())
+            .collect(),
+        ..Situation::new(mode)
+    };
+    invalid(Mode::Reconciling, &["a: wrong"]).check(&[
+        "Invalid=True InvalidClusterVersion: The cluster version is invalid: a: wrong",
+        "Progressing=False InvalidClusterVersion: Stopped at 1.2.3: the cluster version is invalid",
+    ]);
+    invalid(Mode::Updating, &["a: wrong", "b: wrong"]).check(&[
+        "Invalid=True InvalidClusterVersion: \
+         The cluster version is invalid:\n* a: wrong\n* b: wrong",
+        "Progressing=True InvalidClusterVersion: \
+         Reconciling 1.2.3: the cluster version is invalid",
+    ]);
+    let valid = Situation {
+        previous: invalid(Mode::Reconciling, &["a: wrong"]).status(),
+        ..Situation::new(Mode::Reconciling)
+    };
+    assert!(condition(&valid.status(), "Invalid").is_none());
+}
+
+#[test]
+fn without_a_release_nothing_is_applied() {
+    let situation = Situation {
+        release: Release::default(),
+        ..Situation::new(Mode::Initializing)
+    };
+    situation.check(&[
+        "Failing=True NoDesiredImage: No configured operator version, unable to update cluster",
+        "Progressing=True NoDesiredImage: \
+         Unable to apply <unknown>: an unknown error has occurred: NoDesiredImage",
+    ]);
+    assert_eq!(situation.status().history, []);
+}
+
+#[test]
+fn times_move_with_the_status_of_a_condition_only() {
+    let first = Situation::new(Mode::Updating);
+    let mut second = Situation {
+        previous: first.status(),
+        ..first.clone()
+    };
+    second.now = first.now + SignedDuration::from_millis(90_500);
+    second.done = 4;
+    let status = second.status();
+    let progressing = condition(&status, "Progressing").expect("it is always there");
+    assert_eq!(progressing.last_transition_time, first.now);
+    second.mode = Mode::Reconciling;
+    let status = second.status();
+    let progressing = condition(&status, "Progressing").expect("it is always there");
+    assert_eq!(progressing.status, ConditionStatus::False);
+    assert_eq!(
+        progressing.last_transition_time,
+        first.now + SignedDuration::from_secs(90)
+    );
+}
+
+#[test]
+fn the_same_situation_gives_the_same_status() {
+    let first = Situation::failing(Mode::Updating, vec![unavailable("a"), updating("b", 3)]);
+    let mut again = Situation {
+        previous: first.status(),
+        ..first.clone()
+    };
+    again.now = first.now + SignedDuration::from_secs(7);
+    assert_eq!(again.status(), first.status());
+}
+
+#[test]
+fn a_hash_that_is_not_known_yet_keeps_the_old_one() {
+    let first = Situation::new(Mode::Reconciling);
+    let second = Situation {
+        previous: first.status(),
+        hash: "",
+        ..first
+    };
+    let status = second.status();
+    assert_eq!(status.version_hash, "hash=");
+    assert_eq!(status.observed_generation, 7);
+    assert_eq!(status.available_updates, None);
+}

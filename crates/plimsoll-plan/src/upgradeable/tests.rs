@@ -1,0 +1,95 @@
+//! The words of objections (cluster-version §3.8).
+
+use plimsoll_model::ConditionStatus;
+use serde_json::json;
+
+use super::{NotUpgradeable, conditions, objection_of};
+
+fn operator(name: &str) -> NotUpgradeable {
+    NotUpgradeable {
+        operator: name.to_owned(),
+        reason: "OldNodes".to_owned(),
+        message: format!("{name} has old nodes"),
+    }
+}
+
+/// Types with their reasons, in order.
+fn check(overrides: bool, in_progress: bool, operators: &[&str], expected: &[(&str, &str)]) {
+    let operators: Vec<NotUpgradeable> = operators.iter().map(|name| operator(name)).collect();
+    let objections = conditions(overrides, in_progress, &operators);
+    let shown: Vec<(&str, &str)> = objections
+        .iter()
+        .map(|it| (it.type_, it.reason.as_str()))
+        .collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn one_objection_is_told_and_several_are_summed_up() {
+    check(false, false, &[], &[]);
+    check(
+        true,
+        false,
+        &[],
+        &[("Upgradeable", "ClusterVersionOverridesSet")],
+    );
+    check(false, true, &[], &[("Upgradeable", "UpdateInProgress")]);
+    check(false, false, &["a"], &[("Upgradeable", "OldNodes")]);
+    check(
+        false,
+        false,
+        &["b", "a"],
+        &[("Upgradeable", "ClusterOperatorsNotUpgradeable")],
+    );
+    check(
+        true,
+        true,
+        &["a"],
+        &[
+            ("Upgradeable", "MultipleReasons"),
+            ("UpgradeableClusterOperators", "OldNodes"),
+            (
+                "UpgradeableClusterVersionOverrides",
+                "ClusterVersionOverridesSet",
+            ),
+            ("UpgradeableUpgradeInProgress", "UpdateInProgress"),
+        ],
+    );
+}
+
+#[test]
+fn the_sum_lists_reasons_and_messages() {
+    let summed = conditions(false, true, &[operator("b"), operator("a")]).remove(0);
+    assert_eq!(summed.status, ConditionStatus::False);
+    assert_eq!(
+        summed.message,
+        "Cluster should not be upgraded between minor or major versions for multiple reasons: \
+         ClusterOperatorsNotUpgradeable,UpdateInProgress\n\
+         * Multiple cluster operators should not be upgraded between minor or major versions:\n\
+         * Cluster operator a should not be upgraded between minor or major versions: \
+         OldNodes: a has old nodes\n\
+         * Cluster operator b should not be upgraded between minor or major versions: \
+         OldNodes: b has old nodes\n\
+         * An update is already in progress and the details are in the Progressing condition."
+    );
+}
+
+#[test]
+fn only_an_explicit_false_is_an_objection() {
+    // Scenario 48.
+    let live = |status: &str| {
+        json!({
+            "metadata": {"name": "a"},
+            "status": {"conditions": [{
+                "type": "Upgradeable",
+                "status": status,
+                "reason": "OldNodes",
+                "message": "a has old nodes",
+            }]},
+        })
+    };
+    assert_eq!(objection_of(&live("False")), Some(operator("a")));
+    assert_eq!(objection_of(&live("Unknown")), None);
+    assert_eq!(objection_of(&live("True")), None);
+    assert_eq!(objection_of(&json!({"metadata": {"name": "a"}})), None);
+}
