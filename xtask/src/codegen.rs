@@ -151,14 +151,18 @@ fn file_name(group_version: &str) -> String {
 
 /// Drops what only people read. Below `properties` the keys are names of fields, not keywords.
 fn strip(definitions: &mut Value) {
-    let Some(map) = definitions.as_object_mut() else { return };
+    let Some(map) = definitions.as_object_mut() else {
+        return;
+    };
     for schema in map.values_mut() {
         strip_schema(schema);
     }
 }
 
 fn strip_schema(schema: &mut Value) {
-    let Some(map) = schema.as_object_mut() else { return };
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
     map.remove("description");
     map.remove("externalDocs");
     map.remove("x-kubernetes-unions");

@@ -1,5 +1,6 @@
-//! Checks and generators that keep the tree in order: `cargo xtask tidy`.
+//! Checks, generators and measurements: `cargo xtask tidy`, `codegen`, `bench`.
 
+mod bench;
 mod codegen;
 mod tidy;
 
@@ -11,8 +12,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["tidy"] => tidy::run(),
+        ["codegen", "clippy"] => tidy::write_clippy_configs(),
         ["codegen", rest @ ..] => codegen::run(rest),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask tidy | codegen openapi --from DIR")),
+        ["bench", rest @ ..] => bench::run(rest),
+        _ => Err(anyhow::anyhow!(
+            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | bench \
+             [install|update|drift|memory]..."
+        )),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

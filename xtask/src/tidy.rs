@@ -40,6 +40,15 @@ pub(crate) fn run() -> Result<()> {
     bail!("{} findings", findings.len())
 }
 
+/// Writes the `clippy.toml` of each pure crate.
+pub(crate) fn write_clippy_configs() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
+    for name in purity::PURE_CRATES {
+        fs::write(root.join("crates").join(name).join("clippy.toml"), purity::clippy_config())?;
+    }
+    Ok(())
+}
+
 fn findings() -> Result<Vec<Finding>> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
@@ -69,7 +78,8 @@ impl Tree {
         for directory in ["crates", "xtask", "docs", ".ci", "tests", "fuzz"] {
             collect(&root, &root.join(directory), &mut files)?;
         }
-        for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "Cargo.toml"]
+        for name in
+            ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "Cargo.toml"]
         {
             let text = fs::read_to_string(root.join(name))
                 .with_context(|| format!("`{name}` belongs to the tree"))?;
@@ -85,7 +95,10 @@ impl Tree {
     }
 
     /// Rust sources below a folder.
-    pub(crate) fn sources<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub(crate) fn sources<'a>(
+        &'a self,
+        folder: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
             .filter(move |(path, _)| path.starts_with(folder) && path.ends_with(".rs"))
@@ -97,7 +110,9 @@ impl Tree {
         self.files
             .iter()
             .filter_map(|(path, _)| {
-                path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|n| !n.contains('/'))
+                path.strip_prefix("crates/")?
+                    .strip_suffix("/Cargo.toml")
+                    .filter(|n| !n.contains('/'))
             })
             .collect()
     }
@@ -109,7 +124,9 @@ const FILE_SIZE_MAX: u64 = 200 * 1024;
 const LARGE_FILES: &[&str] = &["crates/plimsoll-schema/data/", "tests/control-plane/"];
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<(String, String)>) -> Result<()> {
-    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Ok(());
+    };
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -1,19 +1,34 @@
 //! A release payload: from the bytes of its files to manifests, or to everything that is wrong.
 //!
 //! Loading follows cluster-version §1.1 and §1.2: `manifests` before `release-manifests`, file
-//! names in byte order, documents in the order of their file.
+//! names in byte order, documents in the order of their file. It has three steps, so that the
+//! caller can do the second, which costs the time, on several threads: [`Head::read`],
+//! [`parse_file`] for each file, [`assemble`]. [`parse`] does all three.
+
+mod document;
+mod error;
+mod gates;
+mod release;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use plimsoll_model::GroupKind;
 use serde::Serialize;
 
-use crate::Manifest;
+pub use document::{ParsedFile, parse_file};
+pub use error::{Cause, LoadError, LoadErrors};
+pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseProblem};
+
+use crate::finding::{Code, Finding, Place};
+use crate::template::Values;
+use crate::{Manifest, hash};
+
+/// The endings of the names of manifest files; case matters.
+const EXTENSIONS: [&str; 3] = [".yaml", ".yml", ".json"];
 
 /// The directories of a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Directory {
     /// `manifests`: the manifests of the program that applies the payload. Only these are
     /// templates.
@@ -25,6 +40,9 @@ pub enum Directory {
 }
 
 impl Directory {
+    /// Both, in loading order.
+    pub const ALL: [Self; 2] = [Self::Manifests, Self::ReleaseManifests];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,6 +67,26 @@ pub struct SourceFile {
     pub name: String,
     /// Its content.
     pub bytes: Vec<u8>,
+}
+
+impl SourceFile {
+    /// Whether the file holds manifests, by its name.
+    pub fn holds_manifests(&self) -> bool {
+        EXTENSIONS.iter().any(|extension| self.name.ends_with(extension))
+    }
+
+    fn is_special(&self, name: &str) -> bool {
+        self.directory == Directory::ReleaseManifests && self.name == name
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            directory: self.directory,
+            file: self.name.as_str().into(),
+            document: None,
+            line: None,
+        }
+    }
 }
 
 /// What the templates of a payload may ask for, beyond what the payload says itself.
@@ -94,25 +132,143 @@ pub struct Payload {
     pub warnings: Vec<Finding>,
 }
 
-/// Something to say about a place in a payload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The directory.
-    pub directory: Directory,
-    /// The file in it.
-    pub file: Arc<str>,
-    /// Document in the file, from 0, where it is about one.
-    pub document: Option<usize>,
-    /// Line in the file, from 1, where it is known.
-    pub line: Option<usize>,
-    /// What there is to say.
-    pub message: String,
-}
-
 impl Payload {
     /// The kinds known to have no namespace: those built into Kubernetes and those that
     /// CustomResourceDefinitions of the payload define so.
     pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {
-        BTreeSet::new()
+        crate::kinds::Kinds::of(&self.manifests).cluster_scoped().cloned().collect()
+    }
+
+    /// Major version of the release.
+    pub fn major_version(&self) -> Option<u64> {
+        semver::Version::parse(&self.release.version).ok().map(|version| version.major)
     }
 }
+
+/// What a payload says about itself, and what its templates may ask for.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// What it says about itself, as far as that can be read.
+    pub release: ReleaseInfo,
+    /// What templates may ask for.
+    pub values: Values,
+    warnings: Vec<Finding>,
+    errors: Vec<LoadError>,
+}
+
+impl Head {
+    /// Reads the two special files; what is wrong with them is kept for [`assemble`].
+    pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
+        let mut head = Self::default();
+        let special = |name: &str| files.iter().find(|file| file.is_special(name));
+        let place = |name: &str| Place {
+            directory: Directory::ReleaseManifests,
+            file: name.into(),
+            document: None,
+            line: None,
+        };
+        let mut warnings = Vec::new();
+        let metadata = special(RELEASE_METADATA).ok_or(ReleaseProblem::Missing);
+        match metadata.and_then(|file| release::read_metadata(&file.bytes, &mut warnings)) {
+            Ok(release) => head.release = release,
+            Err(problem) => head.fail(place(RELEASE_METADATA), problem),
+        }
+        let finding =
+            |text| Finding::new(place(RELEASE_METADATA), Code::ReleaseMetadata, text);
+        head.warnings.extend(warnings.into_iter().map(finding));
+
+        let images = special(IMAGE_REFERENCES).ok_or(ReleaseProblem::Missing);
+        match images.and_then(|file| release::read_images(&file.bytes)) {
+            Ok(references) => {
+                let metadata = &head.release.version;
+                if !metadata.is_empty() && *metadata != references.name {
+                    let problem = ReleaseProblem::VersionMismatch {
+                        images: references.name,
+                        metadata: metadata.clone(),
+                    };
+                    head.fail(place(IMAGE_REFERENCES), problem);
+                }
+                head.release.created = references.created;
+                head.release.images = references.images;
+            }
+            Err(problem) => head.fail(place(IMAGE_REFERENCES), problem),
+        }
+        head.values = Values {
+            release_image: context.release_image.clone(),
+            cluster_profile: context.cluster_profile.clone(),
+            images: head.release.images.clone(),
+        };
+        head
+    }
+
+    fn fail(&mut self, place: Place, problem: ReleaseProblem) {
+        self.errors.push(LoadError { place, cause: Cause::Release(problem) });
+    }
+}
+
+/// Puts a payload together from all its files and what [`parse_file`] made of those that hold
+/// manifests, in any order.
+///
+/// # Errors
+/// Everything that is wrong with the payload.
+pub fn assemble(
+    files: &[SourceFile],
+    head: Head,
+    mut parsed: Vec<ParsedFile>,
+) -> Result<Payload, LoadErrors> {
+    let (payload, errors) = assemble_partly(files, head, &mut parsed);
+    if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
+}
+
+/// As [`assemble`], with what can be read of a payload that cannot be loaded.
+pub(crate) fn assemble_partly(
+    files: &[SourceFile],
+    head: Head,
+    parsed: &mut Vec<ParsedFile>,
+) -> (Payload, Vec<LoadError>) {
+    let Head { release, mut warnings, mut errors, .. } = head;
+    parsed.sort_by(|left, right| left.order().cmp(&right.order()));
+    let mut manifests = Vec::new();
+    for file in parsed.drain(..) {
+        manifests.extend(file.manifests);
+        warnings.extend(file.warnings);
+        errors.extend(file.errors);
+    }
+    let payload = Payload { release, manifests, digest: digest(files), warnings };
+    (payload, errors)
+}
+
+/// Identifies the content: the special files and the manifest files, by name and bytes.
+fn digest(files: &[SourceFile]) -> String {
+    let belongs = |file: &&SourceFile| {
+        file.holds_manifests() || file.is_special(RELEASE_METADATA) || file.is_special(IMAGE_REFERENCES)
+    };
+    let mut files: Vec<&SourceFile> = files.iter().filter(belongs).collect();
+    files.sort_by(|left, right| (left.directory, &left.name).cmp(&(right.directory, &right.name)));
+    hash::sha256(files.into_iter().flat_map(|file| {
+        [file.directory.name().as_bytes(), file.name.as_bytes(), file.bytes.as_slice()]
+    }))
+}
+
+/// Reads a payload.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, LoadErrors> {
+    let (payload, errors) = parse_partly(files, context);
+    if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
+}
+
+/// As [`parse`], with what can be read of a payload that cannot be loaded.
+pub(crate) fn parse_partly(
+    files: &[SourceFile],
+    context: &TemplateContext,
+) -> (Payload, Vec<LoadError>) {
+    let head = Head::read(files, context);
+    let manifest_files = files.iter().filter(|file| file.holds_manifests());
+    let mut parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
+    assemble_partly(files, head, &mut parsed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@
 
 mod build;
 mod json;
+mod quoted;
 mod resolve;
 mod split;
 

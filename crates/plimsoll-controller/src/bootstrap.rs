@@ -67,18 +67,12 @@ pub(crate) async fn install_crds(
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
     for manifest in crd::manifests() {
-        let name = manifest["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
         let exists = api
             .get_metadata_opt(&name)
             .await
-            .map_err(|source| Error::InstallCrd {
-                name: name.clone(),
-                source,
-            })?
+            .map_err(|source| Error::InstallCrd { name: name.clone(), source })?
             .is_some();
         if ours || !exists {
             writer
@@ -87,11 +81,7 @@ pub(crate) async fn install_crds(
                 .map_err(|source| Error::InstallCrd { name, source })?;
         }
     }
-    for kind in [
-        CLUSTER_VERSION,
-        plimsoll_api::CLUSTER_OPERATOR,
-        RELEASE_PROGRESS,
-    ] {
+    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
         while !is_served(client, kind).await? {
             pause(POLL_SOON, stop).await?;
         }
@@ -158,10 +148,8 @@ pub(crate) async fn recorded_progress(
 ) -> Result<ReleaseProgressStatus, Error> {
     let resource = api_resource(RELEASE_PROGRESS);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let found = api
-        .get_opt(CLUSTER_VERSION_NAME)
-        .await
-        .map_err(|source| Error::ReadProgress { source })?;
+    let found =
+        api.get_opt(CLUSTER_VERSION_NAME).await.map_err(|source| Error::ReadProgress { source })?;
     if let Some(object) = found {
         let status = object.data.get("status").cloned().unwrap_or_default();
         return Ok(serde_json::from_value(status).unwrap_or_default());
@@ -179,10 +167,7 @@ pub(crate) async fn recorded_progress(
             }],
         },
     });
-    writer
-        .create_own(&resource, object)
-        .await
-        .map_err(|source| Error::WriteProgress { source })?;
+    writer.create_own(&resource, object).await.map_err(|source| Error::WriteProgress { source })?;
     Ok(ReleaseProgressStatus::default())
 }
 

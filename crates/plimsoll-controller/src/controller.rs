@@ -133,10 +133,8 @@ impl Controller {
         let create = self.settings.create.as_deref();
         let client = &self.client;
         patiently(stop, || bootstrap::install_crds(client, &writer, stop)).await?;
-        let uid = patiently(stop, || {
-            bootstrap::cluster_version_uid(client, &writer, create, stop)
-        })
-        .await?;
+        let uid = patiently(stop, || bootstrap::cluster_version_uid(client, &writer, create, stop))
+            .await?;
         let recorded =
             patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
@@ -149,9 +147,7 @@ impl Controller {
             return Err(Error::Stopped);
         };
         let resources = patiently(stop, || async {
-            Resources::discover(client)
-                .await
-                .map_err(|source| Error::Discover { source })
+            Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
         let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
@@ -214,30 +210,15 @@ impl Work {
             capabilities::effective(&spec, &status.capabilities.enabled_capabilities, &[]);
         let request = request(&release, &spec, &capabilities);
         let mode = mode::choose(&status.history, &release.image);
-        let planned = make_plan(
-            &payload,
-            &controller.settings,
-            &release,
-            &request,
-            &capabilities,
-            mode,
-        );
+        let planned =
+            make_plan(&payload, &controller.settings, &release, &request, &capabilities, mode);
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
-        let mut session = Session::new(
-            controller.client.clone(),
-            Arc::clone(&owner),
-            planned,
-            resources,
-            now,
-        );
+        let mut session =
+            Session::new(controller.client.clone(), Arc::clone(&owner), planned, resources, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done, total);
-            tracing::info!(
-                done = done.len(),
-                total,
-                "going on where an earlier process was"
-            );
+            tracing::info!(done = done.len(), total, "going on where an earlier process was");
             session.progress = session.progress.clone().resume(&done, now);
         }
         let mut reporter = Reporter::new(controller.client.clone(), status);
@@ -285,9 +266,7 @@ impl Work {
             }
         }
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
-        self.session
-            .drain(DRAIN_TIME_MAX, controller.clock.now())
-            .await;
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
         let now = controller.clock.now();
         let situation = situation!(self, now);
         self.reporter.finish(&situation).await;
@@ -377,9 +356,7 @@ impl Work {
     async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.
-        self.session
-            .drain(DRAIN_TIME_MAX, controller.clock.now())
-            .await;
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
         let now = controller.clock.now();
         let mode = match self.session.progress.mode() {
             Mode::Initializing => Mode::Initializing,
@@ -408,10 +385,7 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
         tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
         ClusterVersionSpec::default()
     });
-    (
-        spec,
-        serde_json::from_value(part("status")).unwrap_or_default(),
-    )
+    (spec, serde_json::from_value(part("status")).unwrap_or_default())
 }
 
 fn release_of(payload: &Payload, settings: &Settings) -> Release {
@@ -428,16 +402,12 @@ fn release_of(payload: &Payload, settings: &Settings) -> Release {
 }
 
 fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {
-    let overrides = spec
-        .overrides
-        .iter()
-        .filter(|entry| entry.unmanaged)
-        .map(|entry| Override {
-            group: entry.group.clone(),
-            kind: entry.kind.clone(),
-            namespace: entry.namespace.clone(),
-            name: entry.name.clone(),
-        });
+    let overrides = spec.overrides.iter().filter(|entry| entry.unmanaged).map(|entry| Override {
+        group: entry.group.clone(),
+        kind: entry.kind.clone(),
+        namespace: entry.namespace.clone(),
+        name: entry.name.clone(),
+    });
     Request {
         image: release.image.clone(),
         overrides: overrides.collect(),
@@ -453,12 +423,8 @@ fn make_plan(
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Arc<Plan> {
-    let major_version = payload
-        .release
-        .version
-        .split('.')
-        .next()
-        .and_then(|part| part.parse().ok());
+    let major_version =
+        payload.release.version.split('.').next().and_then(|part| part.parse().ok());
     let context = Context {
         major_version,
         capabilities: Some(EnabledCapabilities {

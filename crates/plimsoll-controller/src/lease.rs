@@ -48,23 +48,14 @@ pub(crate) async fn acquire(
     identity: String,
     stop: &CancellationToken,
 ) -> Option<Held> {
-    let keeper = Keeper {
-        writer: Writer::new(client.clone()),
-        client,
-        clock,
-        identity,
-    };
+    let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, identity };
     // What was last seen of somebody else's lease, and since when it has been so.
     let mut seen: Option<(Option<String>, Instant)> = None;
     let mut told = false;
     loop {
         match keeper.try_acquire(&mut seen).await {
             Ok(Some(lease)) => {
-                return Some(Held {
-                    keeper,
-                    lease,
-                    renewed: Instant::now(),
-                });
+                return Some(Held { keeper, lease, renewed: Instant::now() });
             }
             Ok(None) if !told => {
                 tracing::info!("another controller holds the lease; waiting for it");
@@ -124,12 +115,7 @@ impl Held {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
         }
-        if let Err(error) = self
-            .keeper
-            .writer
-            .write_lease(LEASE_NAMESPACE, &lease)
-            .await
-        {
+        if let Err(error) = self.keeper.writer.write_lease(LEASE_NAMESPACE, &lease).await {
             tracing::debug!(%error, "could not give the lease back; it runs out by itself");
         }
     }
@@ -187,28 +173,19 @@ impl Keeper {
     }
 
     async fn write(&self, current: Option<&Lease>) -> Result<Lease, kube::Error> {
-        let before = current
-            .and_then(|lease| lease.spec.clone())
-            .unwrap_or_default();
+        let before = current.and_then(|lease| lease.spec.clone()).unwrap_or_default();
         let again = before.holder_identity.as_deref() == Some(self.identity.as_str());
         let now = MicroTime(self.now());
         let transitions = before.lease_transitions.unwrap_or_default();
         let lease = Lease {
             metadata: current.map_or_else(
-                || ObjectMeta {
-                    name: Some(LEASE_NAME.to_owned()),
-                    ..ObjectMeta::default()
-                },
+                || ObjectMeta { name: Some(LEASE_NAME.to_owned()), ..ObjectMeta::default() },
                 |lease| lease.metadata.clone(),
             ),
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.identity.clone()),
                 lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
-                acquire_time: if again {
-                    before.acquire_time
-                } else {
-                    Some(now.clone())
-                },
+                acquire_time: if again { before.acquire_time } else { Some(now.clone()) },
                 renew_time: Some(now),
                 lease_transitions: Some(if again || current.is_none() {
                     transitions

@@ -27,24 +27,13 @@ pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Observation {
     /// An object of the plan, with its health where that is awaited.
-    Object {
-        key: ObjectKey,
-        mark: Mark,
-        health: Option<Verdict>,
-    },
+    Object { key: ObjectKey, mark: Mark, health: Option<Verdict> },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
     /// A namespace, or that it is gone.
-    Namespace {
-        name: String,
-        state: Option<NamespaceState>,
-    },
+    Namespace { name: String, state: Option<NamespaceState> },
     /// A ClusterOperator, of the plan or not, or that it is gone.
-    Operator {
-        name: String,
-        revision: u64,
-        object: Option<Value>,
-    },
+    Operator { name: String, revision: u64, object: Option<Value> },
     /// The ClusterVersion, or that it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
 }
@@ -74,14 +63,7 @@ pub(crate) async fn watch_kind(
     sender: mpsc::Sender<Observation>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
-    let mut relay = Relay {
-        kind,
-        depth,
-        interest,
-        sender,
-        known: BTreeMap::new(),
-        unseen: None,
-    };
+    let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
     let config = watcher::Config::default();
     match depth {
         Depth::Metadata | Depth::Namespaces => {
@@ -214,27 +196,15 @@ impl Relay {
         }
         if self.depth == Depth::Namespaces {
             let terminating = metadata.deletion_timestamp.is_some();
-            let state = if terminating {
-                NamespaceState::Terminating
-            } else {
-                NamespaceState::Active
-            };
+            let state =
+                if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
             let name = id.1.clone();
             self.known.insert(id.clone(), revision);
-            if !self
-                .send(Observation::Namespace {
-                    name,
-                    state: Some(state),
-                })
-                .await
-            {
+            if !self.send(Observation::Namespace { name, state: Some(state) }).await {
                 return false;
             }
         }
-        let mark = Mark {
-            revision,
-            trace: trace(metadata),
-        };
+        let mark = Mark { revision, trace: trace(metadata) };
         let key = self.interest.get(&id).cloned();
         if key.is_some() || self.depth == Depth::Operators {
             self.known.insert(id.clone(), revision);
@@ -243,14 +213,7 @@ impl Relay {
         match (self.depth, &key) {
             (Depth::Operators, _) => {
                 let (name, object) = (id.1, Some(object.into_value()));
-                if !self
-                    .send(Observation::Operator {
-                        name,
-                        revision,
-                        object,
-                    })
-                    .await
-                {
+                if !self.send(Observation::Operator { name, revision, object }).await {
                     return false;
                 }
             }
@@ -269,39 +232,21 @@ impl Relay {
         self.known.remove(&id);
         if self.depth == Depth::Namespaces {
             let name = id.1.clone();
-            if !self
-                .send(Observation::Namespace { name, state: None })
-                .await
-            {
+            if !self.send(Observation::Namespace { name, state: None }).await {
                 return false;
             }
         }
         if self.depth == Depth::Operators {
             let name = id.1.clone();
-            if !self
-                .send(Observation::Operator {
-                    name,
-                    revision,
-                    object: None,
-                })
-                .await
-            {
+            if !self.send(Observation::Operator { name, revision, object: None }).await {
                 return false;
             }
         }
         let Some(key) = self.interest.get(&id).cloned() else {
             return true;
         };
-        let mark = Mark {
-            revision,
-            trace: Trace::Gone,
-        };
-        self.send(Observation::Object {
-            key,
-            mark,
-            health: None,
-        })
-        .await
+        let mark = Mark { revision, trace: Trace::Gone };
+        self.send(Observation::Object { key, mark, health: None }).await
     }
 
     async fn send(&self, observation: Observation) -> bool {
@@ -310,19 +255,12 @@ impl Relay {
 }
 
 fn id(metadata: &ObjectMeta) -> (String, String) {
-    (
-        metadata.namespace.clone().unwrap_or_default(),
-        metadata.name.clone().unwrap_or_default(),
-    )
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 /// The revision of an object: resourceVersions are comparable numbers.
 pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
-    metadata
-        .resource_version
-        .as_deref()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default()
+    metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// What of an object is ours.
@@ -332,10 +270,7 @@ pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
             && entry.operation.as_deref() == Some("Apply")
             && entry.subresource.as_deref().unwrap_or_default().is_empty()
     };
-    let entry = metadata
-        .managed_fields
-        .as_ref()
-        .and_then(|entries| entries.iter().find(ours));
+    let entry = metadata.managed_fields.as_ref().and_then(|entries| entries.iter().find(ours));
     match entry.and_then(|entry| entry.fields_v1.as_ref()) {
         Some(fields) => Trace::Ours(fingerprint(&fields.0)),
         None => Trace::Foreign,

@@ -107,11 +107,7 @@ impl Reporter {
             (false, true) => self.compute_at.max(Instant::now() + WAITING_INTERVAL),
             (false, false) => far,
         };
-        let write = if self.unwritten && self.writing.is_none() {
-            self.write_at
-        } else {
-            far
-        };
+        let write = if self.unwritten && self.writing.is_none() { self.write_at } else { far };
         compute.min(write)
     }
 
@@ -169,16 +165,10 @@ impl Reporter {
         tokio::spawn(async move {
             let name = CLUSTER_VERSION_NAME;
             if progress != before.1 {
-                let patch = replacing(&before.1, &progress);
-                writer
-                    .write_status(&api_resource(RELEASE_PROGRESS), name, &patch)
-                    .await?;
+                writer.write_status(&api_resource(RELEASE_PROGRESS), name, &progress).await?;
             }
             if status != before.0 {
-                let patch = replacing(&before.0, &status);
-                writer
-                    .write_status(&api_resource(CLUSTER_VERSION), name, &patch)
-                    .await?;
+                writer.write_status(&api_resource(CLUSTER_VERSION), name, &status).await?;
             }
             Ok((status, progress))
         })
@@ -211,10 +201,8 @@ impl Reporter {
         completed: bool,
     ) -> ClusterVersionStatus {
         let plan = situation.progress.plan();
-        let failures: Vec<Failure> = problems
-            .iter()
-            .filter_map(|problem| failure(situation.progress, problem))
-            .collect();
+        let failures: Vec<Failure> =
+            problems.iter().filter_map(|problem| failure(situation.progress, problem)).collect();
         let invalid: Vec<String> =
             validate::cluster_version(CLUSTER_VERSION_NAME, situation.spec, &self.status)
                 .iter()
@@ -245,15 +233,9 @@ impl Reporter {
 
 /// Type and status of each condition, and how far the history is: what should not wait.
 fn statuses(status: &ClusterVersionStatus) -> (BTreeMap<String, ConditionStatus>, usize) {
-    let conditions = status
-        .conditions
-        .iter()
-        .map(|condition| (condition.type_.clone(), condition.status));
-    let completed = status
-        .history
-        .iter()
-        .filter(|entry| entry.completion_time.is_some())
-        .count();
+    let conditions =
+        status.conditions.iter().map(|condition| (condition.type_.clone(), condition.status));
+    let completed = status.history.iter().filter(|entry| entry.completion_time.is_some()).count();
     (conditions.collect(), status.history.len() + completed)
 }
 
@@ -275,11 +257,7 @@ fn load(situation: &Situation<'_>) -> LoadStatus {
     let asked = situation.spec.desired_update.as_ref().filter(|update| {
         let other_image = !update.image.is_empty() && update.image != release.image;
         let other_version = !update.version.is_empty() && update.version != release.version;
-        if update.image.is_empty() {
-            other_version
-        } else {
-            other_image
-        }
+        if update.image.is_empty() { other_version } else { other_image }
     });
     match asked {
         None => LoadStatus {
@@ -331,23 +309,4 @@ fn release_progress(situation: &Situation<'_>, problems: &[Problem]) -> ReleaseP
 
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
-/// A merge patch that makes `after` of `before`: what is no longer there is set to null.
-fn replacing(before: &Value, after: &Value) -> Value {
-    let (Some(old), Some(new)) = (before.as_object(), after.as_object()) else {
-        return after.clone();
-    };
-    let mut patch = new.clone();
-    for (key, value) in old {
-        match new.get(key) {
-            None => {
-                patch.insert(key.clone(), Value::Null);
-            }
-            Some(now) => {
-                patch.insert(key.clone(), replacing(value, now));
-            }
-        }
-    }
-    Value::Object(patch)
 }

@@ -51,9 +51,7 @@ impl Resources {
         let listed = if group.is_empty() {
             client.list_core_api_resources(version).await
         } else {
-            client
-                .list_api_group_resources(&format!("{group}/{version}"))
-                .await
+            client.list_api_group_resources(&format!("{group}/{version}")).await
         };
         let mut found = Self::default();
         let resources = match listed {
@@ -61,20 +59,10 @@ impl Resources {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
             Err(error) => return Err(error),
         };
-        for resource in resources
-            .into_iter()
-            .filter(|resource| !resource.name.contains('/'))
-        {
-            let scope = if resource.namespaced {
-                Scope::Namespaced
-            } else {
-                Scope::Cluster
-            };
+        for resource in resources.into_iter().filter(|resource| !resource.name.contains('/')) {
+            let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
             let gvk = kube::core::GroupVersionKind::gvk(group, version, &resource.kind);
-            found.insert(
-                ApiResource::from_gvk_with_plural(&gvk, &resource.name),
-                scope,
-            );
+            found.insert(ApiResource::from_gvk_with_plural(&gvk, &resource.name), scope);
         }
         Ok(found)
     }

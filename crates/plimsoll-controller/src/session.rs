@@ -102,9 +102,7 @@ impl Session {
     /// The ClusterOperators of the cluster that object to another minor version.
     pub(crate) fn objections(&self) -> Vec<NotUpgradeable> {
         let operators = self.operators.values();
-        operators
-            .filter_map(|(_, operator)| upgradeable::objection_of(operator))
-            .collect()
+        operators.filter_map(|(_, operator)| upgradeable::objection_of(operator)).collect()
     }
 
     /// Waits for the executions in flight, at most for a while: their results are not lost.
@@ -156,11 +154,8 @@ impl Session {
             }
             Turn::Observed(observation) => self.observe(observation, now),
             Turn::Discovered => {
-                let served: Vec<(GroupVersionKind, Scope)> = self
-                    .resources
-                    .iter()
-                    .map(|(kind, s)| (kind.clone(), s.scope))
-                    .collect();
+                let served: Vec<(GroupVersionKind, Scope)> =
+                    self.resources.iter().map(|(kind, s)| (kind.clone(), s.scope)).collect();
                 for (kind, scope) in served {
                     if self.progress.world().scope(&kind).is_none() {
                         self.progress.handle(Event::KindServed(kind, scope), now);
@@ -198,17 +193,13 @@ impl Session {
         let Some(served) = self.resources.get(&step.kind()).cloned() else {
             // The world only knows kinds that discovery found, so this is a kind withdrawn since.
             let obstacle = plimsoll_plan::progress::Obstacle::KindNotServed(step.kind());
-            self.executing
-                .spawn(async move { (index, Outcome::Obstacle(obstacle)) });
+            self.executing.spawn(async move { (index, Outcome::Obstacle(obstacle)) });
             return;
         };
         let fresh =
             step.action == Action::Gate && !self.operators.contains_key(&step.manifest.key.name);
-        let (writer, owner, plan) = (
-            self.writer.clone(),
-            Arc::clone(&self.owner),
-            Arc::clone(&plan),
-        );
+        let (writer, owner, plan) =
+            (self.writer.clone(), Arc::clone(&self.owner), Arc::clone(&plan));
         self.executing.spawn(async move {
             let step = &plan.steps[index];
             let outcome = writer.execute(step, &served, &owner).await;
@@ -227,11 +218,7 @@ impl Session {
                 }
                 if let Some(verdict) = health {
                     let revision = mark.revision;
-                    let event = Event::Health {
-                        key: key.clone(),
-                        revision,
-                        verdict,
-                    };
+                    let event = Event::Health { key: key.clone(), revision, verdict };
                     self.progress.handle(event, now);
                 }
                 self.progress.handle(Event::Observed { key, mark }, now);
@@ -240,11 +227,7 @@ impl Session {
             Observation::Namespace { name, state } => {
                 self.progress.handle(Event::Namespace(name, state), now);
             }
-            Observation::Operator {
-                name,
-                revision,
-                object,
-            } => {
+            Observation::Operator { name, revision, object } => {
                 self.operator(name, revision, object, now);
             }
             Observation::ClusterVersion(_) => {}
@@ -262,14 +245,7 @@ impl Session {
                     self.progress.mode(),
                 );
                 let key = step.manifest.key.clone();
-                self.progress.handle(
-                    Event::Health {
-                        key,
-                        revision,
-                        verdict,
-                    },
-                    now,
-                );
+                self.progress.handle(Event::Health { key, revision, verdict }, now);
             }
         }
         match object {
@@ -318,10 +294,7 @@ impl Session {
                 Scope::Cluster => String::new(),
             };
             served.entry(kind.clone()).or_insert_with(|| found.clone());
-            interests
-                .entry(kind)
-                .or_default()
-                .insert((namespace, key.name.clone()), key.clone());
+            interests.entry(kind).or_default().insert((namespace, key.name.clone()), key.clone());
         }
         for (kind, found) in served {
             if !self.watched.insert(kind.clone()) {

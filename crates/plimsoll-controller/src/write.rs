@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -104,10 +106,8 @@ impl Writer {
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let api = self.api(served, &step.manifest.key.namespace);
-        let parameters = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match api.create(&parameters, &object).await {
             Ok(created) => Ok(mark(&created.metadata)),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -120,18 +120,12 @@ impl Writer {
 
     async fn delete(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
-        match api
-            .delete(&step.manifest.key.name, &DeleteParams::default())
-            .await
-        {
+        match api.delete(&step.manifest.key.name, &DeleteParams::default()).await {
             Ok(_) => tracing::info!(object = %step.manifest.key, "delete requested"),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
         }
-        Ok(Mark {
-            revision: 0,
-            trace: Trace::Gone,
-        })
+        Ok(Mark { revision: 0, trace: Trace::Gone })
     }
 
     /// Gives a ClusterOperator that was just created the related objects of its manifest, unless
@@ -144,10 +138,7 @@ impl Writer {
         let api = self.api(served, "");
         let name = &step.manifest.key.name;
         let parameters = status_parameters();
-        match api
-            .patch_status(name, &parameters, &Patch::Merge(&status))
-            .await
-        {
+        match api.patch_status(name, &parameters, &Patch::Merge(&status)).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => {
@@ -176,10 +167,8 @@ impl Writer {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        let parameters = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match api.create(&parameters, &object).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
@@ -187,7 +176,8 @@ impl Writer {
         }
     }
 
-    /// Replaces the status of a cluster-scoped object.
+    /// Replaces the status of a cluster-scoped object, whole: a merge could not write the null that
+    /// `availableUpdates` must have.
     pub(crate) async fn write_status(
         &self,
         resource: &ApiResource,
@@ -195,10 +185,9 @@ impl Writer {
         status: &Value,
     ) -> Result<(), kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
-        let patch = serde_json::json!({ "status": status });
-        api.patch_status(name, &status_parameters(), &Patch::Merge(&patch))
-            .await
-            .map(|_| ())
+        let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![PatchOperation::Add(add)]));
+        api.patch_status(name, &status_parameters(), &patch).await.map(|_| ())
     }
 
     /// Creates or replaces a Lease; its resourceVersion guards against others.
@@ -227,24 +216,16 @@ impl Writer {
 async fn apply(api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<Mark, kube::Error> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     // Metadata alone comes back: that is all that is looked at.
-    let applied = api
-        .patch_metadata(name, &parameters, &Patch::Apply(object))
-        .await?;
+    let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;
     Ok(mark(&applied.metadata))
 }
 
 fn status_parameters() -> PatchParams {
-    PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn mark(metadata: &ObjectMeta) -> Mark {
-    Mark {
-        revision: revision(metadata),
-        trace: trace(metadata),
-    }
+    Mark { revision: revision(metadata), trace: trace(metadata) }
 }
 
 /// What a failed execution means for its step.
@@ -271,11 +252,7 @@ fn outcome(step: &Step, error: &kube::Error) -> Outcome {
     Outcome::Failed(TryError {
         reason,
         cause,
-        transience: if transient {
-            Transience::Transient
-        } else {
-            Transience::Lasting
-        },
+        transience: if transient { Transience::Transient } else { Transience::Lasting },
         retry_after,
     })
 }
@@ -288,10 +265,7 @@ fn obstacle(step: &Step, status: &Status) -> Option<Obstacle> {
         details.is_some_and(|details| details.kind == kind && details.name == name)
     };
     let terminating = details.is_some_and(|details| {
-        details
-            .causes
-            .iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
+        details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
     });
     if status.code == 403 && terminating {
         Some(Obstacle::NamespaceTerminating(namespace.clone()))

@@ -63,12 +63,9 @@ pub fn effective_with_gates(
 
 /// Whether the gates let a capability be. A name that nobody knows may be one of a newer release.
 fn exists(name: &str, gates: &BTreeSet<String>) -> bool {
-    KNOWN
-        .iter()
-        .find(|known| known.name == name)
-        .is_none_or(|known| {
-            known.gates.is_empty() || known.gates.iter().any(|gate| gates.contains(*gate))
-        })
+    KNOWN.iter().find(|known| known.name == name).is_none_or(|known| {
+        known.gates.is_empty() || known.gates.iter().any(|gate| gates.contains(*gate))
+    })
 }
 
 #[cfg(test)]

@@ -63,31 +63,19 @@ impl Failure {
     ) -> Self {
         Self {
             cluster_operators: vec![name.to_owned()],
-            ..Self::of_object(
-                format!("clusteroperator \"{name}\""),
-                reason,
-                effect,
-                message,
-            )
+            ..Self::of_object(format!("clusteroperator \"{name}\""), reason, effect, message)
         }
     }
 
     /// The same failure, known since a time.
     #[must_use]
     pub fn since(self, since: Timestamp) -> Self {
-        Self {
-            since: Some(since),
-            ..self
-        }
+        Self { since: Some(since), ..self }
     }
 
     /// The short names of what it is about: ClusterOperators by name alone, objects with kind.
     pub fn names(&self) -> &[String] {
-        if self.cluster_operators.is_empty() {
-            &self.objects
-        } else {
-            &self.cluster_operators
-        }
+        if self.cluster_operators.is_empty() { &self.objects } else { &self.cluster_operators }
     }
 }
 

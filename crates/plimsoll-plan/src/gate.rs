@@ -99,11 +99,7 @@ fn aside(live: &Value) -> &'static str {
 }
 
 fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
-    Verdict::Waiting {
-        effect,
-        reason,
-        message,
-    }
+    Verdict::Waiting { effect, reason, message }
 }
 
 #[cfg(test)]

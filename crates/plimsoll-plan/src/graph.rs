@@ -95,10 +95,7 @@ pub fn position(file: &str) -> Option<Position<'_>> {
     if !digits || !words {
         return None;
     }
-    Some(Position {
-        level: level.parse().ok()?,
-        component,
-    })
+    Some(Position { level: level.parse().ok()?, component })
 }
 
 /// Builds the graph of a list of manifests, given in the order of the payload.
@@ -153,12 +150,7 @@ fn sections(tasks: &[Task<'_>]) -> Vec<Vec<Lane>> {
     for (index, place, position) in in_order(tasks) {
         let level = position.map(|position| position.level);
         let component = position.map(|position| position.component.to_owned());
-        let lane = Lane {
-            place,
-            level,
-            component,
-            tasks: vec![index],
-        };
+        let lane = Lane { place, level, component, tasks: vec![index] };
         if tasks[index].is_job {
             sections.push(std::mem::take(&mut section));
             sections.push(vec![lane]);
@@ -199,10 +191,7 @@ fn in_order<'a>(tasks: &[Task<'a>]) -> Vec<(usize, usize, Option<Position<'a>>)>
 fn levels(section: Vec<Lane>) -> Vec<Vec<Lane>> {
     let mut groups: BTreeMap<(usize, Option<u32>), Vec<Lane>> = BTreeMap::new();
     for lane in section {
-        groups
-            .entry((lane.place, lane.level))
-            .or_default()
-            .push(lane);
+        groups.entry((lane.place, lane.level)).or_default().push(lane);
     }
     groups.into_values().collect()
 }

@@ -34,10 +34,7 @@ pub fn record(
     if release.image.is_empty() {
         return history;
     }
-    match history
-        .first_mut()
-        .filter(|newest| is_same(newest, release))
-    {
+    match history.first_mut().filter(|newest| is_same(newest, release)) {
         Some(newest) => {
             fill(&mut newest.version, &release.version);
             fill(&mut newest.image, &release.image);

@@ -35,10 +35,7 @@ impl fmt::Display for Mode {
 /// Chooses the mode in which the release `image` is begun, from the cluster's history, newest
 /// entry first.
 pub fn choose(history: &[UpdateHistory], image: &str) -> Mode {
-    if !history
-        .iter()
-        .any(|entry| entry.state == UpdateState::Completed)
-    {
+    if !history.iter().any(|entry| entry.state == UpdateState::Completed) {
         return Mode::Initializing;
     }
     match history.first() {

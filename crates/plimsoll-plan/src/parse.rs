@@ -34,14 +34,12 @@ pub fn condition<'a>(object: &'a Value, type_: &str) -> Option<ReportedCondition
 
 /// All conditions in `status.conditions`.
 pub fn conditions(object: &Value) -> impl Iterator<Item = ReportedCondition<'_>> {
-    list(&object["status"]["conditions"])
-        .iter()
-        .map(|condition| ReportedCondition {
-            type_: text(&condition["type"]),
-            status: text(&condition["status"]),
-            reason: text(&condition["reason"]),
-            message: text(&condition["message"]),
-        })
+    list(&object["status"]["conditions"]).iter().map(|condition| ReportedCondition {
+        type_: text(&condition["type"]),
+        status: text(&condition["status"]),
+        reason: text(&condition["reason"]),
+        message: text(&condition["message"]),
+    })
 }
 
 /// Whether a condition has a status; a missing condition has none.
@@ -51,19 +49,15 @@ pub fn has_condition(object: &Value, type_: &str, status: &str) -> bool {
 
 /// The versions in `status.versions` of a ClusterOperator or its manifest.
 pub fn versions(object: &Value) -> impl Iterator<Item = ReportedVersion<'_>> {
-    list(&object["status"]["versions"])
-        .iter()
-        .map(|entry| ReportedVersion {
-            name: text(&entry["name"]),
-            version: text(&entry["version"]),
-        })
+    list(&object["status"]["versions"]).iter().map(|entry| ReportedVersion {
+        name: text(&entry["name"]),
+        version: text(&entry["version"]),
+    })
 }
 
 /// The version that an operator reports under the name `operator`.
 pub fn operator_version(cluster_operator: &Value) -> Option<&str> {
-    versions(cluster_operator)
-        .find(|entry| entry.name == "operator")
-        .map(|entry| entry.version)
+    versions(cluster_operator).find(|entry| entry.name == "operator").map(|entry| entry.version)
 }
 
 /// The object's name; empty if it has none.
@@ -88,9 +82,7 @@ pub fn is_terminating(object: &Value) -> bool {
 
 /// A number at a path of fields; `None` if it is not there or not a number.
 pub fn number(object: &Value, path: &[&str]) -> Option<i64> {
-    path.iter()
-        .try_fold(object, |value, field| value.get(field))?
-        .as_i64()
+    path.iter().try_fold(object, |value, field| value.get(field))?.as_i64()
 }
 
 fn list(value: &Value) -> &[Value] {

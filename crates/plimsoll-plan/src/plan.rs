@@ -157,21 +157,11 @@ pub fn plan(
     };
     let tasks: Vec<Task<'_>> = steps
         .iter()
-        .map(|step| Task {
-            file: &step.manifest.file,
-            is_job: is_job(&step.manifest),
-        })
+        .map(|step| Task { file: &step.manifest.file, is_job: is_job(&step.manifest) })
         .collect();
     let graph = graph::build(&tasks, ordering);
     let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest));
-    Plan {
-        release,
-        hash,
-        mode,
-        steps,
-        graph,
-        excluded,
-    }
+    Plan { release, hash, mode, steps, graph, excluded }
 }
 
 fn is_job(manifest: &Manifest) -> bool {
@@ -182,11 +172,7 @@ fn step(manifest: &Manifest) -> Step {
     let action = action(manifest);
     let crd = manifest.key.group == "apiextensions.k8s.io"
         && manifest.key.kind == "CustomResourceDefinition";
-    let readiness = match (
-        &action,
-        manifest.key.group.as_str(),
-        manifest.key.kind.as_str(),
-    ) {
+    let readiness = match (&action, manifest.key.group.as_str(), manifest.key.kind.as_str()) {
         (Action::Gate, ..) => Readiness::Gate,
         (Action::Apply, ..) if crd => Readiness::Served,
         (Action::Apply, "apps", "Deployment" | "DaemonSet" | "StatefulSet")
@@ -195,17 +181,9 @@ fn step(manifest: &Manifest) -> Step {
             Readiness::Applied
         }
     };
-    let serves = if readiness == Readiness::Served {
-        served_kinds(&manifest.object())
-    } else {
-        Vec::new()
-    };
-    Step {
-        manifest: manifest.clone(),
-        action,
-        readiness,
-        serves,
-    }
+    let serves =
+        if readiness == Readiness::Served { served_kinds(&manifest.object()) } else { Vec::new() };
+    Step { manifest: manifest.clone(), action, readiness, serves }
 }
 
 fn action(manifest: &Manifest) -> Action {
@@ -213,9 +191,7 @@ fn action(manifest: &Manifest) -> Action {
         return if value == "true" {
             Action::Delete
         } else {
-            Action::Refuse(format!(
-                "invalid delete annotation \"{DELETE}\" value: {value:?}"
-            ))
+            Action::Refuse(format!("invalid delete annotation \"{DELETE}\" value: {value:?}"))
         };
     }
     if manifest.key.group == "config.openshift.io" && manifest.key.kind == "ClusterOperator" {
@@ -233,10 +209,7 @@ fn action(manifest: &Manifest) -> Action {
 fn served_kinds(definition: &Value) -> Vec<GroupVersionKind> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = spec["versions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     versions
         .iter()
         .filter(|version| version["served"].as_bool().unwrap_or(false))

@@ -25,12 +25,7 @@ pub fn object(step: &Step, scope: Scope, owner: Option<&str>) -> Value {
         if scope == Scope::Cluster {
             metadata.remove("namespace");
         }
-        for field in [
-            "creationTimestamp",
-            "managedFields",
-            "resourceVersion",
-            "uid",
-        ] {
+        for field in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
             metadata.remove(field);
         }
         set_owner(metadata, owner, step.action != Action::CreateOnly);
@@ -54,9 +49,7 @@ fn cluster_operator(manifest: &Value) -> Value {
 pub fn fast_fill(step: &Step) -> Option<Value> {
     let manifest = step.manifest.object();
     let related = manifest.pointer("/status/relatedObjects")?;
-    let any = related
-        .as_array()
-        .is_some_and(|objects| !objects.is_empty());
+    let any = related.as_array().is_some_and(|objects| !objects.is_empty());
     any.then(|| json!({ "status": { "relatedObjects": related } }))
 }
 
@@ -178,18 +171,16 @@ pub fn remove_field(object: &mut Value, path: &[PathPart]) -> bool {
             PathPart::Field(name) => at.get_mut(name.as_str()),
             PathPart::Index(index) => at.get_mut(*index),
             PathPart::Keys(keys) => at.as_array_mut().and_then(|items| {
-                items
-                    .iter_mut()
-                    .find(|item| keys.iter().all(|(key, value)| item[key] == *value))
+                items.iter_mut().find(|item| keys.iter().all(|(key, value)| item[key] == *value))
             }),
         };
         let Some(next) = next else { return false };
         at = next;
     }
     match last {
-        PathPart::Field(name) => at
-            .as_object_mut()
-            .is_some_and(|map| map.remove(name.as_str()).is_some()),
+        PathPart::Field(name) => {
+            at.as_object_mut().is_some_and(|map| map.remove(name.as_str()).is_some())
+        }
         PathPart::Index(_) | PathPart::Keys(_) => false,
     }
 }

@@ -211,9 +211,7 @@ impl Progress {
 
     /// Steps that were done at least once.
     pub fn done(&self) -> Vec<usize> {
-        (0..self.tracks.len())
-            .filter(|&index| self.tracks[index].reached)
-            .collect()
+        (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
     }
 
     /// How often the whole plan was complete.
@@ -228,10 +226,7 @@ impl Progress {
             match &track.state {
                 State::Blocked(Obstacle::KindNotServed(kind)) => wanted.push(kind.clone()),
                 State::Waiting(_) => wanted.extend(
-                    step.serves
-                        .iter()
-                        .filter(|kind| self.world.scope(kind).is_none())
-                        .cloned(),
+                    step.serves.iter().filter(|kind| self.world.scope(kind).is_none()).cloned(),
                 ),
                 State::Pending | State::Due | State::Running => {}
                 State::Blocked(_) | State::Retry { .. } | State::Done(_) => {}
@@ -265,10 +260,7 @@ impl Progress {
     }
 
     fn pending(&self) -> usize {
-        self.tracks
-            .iter()
-            .filter(|track| track.state == State::Pending)
-            .count()
+        self.tracks.iter().filter(|track| track.state == State::Pending).count()
     }
 
     fn is_due(&self, index: usize, now: Timestamp) -> bool {
@@ -334,11 +326,7 @@ impl Progress {
                 }
             }
             Event::Listed(kind) => self.listed(&kind, now),
-            Event::Health {
-                key,
-                revision,
-                verdict,
-            } => {
+            Event::Health { key, revision, verdict } => {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));
                     if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
@@ -358,10 +346,7 @@ impl Progress {
     }
 
     fn step_of(&self, key: &ObjectKey) -> Option<usize> {
-        self.steps_of
-            .get(key)
-            .and_then(|steps| steps.last())
-            .copied()
+        self.steps_of.get(key).and_then(|steps| steps.last()).copied()
     }
 
     fn executed(&mut self, index: usize, outcome: Outcome, now: Timestamp) {
@@ -378,8 +363,7 @@ impl Progress {
                     Obstacle::KindNotServed(kind) => self.world.withdraw(kind),
                     Obstacle::NamespaceMissing(name) => self.world.set_namespace(name, None),
                     Obstacle::NamespaceTerminating(name) => {
-                        self.world
-                            .set_namespace(name, Some(NamespaceState::Terminating));
+                        self.world.set_namespace(name, Some(NamespaceState::Terminating));
                     }
                 }
                 self.tracks[index].enter(State::Blocked(obstacle), now);
@@ -398,10 +382,7 @@ impl Progress {
     fn observed(&mut self, index: usize, mark: Mark, now: Timestamp) {
         let create_only = self.plan.steps[index].action == Action::CreateOnly;
         let track = &mut self.tracks[index];
-        if track
-            .observed
-            .is_some_and(|before| before.revision > mark.revision)
-        {
+        if track.observed.is_some_and(|before| before.revision > mark.revision) {
             return;
         }
         track.observed = Some(mark);
@@ -415,14 +396,8 @@ impl Progress {
             track.applied = Some(mark);
         } else if track.applied.is_none() {
             // Done by an earlier process: what is there now is the baseline, if it is ours.
-            track.applied = Some(if ours {
-                mark
-            } else {
-                Mark {
-                    revision: 0,
-                    trace: Trace::Ours(0),
-                }
-            });
+            track.applied =
+                Some(if ours { mark } else { Mark { revision: 0, trace: Trace::Ours(0) } });
         }
         self.repair_if_drifted(index, now);
     }
@@ -466,13 +441,7 @@ impl Progress {
                 transience: Transience::Transient,
                 retry_after: None,
             };
-            track.enter(
-                State::Retry {
-                    at: now + delay,
-                    error,
-                },
-                now,
-            );
+            track.enter(State::Retry { at: now + delay, error }, now);
         }
     }
 
@@ -537,10 +506,9 @@ impl Progress {
         let state = match verdict {
             Verdict::Ready => State::Done(None),
             Verdict::ReadyWith { reason, message } => State::Done(Some((reason, message))),
-            Verdict::Waiting {
-                effect: Effect::None,
-                ..
-            } if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut => {
+            Verdict::Waiting { effect: Effect::None, .. }
+                if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut =>
+            {
                 // A rollout that somebody else started is not a failure to reconcile.
                 State::Done(None)
             }
@@ -615,10 +583,8 @@ impl Progress {
     fn enter_reconciling(&mut self, now: Timestamp) {
         self.mode = Mode::Reconciling;
         for index in 0..self.tracks.len() {
-            let looked_at = matches!(
-                self.plan.steps[index].readiness,
-                Readiness::RolledOut | Readiness::Gate
-            );
+            let looked_at =
+                matches!(self.plan.steps[index].readiness, Readiness::RolledOut | Readiness::Gate);
             if looked_at && matches!(self.tracks[index].state, State::Done(_)) {
                 self.settle_health(index, now);
             }

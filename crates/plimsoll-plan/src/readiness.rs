@@ -54,19 +54,9 @@ pub fn daemon_set(live: &Value) -> Verdict {
     }
     let wanted = status(live, "desiredNumberScheduled");
     let available = status(live, "numberAvailable");
-    let updated = if updates_on_delete(live) {
-        wanted
-    } else {
-        status(live, "updatedNumberScheduled")
-    };
-    Counts {
-        wanted,
-        updated,
-        available,
-        noun: "pods",
-    }
-    .verdict(&subject)
-    .unwrap_or(Verdict::Ready)
+    let updated =
+        if updates_on_delete(live) { wanted } else { status(live, "updatedNumberScheduled") };
+    Counts { wanted, updated, available, noun: "pods" }.verdict(&subject).unwrap_or(Verdict::Ready)
 }
 
 /// Judges a StatefulSet: all replicas updated and available.
@@ -76,16 +66,9 @@ pub fn stateful_set(live: &Value) -> Verdict {
         return verdict;
     }
     let replicas = parse::number(live, &["spec", "replicas"]).unwrap_or(1);
-    let partition = parse::number(
-        live,
-        &["spec", "updateStrategy", "rollingUpdate", "partition"],
-    )
-    .unwrap_or(0);
-    let outside = if updates_on_delete(live) {
-        replicas
-    } else {
-        partition.clamp(0, replicas)
-    };
+    let partition =
+        parse::number(live, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
+    let outside = if updates_on_delete(live) { replicas } else { partition.clamp(0, replicas) };
     let counts = Counts {
         wanted: replicas,
         // Replicas that the update strategy leaves alone count as updated.
@@ -135,17 +118,9 @@ pub fn custom_resource(live: &Value) -> Verdict {
     match parse::condition(live, "NamesAccepted").filter(|names| names.status == "False") {
         Some(names) => {
             let because = because(names.reason, names.message);
-            waiting(
-                Effect::Fail,
-                reason,
-                format!("{subject} cannot be served{because}"),
-            )
+            waiting(Effect::Fail, reason, format!("{subject} cannot be served{because}"))
         }
-        None => waiting(
-            Effect::None,
-            reason,
-            format!("{subject} is not established yet"),
-        ),
+        None => waiting(Effect::None, reason, format!("{subject} is not established yet")),
     }
 }
 
@@ -158,11 +133,7 @@ fn deployment_trouble(subject: &str, live: &Value) -> Option<Verdict> {
     if let Some(failure) = condition("ReplicaFailure").filter(|failure| failure.status == "True") {
         let because = because(failure.reason, failure.message);
         let message = format!("{subject} cannot create its replicas{because}");
-        return Some(waiting(
-            Effect::Fail,
-            Reason::WorkloadNotProgressing,
-            message,
-        ));
+        return Some(waiting(Effect::Fail, Reason::WorkloadNotProgressing, message));
     }
     let stalled = condition("Progressing").filter(|progress| progress.status == "False")?;
     let because = because(stalled.reason, stalled.message);
@@ -192,20 +163,11 @@ struct Counts {
 impl Counts {
     /// `Waiting` with the first number that falls short, if any does.
     fn verdict(&self, subject: &str) -> Option<Verdict> {
-        let Self {
-            wanted,
-            updated,
-            available,
-            noun,
-        } = self;
+        let Self { wanted, updated, available, noun } = self;
         if updated < wanted {
-            Some(progressing(format!(
-                "{subject} has {updated} of {wanted} {noun} updated"
-            )))
+            Some(progressing(format!("{subject} has {updated} of {wanted} {noun} updated")))
         } else if available < wanted {
-            Some(progressing(format!(
-                "{subject} has {available} of {wanted} {noun} available"
-            )))
+            Some(progressing(format!("{subject} has {available} of {wanted} {noun} available")))
         } else {
             None
         }
@@ -225,11 +187,7 @@ fn unsettled(subject: &str, live: &Value) -> Option<Verdict> {
 
 fn terminating(subject: &str, live: &Value) -> Option<Verdict> {
     parse::is_terminating(live).then(|| {
-        waiting(
-            Effect::None,
-            Reason::ObjectTerminating,
-            format!("{subject} is being deleted"),
-        )
+        waiting(Effect::None, Reason::ObjectTerminating, format!("{subject} is being deleted"))
     })
 }
 
@@ -263,11 +221,7 @@ fn progressing(message: String) -> Verdict {
 }
 
 fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
-    Verdict::Waiting {
-        effect,
-        reason,
-        message,
-    }
+    Verdict::Waiting { effect, reason, message }
 }
 
 #[cfg(test)]

@@ -124,12 +124,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
     let objections =
         upgradeable::conditions(input.overrides_set, in_progress, input.not_upgradeable);
     conditions.extend(objections.into_iter().map(|objection| {
-        build.plain(
-            objection.type_,
-            objection.status,
-            &objection.reason,
-            &objection.message,
-        )
+        build.plain(objection.type_, objection.status, &objection.reason, &objection.message)
     }));
     conditions.extend(invalid(&build, input.invalid));
     conditions
@@ -147,9 +142,9 @@ fn available(build: &Builder, input: &StatusInput<'_>) -> Condition {
 
 fn failing(build: &Builder, outlook: &Outlook) -> Condition {
     match outlook {
-        Outlook::Failing {
-            reason, message, ..
-        } => build.with("Failing", ConditionStatus::True, *reason, message),
+        Outlook::Failing { reason, message, .. } => {
+            build.with("Failing", ConditionStatus::True, *reason, message)
+        }
         Outlook::Slow { slow, text, .. } => {
             build.with("Failing", ConditionStatus::Unknown, *slow, text)
         }
@@ -169,53 +164,28 @@ fn release_accepted(build: &Builder, input: &StatusInput<'_>) -> Option<Conditio
 
 fn implicitly_enabled(build: &Builder, input: &StatusInput<'_>) -> Condition {
     let type_ = "ImplicitlyEnabledCapabilities";
-    let implicit: Vec<&str> = input
-        .capabilities
-        .implicit
-        .iter()
-        .map(String::as_str)
-        .collect();
+    let implicit: Vec<&str> = input.capabilities.implicit.iter().map(String::as_str).collect();
     if implicit.is_empty() {
         let message = "Capabilities match configured spec";
         return build.with(type_, ConditionStatus::False, Reason::AsExpected, message);
     }
-    let message = format!(
-        "The following capabilities could not be disabled: {}",
-        implicit.join(", ")
-    );
-    build.with(
-        type_,
-        ConditionStatus::True,
-        Reason::CapabilitiesImplicitlyEnabled,
-        &message,
-    )
+    let message =
+        format!("The following capabilities could not be disabled: {}", implicit.join(", "));
+    build.with(type_, ConditionStatus::True, Reason::CapabilitiesImplicitlyEnabled, &message)
 }
 
 fn invalid(build: &Builder, violations: &[String]) -> Option<Condition> {
     let what = match violations {
         [] => return None,
         [only] => format!(" {only}"),
-        several => several
-            .iter()
-            .map(|violation| format!("\n* {violation}"))
-            .collect(),
+        several => several.iter().map(|violation| format!("\n* {violation}")).collect(),
     };
     let message = format!("The cluster version is invalid:{what}");
-    Some(build.with(
-        "Invalid",
-        ConditionStatus::True,
-        Reason::InvalidClusterVersion,
-        &message,
-    ))
+    Some(build.with("Invalid", ConditionStatus::True, Reason::InvalidClusterVersion, &message))
 }
 
 fn earlier(input: &StatusInput<'_>, type_: &str) -> Option<Condition> {
-    input
-        .previous
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)
-        .cloned()
+    input.previous.conditions.iter().find(|condition| condition.type_ == type_).cloned()
 }
 
 /// How messages name a release.

@@ -100,15 +100,7 @@ fn summed_up(mut objections: Vec<Objection>) -> Vec<Objection> {
         objections.clear();
     }
     let status = ConditionStatus::False;
-    objections.insert(
-        0,
-        Objection {
-            type_: "Upgradeable",
-            status,
-            reason,
-            message,
-        },
-    );
+    objections.insert(0, Objection { type_: "Upgradeable", status, reason, message });
     objections
 }
 
@@ -122,32 +114,19 @@ fn of_operators(operators: &[NotUpgradeable]) -> Option<Objection> {
     };
     let (reason, message) = match sorted.as_slice() {
         [] => return None,
-        [only] => (
-            only.reason.clone(),
-            format!("{} {}", start(&only.operator), only.message),
-        ),
+        [only] => (only.reason.clone(), format!("{} {}", start(&only.operator), only.message)),
         several => {
             let mut message = "Multiple cluster operators should not be upgraded between minor or \
                                major versions:"
                 .to_owned();
-            for NotUpgradeable {
-                operator,
-                reason,
-                message: said,
-            } in several
-            {
+            for NotUpgradeable { operator, reason, message: said } in several {
                 message.push_str(&format!("\n* {} {reason}: {said}", start(operator)));
             }
             (Reason::ClusterOperatorsNotUpgradeable.to_string(), message)
         }
     };
     let status = ConditionStatus::False;
-    Some(Objection {
-        type_: "UpgradeableClusterOperators",
-        status,
-        reason,
-        message,
-    })
+    Some(Objection { type_: "UpgradeableClusterOperators", status, reason, message })
 }
 
 #[cfg(test)]

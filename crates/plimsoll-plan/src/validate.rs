@@ -77,11 +77,7 @@ pub fn cluster_version(
     };
     check(Field::Name, name, name_problem(name));
     check(Field::Upstream, &spec.upstream, url_problem(&spec.upstream));
-    check(
-        Field::ClusterId,
-        &spec.cluster_id,
-        uuid_problem(&spec.cluster_id),
-    );
+    check(Field::ClusterId, &spec.cluster_id, uuid_problem(&spec.cluster_id));
     if let Some(update) = &spec.desired_update {
         violations.extend(update_violation(update, status));
     }
@@ -103,12 +99,7 @@ pub fn without_invalid(spec: &ClusterVersionSpec, violations: &[Violation]) -> C
 }
 
 fn update_violation(update: &Update, status: &ClusterVersionStatus) -> Option<Violation> {
-    let Update {
-        architecture,
-        version,
-        image,
-        force: _,
-    } = update;
+    let Update { architecture, version, image, force: _ } = update;
     if architecture.is_empty() && version.is_empty() && image.is_empty() {
         return Some(Violation {
             field: Field::DesiredUpdate,
@@ -117,11 +108,7 @@ fn update_violation(update: &Update, status: &ClusterVersionStatus) -> Option<Vi
         });
     }
     let violation = |message| {
-        Some(Violation {
-            field: Field::DesiredVersion,
-            value: Some(version.clone()),
-            message,
-        })
+        Some(Violation { field: Field::DesiredVersion, value: Some(version.clone()), message })
     };
     if version.is_empty() {
         return None;
@@ -156,22 +143,14 @@ fn candidates<'a>(version: &str, status: &'a ClusterVersionStatus) -> BTreeSet<&
     let known = |entry: &&plimsoll_api::config::UpdateHistory| {
         entry.version == version && !entry.image.is_empty()
     };
-    status
-        .history
-        .iter()
-        .find(known)
-        .map(|entry| entry.image.as_str())
-        .into_iter()
-        .collect()
+    status.history.iter().find(known).map(|entry| entry.image.as_str()).into_iter().collect()
 }
 
 fn name_problem(name: &str) -> Option<&'static str> {
     let valid = name.len() <= NAME_LENGTH_MAX
         && name.starts_with(|first: char| first.is_ascii_lowercase())
         && !name.ends_with('-')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     (!valid).then_some(
         "must consist of lower case letters, digits and hyphens, start with a letter, end with a \
          letter or digit, and have at most 63 characters",
@@ -199,9 +178,7 @@ fn uuid_problem(id: &str) -> Option<&'static str> {
     let groups: Vec<&str> = id.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
     let is_uuid = lengths == [8, 4, 4, 4, 12]
-        && groups
-            .iter()
-            .all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()));
     if !is_uuid || !groups[3].starts_with(['8', '9', 'a', 'b', 'A', 'B']) {
         return Some("must be an RFC4122-variant UUID");
     }

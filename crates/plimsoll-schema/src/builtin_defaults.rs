@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use special::{
     binding, cron_job, custom_resource_definition, daemon_set, deployment, job, namespace,
-    network_policy, pod, pod_template, replication_controller, service, stateful_set,
+    network_policy, pod, pod_template, replication_controller, secret, service, stateful_set,
 };
 
 /// Fills in the defaults of a built-in kind that its OpenAPI schema does not declare. Kinds
@@ -26,7 +26,7 @@ pub fn apply_builtin_defaults(group: &str, version: &str, kind: &str, value: &mu
         ("", "ReplicationController") => replication_controller(value),
         ("", "Service") => service(value),
         ("", "Namespace") => namespace(value),
-        ("", "Secret") => rules(value, table::SECRET),
+        ("", "Secret") => secret(value),
         ("", "PersistentVolume") => rules(value, table::PERSISTENT_VOLUME),
         ("", "PersistentVolumeClaim") => rules(value, table::PERSISTENT_VOLUME_CLAIM),
         ("", "Endpoints") => rules(value, table::ENDPOINTS),

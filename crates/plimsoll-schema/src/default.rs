@@ -1,7 +1,132 @@
-//! Defaults that a schema declares.
-use serde_json::Value;
+//! Defaults that a schema declares, and nulls.
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value, json};
 
 use crate::Schema;
+use crate::schema::node::{Edge, MapType, Node, Scalar};
 
 /// Fills in what the schema declares as defaults.
-pub fn apply_defaults(_schema: &Schema, _value: &mut Value) {}
+///
+/// Nulls are settled on the way, as decoding and defaulting do in kube-apiserver: in built-in kinds
+/// they vanish, as do empty
+/// lists and maps that Go leaves out; in custom resources they are replaced by the default, vanish where there is none,
+/// and stay where the schema calls the field nullable. What Go writes always (structs, and required
+/// fields at their zero value) appears in built-in kinds.
+pub fn apply_defaults(schema: &Schema, value: &mut Value) {
+    if schema.is_untyped() {
+        return;
+    }
+    let walker = Walker { schema, built_in: schema.is_builtin() };
+    walker.walk(&schema.root_edge(), value);
+    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+        metadata.retain(|_, value| !value.is_null());
+    }
+}
+
+struct Walker<'a> {
+    schema: &'a Schema,
+    built_in: bool,
+}
+
+impl Walker<'_> {
+    fn walk(&self, edge: &Edge, value: &mut Value) {
+        let node = self.schema.node(edge.node);
+        match value {
+            Value::Object(entries) => {
+                if let Some(map) = &node.map {
+                    self.entries(node, map, entries);
+                }
+            }
+            Value::Array(items) => {
+                let Some(list) = &node.list else { return };
+                for item in items {
+                    if let (true, Some(default)) = (item.is_null(), &list.items.default) {
+                        *item = default.clone();
+                    }
+                    self.walk(&list.items, item);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn entries(&self, node: &Node, map: &MapType, entries: &mut Map<String, Value>) {
+        if self.built_in {
+            self.drop_nulls(node, map, entries);
+        } else {
+            entries.retain(|key, value| {
+                !value.is_null() || map.value(key).is_none_or(|edge| self.keeps_null(edge))
+            });
+        }
+        for (key, edge) in &map.fields {
+            let applies = |default: &&Value| !self.built_in || edge.written || !is_zero(default);
+            let Some(default) = edge.default.as_ref().filter(applies) else { continue };
+            let nullable = self.schema.node(edge.node).nullable;
+            match entries.get_mut(key) {
+                None => {
+                    entries.insert(key.clone(), default.clone());
+                }
+                Some(value) if value.is_null() && !nullable => *value = default.clone(),
+                Some(_) => {}
+            }
+        }
+        for (key, value) in entries.iter_mut() {
+            let Some(edge) = map.value(key) else { continue };
+            if let (true, Some(default)) = (value.is_null(), &edge.default)
+                && !self.schema.node(edge.node).nullable
+            {
+                *value = default.clone();
+            }
+            self.walk(edge, value);
+        }
+    }
+
+    /// Nulls with a default wait for it; nullable ones are meant.
+    fn keeps_null(&self, edge: &Edge) -> bool {
+        edge.default.is_some() || self.schema.node(edge.node).nullable
+    }
+
+    /// A null is the zero value in Go: no pointer, no entry, an empty text in a map of texts.
+    fn drop_nulls(&self, node: &Node, map: &MapType, entries: &mut Map<String, Value>) {
+        if node.keeps_unknown {
+            return;
+        }
+        let of_texts = map.additional.as_ref().is_some_and(|edge| {
+            self.schema.node(edge.node).scalar == Some(Scalar::String)
+        });
+        if of_texts {
+            entries.values_mut().filter(|value| value.is_null()).for_each(|value| *value = json!(""));
+        } else {
+            entries.retain(|key, value| {
+                let left_out = |edge: &Edge| self.is_left_out(edge, value);
+                !value.is_null() && !map.fields.get(key).is_some_and(left_out)
+            });
+        }
+    }
+
+    /// Lists and maps that Go leaves out when they are empty.
+    fn is_left_out(&self, edge: &Edge, value: &Value) -> bool {
+        let node = self.schema.node(edge.node);
+        let plain_map =
+            node.map.as_ref().is_some_and(|map| map.fields.is_empty() && map.additional.is_some());
+        let empty = match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(entries) => entries.is_empty() && plain_map,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+        empty && !edge.written && !node.keeps_unknown
+    }
+}
+
+/// OpenAPI gives zero values as defaults also where Go leaves the field out.
+fn is_zero(default: &Value) -> bool {
+    match default {
+        Value::String(text) => text.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(truth) => !truth,
+        Value::Null => true,
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}

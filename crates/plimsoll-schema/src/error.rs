@@ -99,7 +99,6 @@ impl FieldError {
             FieldErrorKind::Required
                 | FieldErrorKind::Forbidden
                 | FieldErrorKind::TooLong
-                | FieldErrorKind::TooMany
                 | FieldErrorKind::Internal
         );
         if let (true, Some(value)) = (shows_value, &self.value) {

@@ -1,13 +1,18 @@
 //! The three patch formats besides server-side apply.
+
+mod strategic;
+#[cfg(test)]
+mod tests;
+
 use serde_json::Value;
 
-use crate::Schema;
+pub use strategic::strategic_merge_patch;
 
 /// Why a patch could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
     /// The patch document is not a patch.
-    #[error("the patch is malformed: {0}")]
+    #[error("{0}")]
     Malformed(String),
     /// The patch does not fit the object: a failed test, a missing path.
     #[error("{0}")]
@@ -18,23 +23,18 @@ pub enum PatchError {
 ///
 /// # Errors
 /// When the patch is malformed, a path is missing or a test fails.
-pub fn json_patch(object: &Value, _patch: &Value) -> Result<Value, PatchError> {
-    Ok(object.clone())
+pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
+    use serde::Deserialize as _;
+    let patch = json_patch::Patch::deserialize(patch)
+        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+    let mut out = object.clone();
+    json_patch::patch(&mut out, &patch).map_err(|error| PatchError::Failed(error.to_string()))?;
+    Ok(out)
 }
 
 /// Applies a JSON merge patch (RFC 7396).
-pub fn merge_patch(object: &Value, _patch: &Value) -> Value {
-    object.clone()
-}
-
-/// Applies a strategic merge patch.
-///
-/// # Errors
-/// When a directive is malformed or a list item lacks its merge key.
-pub fn strategic_merge_patch(
-    _schema: &Schema,
-    object: &Value,
-    _patch: &Value,
-) -> Result<Value, PatchError> {
-    Ok(object.clone())
+pub fn merge_patch(object: &Value, patch: &Value) -> Value {
+    let mut out = object.clone();
+    json_patch::merge(&mut out, patch);
+    out
 }

@@ -32,6 +32,8 @@ pub(crate) enum Flavor {
 pub(crate) struct Arena {
     pub(crate) nodes: Vec<Node>,
     pub(crate) flavor: Flavor,
+    /// Some type has `x-kubernetes-validations`.
+    pub(crate) has_expression_rules: bool,
 }
 
 /// A handle to a type of the Kubernetes API; cheap to clone.

@@ -1,1 +1,12 @@
-//! Empty so far.
+//! Reads release payloads from directories: the IO around `plimsoll-content`.
+//!
+//! A payload may come from anybody, so nothing outside its directory is read, nothing that is not
+//! an ordinary file is opened, and sizes are bounded. Everything that is wrong is reported at once.
+
+mod directory;
+mod load;
+
+pub use directory::{
+    FILE_SIZE_MAX, PAYLOAD_SIZE_MAX, ReadCause, ReadError, ReadErrors, read_directory,
+};
+pub use load::{LoadError, load};

@@ -20,9 +20,6 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    /// The key that signs the tokens of service accounts could not be made.
-    #[error("failed to generate the key for service account tokens")]
-    GenerateKey,
     /// A program could not be run.
     #[error("failed to run `{program}`")]
     Spawn {

@@ -28,7 +28,7 @@ const PERMISSIVE: &[&str] = &[
 pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?])
         .current_dir(&tree.root)
         .output()
         .context("failed to run `cargo metadata`")?;
@@ -50,6 +50,15 @@ pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// The platform that is built for: only what is linked here has been fetched.
+fn host() -> Result<String> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let output = Command::new(rustc).arg("-vV").output().context("failed to run `rustc -vV`")?;
+    let text = String::from_utf8(output.stdout)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(line.context("`rustc -vV` names the host")?.to_owned())
 }
 
 /// Whether a licence expression can be met with permissive licences alone.

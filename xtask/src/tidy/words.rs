@@ -32,7 +32,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Paths that only exist on somebody's machine.
-const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 /// The last column of the glossary's table: words that are not used.
 fn banned(glossary: &str) -> Vec<String> {

@@ -99,7 +99,11 @@ pub async fn run(
     options: StandInOptions,
     stop: CancellationToken,
 ) -> Result<(), FaultError> {
-    let scripts: Vec<Script> = options.payloads.iter().map(|it| script(it, &options)).collect();
+    let scripts: Vec<Script> = options
+        .payloads
+        .iter()
+        .map(|it| script(it, &options))
+        .collect();
     let cast = Cast::new(&scripts);
     drop(scripts);
     let operators: BTreeSet<&str> = cast.operators.keys().map(String::as_str).collect();
@@ -114,7 +118,9 @@ pub async fn run(
         foreign_kinds: cast.foreign_kinds.clone(),
     };
     let director = Director::new(cast, options.faults, options.delay);
-    Stage::new(client, director, furniture, options.clock).play(&stop).await;
+    Stage::new(client, director, furniture, options.clock)
+        .play(&stop)
+        .await;
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
+use super::quoted::Mending;
 use super::resolve::{self, Scalar};
 use super::{COPIES_MAX, Error, NESTING_MAX, Note, Oddity, Problem};
 
@@ -13,21 +14,50 @@ const NODE_WEIGHT: usize = 32;
 
 /// Builds the value of the first document of a text whose first line has the number `line`.
 pub(super) fn build(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, Error> {
+    let mut mending = Mending::new(text);
+    loop {
+        notes.clear();
+        match build_once(&mending.text, line, notes) {
+            Err(Failure { left_of_block: Some(at), .. }) if mending.indent_from(at) => {}
+            result => return result.map_err(|failure| failure.error),
+        }
+    }
+}
+
+/// Why a text could not be read.
+struct Failure {
+    error: Error,
+    /// The line, if all that is wrong is a quoted scalar that goes on to the left of its block.
+    left_of_block: Option<usize>,
+}
+
+fn build_once(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, Failure> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let mut builder = Builder::new(line, notes);
     let mut ended = false;
     for next in Parser::new_from_str_with_options(text, options) {
         if ended {
-            return builder.finish(next.ok().filter(|(event, _)| *event == Event::StreamEnd));
+            let at_end = next.is_ok_and(|(event, _)| event == Event::StreamEnd);
+            if !at_end {
+                builder.notes.push(Note { line: None, oddity: Oddity::IgnoredText });
+            }
+            break;
         }
         let (event, span) = next.map_err(|error| {
-            let marker = error.marker();
-            builder.error(marker.line(), marker.col(), Problem::Syntax(error.info()))
+            let at = error.marker();
+            let left = *error.kind() == ErrorKind::InvalidQuotedScalarIndent;
+            let at_end = at.byte_offset().is_some_and(|offset| offset >= text.len());
+            let info = if left && at_end { "unclosed quote".to_owned() } else { error.info() };
+            Failure {
+                error: builder.error(at.line(), at.col(), Problem::Syntax(info)),
+                left_of_block: (left && !at_end).then_some(at.line()),
+            }
         })?;
         ended = event == Event::DocumentEnd;
-        builder.event(event, &span).map_err(|problem| {
-            builder.error(span.start.line(), span.start.col(), problem)
+        builder.event(event, &span).map_err(|problem| Failure {
+            error: builder.error(span.start.line(), span.start.col(), problem),
+            left_of_block: None,
         })?;
     }
     Ok(builder.root.unwrap_or(Value::Null))
@@ -95,14 +125,6 @@ impl<'notes> Builder<'notes> {
 
     fn error(&self, line: usize, column: usize, problem: Problem) -> Error {
         Error { line: self.line + line.saturating_sub(1), column: column + 1, problem }
-    }
-
-    /// The value, once its document has ended; `end` is the end of the text if that follows.
-    fn finish(self, end: Option<(Event<'_>, Span)>) -> Result<Value, Error> {
-        if end.is_none() {
-            self.notes.push(Note { line: None, oddity: Oddity::IgnoredText });
-        }
-        Ok(self.root.unwrap_or(Value::Null))
     }
 
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {

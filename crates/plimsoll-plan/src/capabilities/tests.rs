@@ -22,11 +22,7 @@ fn spec(set: &str, additional: &str) -> ClusterVersionSpec {
 }
 
 fn joined(names: &BTreeSet<String>) -> String {
-    names
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(" ")
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 fn check(capabilities: &Capabilities, enabled: &str, implicit: &str) {
@@ -36,11 +32,7 @@ fn check(capabilities: &Capabilities, enabled: &str, implicit: &str) {
 
 #[test]
 fn no_choice_means_everything() {
-    for spec in [
-        ClusterVersionSpec::default(),
-        spec("", ""),
-        spec("vFuture", ""),
-    ] {
+    for spec in [ClusterVersionSpec::default(), spec("", ""), spec("vFuture", "")] {
         let capabilities = effective(&spec, &[], &[]);
         assert_eq!(capabilities.enabled.len(), 17);
         assert_eq!(capabilities.enabled, capabilities.known);
@@ -50,21 +42,9 @@ fn no_choice_means_everything() {
 
 #[test]
 fn what_was_enabled_stays_and_is_implicit() {
-    check(
-        &effective(&spec("None", "Console"), &[], &[]),
-        "Console",
-        "",
-    );
-    check(
-        &effective(&spec("None", ""), &owned("Console"), &[]),
-        "Console",
-        "Console",
-    );
-    check(
-        &effective(&spec("None", "Console"), &owned("Console"), &[]),
-        "Console",
-        "",
-    );
+    check(&effective(&spec("None", "Console"), &[], &[]), "Console", "");
+    check(&effective(&spec("None", ""), &owned("Console"), &[]), "Console", "Console");
+    check(&effective(&spec("None", "Console"), &owned("Console"), &[]), "Console", "");
     check(
         &effective(&spec("None", "Insights"), &[], &owned("Ingress")),
         "Ingress Insights",
@@ -90,9 +70,8 @@ fn a_capability_behind_a_gate_that_is_off_does_not_exist() {
     let off = effective(&asked, &owned("ClusterAPI"), &[]);
     check(&off, "", "");
     assert!(!off.known.contains("ClusterAPI"));
-    let gates: BTreeSet<String> = owned("CRDCompatibilityRequirementOperator")
-        .into_iter()
-        .collect();
+    let gates: BTreeSet<String> =
+        owned("CRDCompatibilityRequirementOperator").into_iter().collect();
     let one = effective_with_gates(&asked, &owned("ClusterAPI"), &[], &gates);
     check(&one, "CompatibilityRequirements", "");
     let gates: BTreeSet<String> = owned("ClusterAPIMachineManagement").into_iter().collect();

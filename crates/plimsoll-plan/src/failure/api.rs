@@ -7,10 +7,7 @@ const NAMESPACE_MISSING: &str = "namespaces \"";
 /// Part of the message with which an API server refuses an object of a namespace that ends.
 const NAMESPACE_TERMINATING: &str = "because it is being terminated";
 /// Parts of the messages with which an API server answers for a resource it does not serve.
-const NOT_SERVED: [&str; 2] = [
-    "could not find the requested resource",
-    "404 page not found",
-];
+const NOT_SERVED: [&str; 2] = ["could not find the requested resource", "404 page not found"];
 
 /// Tells what a `Status` of the API server means: the reason that conditions name, and the cause
 /// in words: what the reason means, then what the server said. Goes by `reason`, and by the HTTP

@@ -48,29 +48,19 @@ pub fn groups(failures: &[Failure]) -> Vec<Failure> {
         if failure.cluster_operators.is_empty() {
             result.push(failure.clone());
         } else {
-            operators
-                .entry(failure.reason.as_str())
-                .or_default()
-                .push(failure);
+            operators.entry(failure.reason.as_str()).or_default().push(failure);
         }
     }
-    result.extend(
-        operators
-            .into_values()
-            .map(|members| match members.as_slice() {
-                [one] => (*one).clone(),
-                members => plural(members),
-            }),
-    );
+    result.extend(operators.into_values().map(|members| match members.as_slice() {
+        [one] => (*one).clone(),
+        members => plural(members),
+    }));
     result
 }
 
 fn plural(members: &[&Failure]) -> Failure {
-    let names: BTreeSet<&str> = members
-        .iter()
-        .flat_map(|member| &member.cluster_operators)
-        .map(String::as_str)
-        .collect();
+    let names: BTreeSet<&str> =
+        members.iter().flat_map(|member| &member.cluster_operators).map(String::as_str).collect();
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     let listed = names.join(", ");
     let first = members.first().expect("a group has members");
@@ -83,20 +73,16 @@ fn plural(members: &[&Failure]) -> Failure {
             Reason::ClusterOperatorsNotAvailable,
             format!("Cluster operators {listed} are not available"),
         ),
-        Reason::ClusterOperatorDegraded => (
-            Reason::ClusterOperatorsDegraded,
-            format!("Cluster operators {listed} are degraded"),
-        ),
+        Reason::ClusterOperatorDegraded => {
+            (Reason::ClusterOperatorsDegraded, format!("Cluster operators {listed} are degraded"))
+        }
         reason => (reason, messages(members)),
     };
     Failure {
         reason,
         effect: severest(members),
         message,
-        objects: members
-            .iter()
-            .flat_map(|member| member.objects.clone())
-            .collect(),
+        objects: members.iter().flat_map(|member| member.objects.clone()).collect(),
         cluster_operators: names,
         since: members.iter().filter_map(|member| member.since).min(),
     }
@@ -105,19 +91,11 @@ fn plural(members: &[&Failure]) -> Failure {
 /// The worst effect of a group; a member without one is an error of its own, which no effect of
 /// others softens.
 fn severest(members: &[&Failure]) -> Option<Effect> {
-    members
-        .iter()
-        .map(|member| member.effect)
-        .collect::<Option<Vec<_>>>()?
-        .into_iter()
-        .max()
+    members.iter().map(|member| member.effect).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 /// The messages of failures of a reason that has no plural, each once.
 fn messages(members: &[&Failure]) -> String {
-    let unique: BTreeSet<&str> = members
-        .iter()
-        .map(|member| member.message.as_str())
-        .collect();
+    let unique: BTreeSet<&str> = members.iter().map(|member| member.message.as_str()).collect();
     unique.into_iter().collect::<Vec<_>>().join("; ")
 }

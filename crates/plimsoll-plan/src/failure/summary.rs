@@ -19,13 +19,9 @@ pub fn summarize(failures: &[Failure]) -> String {
     if condensed.len() == 1 {
         return summary;
     }
-    let (same, others): (Vec<&Failure>, Vec<&Failure>) = condensed
-        .iter()
-        .partition(|failure| failure.reason == worst.reason);
-    let names_itself = worst
-        .names()
-        .iter()
-        .all(|name| summary.contains(name.as_str()));
+    let (same, others): (Vec<&Failure>, Vec<&Failure>) =
+        condensed.iter().partition(|failure| failure.reason == worst.reason);
+    let names_itself = worst.names().iter().all(|name| summary.contains(name.as_str()));
     if same.len() > 1 || !names_itself {
         summary.push_str(&format!(" ({})", names(&same)));
     }
@@ -37,11 +33,8 @@ pub fn summarize(failures: &[Failure]) -> String {
 
 /// The first names of failures, and how many more there are.
 fn names(failures: &[&Failure]) -> String {
-    let names: Vec<&str> = failures
-        .iter()
-        .flat_map(|failure| failure.names())
-        .map(String::as_str)
-        .collect();
+    let names: Vec<&str> =
+        failures.iter().flat_map(|failure| failure.names()).map(String::as_str).collect();
     let listed = names[..names.len().min(NAMED)].join(", ");
     match names.len().checked_sub(NAMED) {
         None | Some(0) => listed,
@@ -52,10 +45,7 @@ fn names(failures: &[&Failure]) -> String {
 /// The failure to tell about: the most severe one, and of these the first.
 fn worst(failures: &[Failure]) -> Option<&Failure> {
     let severity = |failure: &Failure| failure.effect.unwrap_or(Effect::Fail);
-    failures
-        .iter()
-        .rev()
-        .max_by_key(|failure| severity(failure))
+    failures.iter().rev().max_by_key(|failure| severity(failure))
 }
 
 fn one(failure: &Failure) -> String {

@@ -47,101 +47,31 @@ fn what_the_server_said_is_part_of_the_cause() {
         404,
         "NotFound",
         "namespaces \"x\" not found",
-        (
-            Reason::NamespaceMissing,
-            "the namespace does not exist: namespaces \"x\" not found",
-        ),
+        (Reason::NamespaceMissing, "the namespace does not exist: namespaces \"x\" not found"),
     );
-    check(
-        503,
-        "",
-        "",
-        (
-            Reason::UpdatePayloadClusterDown,
-            "the server is down or not responding",
-        ),
-    );
-    check(
-        418,
-        "Odd",
-        "short and stout",
-        (Reason::UpdatePayloadFailed, "short and stout"),
-    );
+    check(503, "", "", (Reason::UpdatePayloadClusterDown, "the server is down or not responding"));
+    check(418, "Odd", "short and stout", (Reason::UpdatePayloadFailed, "short and stout"));
 }
 
 #[test]
 fn refusals_have_the_documented_reasons() {
     let check = |code, reason: &str, said: &str, expected| {
-        assert_eq!(
-            from_api_status(code, reason, said).0,
-            expected,
-            "{code} {reason} {said}"
-        );
+        assert_eq!(from_api_status(code, reason, said).0, expected, "{code} {reason} {said}");
     };
-    check(
-        409,
-        "AlreadyExists",
-        "",
-        Reason::UpdatePayloadResourceNotFound,
-    );
+    check(409, "AlreadyExists", "", Reason::UpdatePayloadResourceNotFound);
     check(409, "Conflict", "", Reason::UpdatePayloadResourceConflict);
     check(504, "Timeout", "", Reason::UpdatePayloadClusterDown);
-    check(
-        503,
-        "ServiceUnavailable",
-        "",
-        Reason::UpdatePayloadClusterDown,
-    );
+    check(503, "ServiceUnavailable", "", Reason::UpdatePayloadClusterDown);
     check(500, "InternalError", "", Reason::UpdatePayloadClusterError);
-    check(
-        401,
-        "Unauthorized",
-        "",
-        Reason::UpdatePayloadClusterUnauthorized,
-    );
-    check(
-        403,
-        "Forbidden",
-        "no",
-        Reason::UpdatePayloadResourceForbidden,
-    );
-    check(
-        403,
-        "Forbidden",
-        "… because it is being terminated",
-        Reason::NamespaceTerminating,
-    );
-    check(
-        500,
-        "ServerTimeout",
-        "",
-        Reason::UpdatePayloadClusterOverloaded,
-    );
-    check(
-        429,
-        "TooManyRequests",
-        "",
-        Reason::UpdatePayloadClusterOverloaded,
-    );
-    check(
-        404,
-        "NotFound",
-        "pods \"x\" not found",
-        Reason::UpdatePayloadResourceNotFound,
-    );
+    check(401, "Unauthorized", "", Reason::UpdatePayloadClusterUnauthorized);
+    check(403, "Forbidden", "no", Reason::UpdatePayloadResourceForbidden);
+    check(403, "Forbidden", "… because it is being terminated", Reason::NamespaceTerminating);
+    check(500, "ServerTimeout", "", Reason::UpdatePayloadClusterOverloaded);
+    check(429, "TooManyRequests", "", Reason::UpdatePayloadClusterOverloaded);
+    check(404, "NotFound", "pods \"x\" not found", Reason::UpdatePayloadResourceNotFound);
     let not_served = "the server could not find the requested resource";
-    check(
-        404,
-        "NotFound",
-        not_served,
-        Reason::UpdatePayloadResourceTypeMissing,
-    );
-    check(
-        404,
-        "",
-        "404 page not found",
-        Reason::UpdatePayloadResourceTypeMissing,
-    );
+    check(404, "NotFound", not_served, Reason::UpdatePayloadResourceTypeMissing);
+    check(404, "", "404 page not found", Reason::UpdatePayloadResourceTypeMissing);
     check(400, "BadRequest", "", Reason::UpdatePayloadFailed);
     check(502, "", "bad gateway", Reason::UpdatePayloadClusterDown);
 }
@@ -164,11 +94,7 @@ fn a_group_of_operators_is_as_bad_as_its_worst() {
     );
     check_condensed(
         &degraded(&[None, FailAfterInterval]),
-        (
-            plural,
-            Some(FailAfterInterval),
-            "Cluster operators a, c are degraded",
-        ),
+        (plural, Some(FailAfterInterval), "Cluster operators a, c are degraded"),
     );
     check_condensed(
         &degraded(&[FailAfterInterval]),
@@ -210,20 +136,14 @@ fn a_summary_tells_the_worst_and_names_the_others() {
     let updating = || operator("b", Reason::ClusterOperatorUpdating, Effect::None);
     check(&[], "");
     check(&[unavailable()], "the cluster operator a is not available");
-    check(
-        &[updating(), unavailable()],
-        "the cluster operator a is not available; also b",
-    );
+    check(&[updating(), unavailable()], "the cluster operator a is not available; also b");
     let objects = |count: usize| -> Vec<Failure> {
         ["p", "q", "r", "s", "t"][..count]
             .iter()
             .map(|name| object(name, Reason::UpdatePayloadResourceInvalid))
             .collect()
     };
-    check(
-        &objects(2),
-        "some cluster configuration is invalid (configmap \"p\", configmap \"q\")",
-    );
+    check(&objects(2), "some cluster configuration is invalid (configmap \"p\", configmap \"q\")");
     check(
         &objects(5),
         "some cluster configuration is invalid \
@@ -240,9 +160,8 @@ fn a_summary_tells_the_worst_and_names_the_others() {
 
 #[test]
 fn a_long_list_is_cut() {
-    let failures: Vec<Failure> = (0..40)
-        .map(|n| object(&format!("{n:02}"), Reason::UpdatePayloadFailed))
-        .collect();
+    let failures: Vec<Failure> =
+        (0..40).map(|n| object(&format!("{n:02}"), Reason::UpdatePayloadFailed)).collect();
     let message = condense(&failures).expect("there are failures").message;
     assert_eq!(message.lines().count(), 32);
     assert!(message.ends_with("\n* and 10 more"), "{message}");

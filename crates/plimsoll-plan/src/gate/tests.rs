@@ -12,10 +12,7 @@ const MODES: [Mode; 3] = [Initializing, Updating, Reconciling];
 fn operator(text: &str) -> Value {
     let mut conditions = Vec::new();
     let mut versions = Vec::new();
-    for (name, value) in text
-        .split_whitespace()
-        .filter_map(|word| word.split_once('='))
-    {
+    for (name, value) in text.split_whitespace().filter_map(|word| word.split_once('=')) {
         if name.starts_with(|first: char| first.is_uppercase()) {
             conditions.push(json!({"type": name, "status": value}));
         } else {
@@ -39,27 +36,15 @@ fn check(live: Option<&str>, modes: &[Mode], expected: &Verdict) {
 }
 
 fn waiting(effect: Effect, reason: Reason, message: &str) -> Verdict {
-    Verdict::Waiting {
-        effect,
-        reason,
-        message: format!("Cluster operator x {message}"),
-    }
+    Verdict::Waiting { effect, reason, message: format!("Cluster operator x {message}") }
 }
 
 fn unavailable() -> Verdict {
-    waiting(
-        Effect::Fail,
-        Reason::ClusterOperatorNotAvailable,
-        "is not available",
-    )
+    waiting(Effect::Fail, Reason::ClusterOperatorNotAvailable, "is not available")
 }
 
 fn degraded() -> Verdict {
-    waiting(
-        Effect::FailAfterInterval,
-        Reason::ClusterOperatorDegraded,
-        "is degraded",
-    )
+    waiting(Effect::FailAfterInterval, Reason::ClusterOperatorDegraded, "is degraded")
 }
 
 fn degraded_reported() -> Verdict {
@@ -76,22 +61,14 @@ fn updating(aside: &str) -> Verdict {
 
 #[test]
 fn a_missing_operator_is_waited_for() {
-    let missing = waiting(
-        Effect::None,
-        Reason::UpdatePayloadResourceNotFound,
-        "does not exist",
-    );
+    let missing = waiting(Effect::None, Reason::UpdatePayloadResourceNotFound, "does not exist");
     check(None, &MODES, &missing);
 }
 
 #[test]
 fn an_operator_at_the_version_is_judged_by_its_conditions() {
     let check = |conditions: &str, modes: &[Mode], expected: &Verdict| {
-        check(
-            Some(&format!("{conditions} operator=v2 operand=v2")),
-            modes,
-            expected,
-        );
+        check(Some(&format!("{conditions} operator=v2 operand=v2")), modes, expected);
     };
     check("", &MODES, &unavailable());
     check("Available=False Degraded=True", &MODES, &unavailable());
@@ -99,37 +76,13 @@ fn an_operator_at_the_version_is_judged_by_its_conditions() {
     check("Degraded=False", &MODES, &unavailable());
     check("Available=True", &[Updating, Reconciling], &degraded());
     check("Available=True", &[Initializing], &degraded_reported());
-    check(
-        "Available=True Degraded=Unknown",
-        &[Updating, Reconciling],
-        &degraded(),
-    );
-    check(
-        "Available=True Degraded=True",
-        &[Updating, Reconciling],
-        &degraded(),
-    );
-    check(
-        "Available=True Degraded=True",
-        &[Initializing],
-        &degraded_reported(),
-    );
+    check("Available=True Degraded=Unknown", &[Updating, Reconciling], &degraded());
+    check("Available=True Degraded=True", &[Updating, Reconciling], &degraded());
+    check("Available=True Degraded=True", &[Initializing], &degraded_reported());
     check("Available=True Degraded=False", &MODES, &Verdict::Ready);
-    check(
-        "Available=True Degraded=False Progressing=True",
-        &MODES,
-        &Verdict::Ready,
-    );
-    check(
-        "Available=True Degraded=False Upgradeable=False",
-        &MODES,
-        &Verdict::Ready,
-    );
-    check(
-        "Available=True Degraded=False another=v1",
-        &MODES,
-        &Verdict::Ready,
-    );
+    check("Available=True Degraded=False Progressing=True", &MODES, &Verdict::Ready);
+    check("Available=True Degraded=False Upgradeable=False", &MODES, &Verdict::Ready);
+    check("Available=True Degraded=False another=v1", &MODES, &Verdict::Ready);
 }
 
 #[test]
@@ -140,22 +93,10 @@ fn an_operator_behind_is_waited_for_whatever_it_says_of_itself() {
     };
     let moving = [Updating, Reconciling];
     check("Available=True Degraded=False", &moving, &updating(""));
-    check(
-        "Available=True Degraded=False",
-        &[Initializing],
-        &Verdict::Ready,
-    );
+    check("Available=True Degraded=False", &[Initializing], &Verdict::Ready);
     // Upstream fails these three at once or after a while.
-    check(
-        "Available=False Degraded=False",
-        &moving,
-        &updating(" and is not available"),
-    );
-    check(
-        "Available=True Degraded=True",
-        &moving,
-        &updating(" and is degraded"),
-    );
+    check("Available=False Degraded=False", &moving, &updating(" and is not available"));
+    check("Available=True Degraded=True", &moving, &updating(" and is degraded"));
     check("", &moving, &updating(""));
     check("", &[Initializing], &unavailable());
 }
@@ -178,12 +119,8 @@ fn a_manifest_without_versions_never_passes() {
 
 #[test]
 fn missing_versions_are_those_not_reported_to_the_letter() {
-    let (manifest, live) = (
-        operator("operator=v2 operand=v2"),
-        operator("operator=v2 operand=v20 extra=v2"),
-    );
-    let missing: Vec<&str> = missing_versions(&manifest, &live)
-        .map(|it| it.name)
-        .collect();
+    let (manifest, live) =
+        (operator("operator=v2 operand=v2"), operator("operator=v2 operand=v20 extra=v2"));
+    let missing: Vec<&str> = missing_versions(&manifest, &live).map(|it| it.name).collect();
     assert_eq!(missing, ["operand"]);
 }

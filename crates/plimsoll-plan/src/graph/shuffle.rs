@@ -23,11 +23,7 @@ pub(super) fn shift(step: u32, stride: u32, lanes: usize) -> usize {
         return 0;
     }
     let (step, stride) = (step as usize, stride as usize);
-    if lanes < stride {
-        step % lanes
-    } else {
-        (step * lanes / stride) % lanes
-    }
+    if lanes < stride { step % lanes } else { (step * lanes / stride) % lanes }
 }
 
 /// The SplitMix64 generator: tiny, and good enough to mix lanes.

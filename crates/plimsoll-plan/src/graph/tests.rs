@@ -14,24 +14,15 @@ fn tasks(words: &str) -> Vec<(String, bool)> {
         .map(|word| {
             let name = word.trim_end_matches('!');
             let short = name.starts_with(|first: char| first.is_ascii_digit());
-            let file = if short {
-                format!("0000_{name}.yaml")
-            } else {
-                format!("{name}.yaml")
-            };
+            let file = if short { format!("0000_{name}.yaml") } else { format!("{name}.yaml") };
             (file, word.ends_with('!'))
         })
         .collect()
 }
 
 fn graph(tasks: &[(String, bool)], ordering: Ordering) -> Graph {
-    let tasks: Vec<Task<'_>> = tasks
-        .iter()
-        .map(|(file, is_job)| Task {
-            file,
-            is_job: *is_job,
-        })
-        .collect();
+    let tasks: Vec<Task<'_>> =
+        tasks.iter().map(|(file, is_job)| Task { file, is_job: *is_job }).collect();
     build(&tasks, ordering)
 }
 
@@ -65,11 +56,7 @@ fn every_level_is_a_barrier_and_every_component_a_lane() {
     );
     check("", Ordering::ByLevel, "");
     check("50_a_0", Ordering::ByLevel, "50_a_0");
-    check(
-        "50_a_0 50_b_0 50_a_1",
-        Ordering::ByLevel,
-        "50_a_0 50_a_1 | 50_b_0",
-    );
+    check("50_a_0 50_b_0 50_a_1", Ordering::ByLevel, "50_a_0 50_a_1 | 50_b_0");
 }
 
 #[test]
@@ -87,11 +74,7 @@ fn levels_follow_by_number_and_not_by_place() {
 fn a_job_is_a_barrier_in_every_ordering() {
     // Scenario 12.
     for ordering in [Ordering::ByLevel, Ordering::Flattened] {
-        check(
-            "50_a_p 50_a_0! 50_a_1 50_a_2",
-            ordering,
-            "50_a_p > 50_a_0! > 50_a_1 50_a_2",
-        );
+        check("50_a_p 50_a_0! 50_a_1 50_a_2", ordering, "50_a_p > 50_a_0! > 50_a_1 50_a_2");
         check(
             "01_a_0! 50_a_0 50_b_0 50_b_1 50_c_0 99_b_0!",
             ordering,
@@ -109,38 +92,23 @@ fn a_job_is_a_barrier_in_every_ordering() {
 #[test]
 fn flattened_levels_do_not_wait_for_each_other() {
     // Scenario 13. Upstream makes one lane of these, as no level has two components.
-    check(
-        "01_a_0 02_b_0 02_b_1 03_c_0",
-        Ordering::Flattened,
-        "01_a_0 | 02_b_0 02_b_1 | 03_c_0",
-    );
+    check("01_a_0 02_b_0 02_b_1 03_c_0", Ordering::Flattened, "01_a_0 | 02_b_0 02_b_1 | 03_c_0");
     check("01_a_0 02_a_0", Ordering::Flattened, "01_a_0 | 02_a_0");
 }
 
 #[test]
 fn files_without_a_level_stay_at_their_place() {
-    check(
-        "01_a_0 x y 01_b_0",
-        Ordering::ByLevel,
-        "01_a_0 > x y > 01_b_0",
-    );
+    check("01_a_0 x y 01_b_0", Ordering::ByLevel, "01_a_0 > x y > 01_b_0");
     check("20_a_0 x 10_a_0", Ordering::ByLevel, "20_a_0 > x > 10_a_0");
-    check(
-        "01_a_0 x y 01_b_0",
-        Ordering::Flattened,
-        "01_a_0 | x y | 01_b_0",
-    );
+    check("01_a_0 x y 01_b_0", Ordering::Flattened, "01_a_0 | x y | 01_b_0");
     check("x y! z", Ordering::Flattened, "x > y! > z");
 }
 
 #[test]
 fn lanes_know_their_level_and_component() {
     let graph = graph(&tasks("05_config-operator_0 x"), Ordering::ByLevel);
-    let lanes: Vec<_> = graph
-        .nodes
-        .iter()
-        .map(|node| (node.level, node.component.as_deref()))
-        .collect();
+    let lanes: Vec<_> =
+        graph.nodes.iter().map(|node| (node.level, node.component.as_deref())).collect();
     assert_eq!(lanes, [(Some(5), Some("config-operator")), (None, None)]);
 }
 
@@ -150,10 +118,7 @@ fn a_position_is_read_from_names_of_the_pattern_only() {
         let expected = expected.map(|(level, component)| Position { level, component });
         assert_eq!(position(file), expected, "{file}");
     };
-    check(
-        "0000_50_cluster-samples-operator_01-crd.yaml",
-        Some((50, "cluster-samples-operator")),
-    );
+    check("0000_50_cluster-samples-operator_01-crd.yaml", Some((50, "cluster-samples-operator")));
     check("0000_9_a_", Some((9, "a")));
     check("0000_009_A1_x.json", Some((9, "A1")));
     check("0000_50_a.yaml", None);

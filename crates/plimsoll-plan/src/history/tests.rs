@@ -11,11 +11,7 @@ fn at(second: i64) -> Timestamp {
 
 fn release(name: &str) -> Release {
     let (version, image) = name.split_once('@').unwrap_or((name, name));
-    Release {
-        version: version.to_owned(),
-        image: image.to_owned(),
-        ..Release::default()
-    }
+    Release { version: version.to_owned(), image: image.to_owned(), ..Release::default() }
 }
 
 /// Records a story: each word is a release, with a `!` once it is completed; a second for each.
@@ -24,12 +20,7 @@ fn story(words: &str) -> Vec<UpdateHistory> {
     for (second, word) in (0..).zip(words.split_whitespace()) {
         let release = release(word.trim_end_matches('!'));
         let completed = word.ends_with('!');
-        let current = Current {
-            release: &release,
-            completed,
-            verified: false,
-            accepted_risks: "",
-        };
+        let current = Current { release: &release, completed, verified: false, accepted_risks: "" };
         history = record(&history, current, at(second));
     }
     history
@@ -38,20 +29,9 @@ fn story(words: &str) -> Vec<UpdateHistory> {
 /// `B:0-3 A!:0-0`: newest first, with start and completion.
 fn render(history: &[UpdateHistory]) -> String {
     let entries = history.iter().map(|entry| {
-        let mark = if entry.state == UpdateState::Completed {
-            "!"
-        } else {
-            ""
-        };
-        let end = entry
-            .completion_time
-            .map(|end| end.as_second().to_string())
-            .unwrap_or_default();
-        format!(
-            "{}{mark}:{}-{end}",
-            entry.version,
-            entry.started_time.as_second()
-        )
+        let mark = if entry.state == UpdateState::Completed { "!" } else { "" };
+        let end = entry.completion_time.map(|end| end.as_second().to_string()).unwrap_or_default();
+        format!("{}{mark}:{}-{end}", entry.version, entry.started_time.as_second())
     });
     entries.collect::<Vec<_>>().join(" ")
 }
@@ -81,17 +61,10 @@ fn the_same_release_is_told_by_image_then_by_version() {
     // The same content from another registry is another release.
     check("1@a 1@b", "1:1- 1:0-1");
     check("1@img 2@img", "2:1- 1:0-1");
-    let unnamed = UpdateHistory {
-        image: String::new(),
-        ..story("1@img").remove(0)
-    };
+    let unnamed = UpdateHistory { image: String::new(), ..story("1@img").remove(0) };
     let release = release("1@img");
-    let current = Current {
-        release: &release,
-        completed: false,
-        verified: false,
-        accepted_risks: "",
-    };
+    let current =
+        Current { release: &release, completed: false, verified: false, accepted_risks: "" };
     let history = record(&[unnamed], current, at(5));
     assert_eq!((history.len(), history[0].image.as_str()), (1, "img"));
 }
@@ -114,10 +87,7 @@ fn verification_and_accepted_risks_are_never_forgotten() {
     let second = record(&first, current(false, ""), at(1));
     assert!(second[0].verified);
     assert_eq!(second[0].accepted_risks, "forced");
-    assert_eq!(
-        record(&second, current(false, "other"), at(2))[0].accepted_risks,
-        "other"
-    );
+    assert_eq!(record(&second, current(false, "other"), at(2))[0].accepted_risks, "other");
 }
 
 /// Prunes a history, newest first, to 10 entries and tells which are gone.
@@ -125,11 +95,7 @@ fn check_pruned(words: &str, expected: &str) {
     let history: Vec<UpdateHistory> = words
         .split_whitespace()
         .map(|word| UpdateHistory {
-            state: if word.ends_with('?') {
-                UpdateState::Partial
-            } else {
-                UpdateState::Completed
-            },
+            state: if word.ends_with('?') { UpdateState::Partial } else { UpdateState::Completed },
             ..story(word.trim_end_matches('?')).remove(0)
         })
         .collect();
@@ -148,35 +114,14 @@ fn check_pruned(words: &str, expected: &str) {
 #[test]
 fn the_entry_that_tells_least_is_dropped_first() {
     // Scenario 40; newest first, a `?` for a partial entry.
-    check_pruned(
-        "4.3.1 4.3.0 4.2.4 4.2.3 4.2.2 4.2.1 4.2.0 4.1.4 4.1.2? 4.1.2? 4.1.1",
-        "4.1.2?",
-    );
-    check_pruned(
-        "4.3.0 4.2.2 4.2.1 4.2.0 4.1.6 4.1.5 4.1.4 4.1.3? 4.1.2 4.1.1 4.1.0",
-        "4.1.3?",
-    );
-    check_pruned(
-        "4.7.0 4.6.0 4.5.0 4.4.0 4.3.3 4.3.2 4.3.1 4.3.0 4.2.1 4.2.0 4.1.0",
-        "4.3.1",
-    );
-    check_pruned(
-        "4.10.0 4.9.0 4.8.0 4.7.0 4.6.0 4.5.0 4.4.0 4.3.0 4.2.1 4.2.0 4.1.0",
-        "4.2.0",
-    );
-    check_pruned(
-        "4.5.0 4.4.0 4.3.4 4.3.3 4.3.2 4.3.1? 4.3.0 4.2.1? 4.1.2 4.1.1 4.1.0",
-        "4.3.1?",
-    );
-    check_pruned(
-        "4.2.9? 4.2.8? 4.2.7? 4.2.6? 4.2.5? 4.2.4 4.2.3 4.2.2 4.2.1 4.2.0 4.1.0",
-        "4.2.1",
-    );
+    check_pruned("4.3.1 4.3.0 4.2.4 4.2.3 4.2.2 4.2.1 4.2.0 4.1.4 4.1.2? 4.1.2? 4.1.1", "4.1.2?");
+    check_pruned("4.3.0 4.2.2 4.2.1 4.2.0 4.1.6 4.1.5 4.1.4 4.1.3? 4.1.2 4.1.1 4.1.0", "4.1.3?");
+    check_pruned("4.7.0 4.6.0 4.5.0 4.4.0 4.3.3 4.3.2 4.3.1 4.3.0 4.2.1 4.2.0 4.1.0", "4.3.1");
+    check_pruned("4.10.0 4.9.0 4.8.0 4.7.0 4.6.0 4.5.0 4.4.0 4.3.0 4.2.1 4.2.0 4.1.0", "4.2.0");
+    check_pruned("4.5.0 4.4.0 4.3.4 4.3.3 4.3.2 4.3.1? 4.3.0 4.2.1? 4.1.2 4.1.1 4.1.0", "4.3.1?");
+    check_pruned("4.2.9? 4.2.8? 4.2.7? 4.2.6? 4.2.5? 4.2.4 4.2.3 4.2.2 4.2.1 4.2.0 4.1.0", "4.2.1");
     // Minor versions of different major versions are different.
-    check_pruned(
-        "6.1.0 5.1.4 5.1.3 5.1.2 5.1.1 5.1.0 4.1.2 4.1.1? 4.1.0 4.0.1 4.0.0",
-        "4.1.1?",
-    );
+    check_pruned("6.1.0 5.1.4 5.1.3 5.1.2 5.1.1 5.1.0 4.1.2 4.1.1? 4.1.0 4.0.1 4.0.0", "4.1.1?");
     check_pruned("4.1.0 4.0.0", "");
 }
 
@@ -186,11 +131,7 @@ fn the_oldest_of_two_equal_partial_entries_goes() {
     let mut history: Vec<UpdateHistory> = (0..)
         .zip(words.split_whitespace())
         .map(|(second, word)| UpdateHistory {
-            state: if word.ends_with('?') {
-                UpdateState::Partial
-            } else {
-                UpdateState::Completed
-            },
+            state: if word.ends_with('?') { UpdateState::Partial } else { UpdateState::Completed },
             started_time: at(second),
             ..story(word.trim_end_matches('?')).remove(0)
         })

@@ -18,11 +18,7 @@ fn check(entries: &[(UpdateState, &str)], image: &str, expected: Mode) {
             accepted_risks: String::new(),
         })
         .collect();
-    assert_eq!(
-        choose(&history, image),
-        expected,
-        "{entries:?} with {image}"
-    );
+    assert_eq!(choose(&history, image), expected, "{entries:?} with {image}");
 }
 
 #[test]

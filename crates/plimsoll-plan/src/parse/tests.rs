@@ -28,10 +28,7 @@ fn conditions_and_versions_are_found_by_name() {
         },
     });
     let available = condition(&object, "Available").expect("it is there");
-    assert_eq!(
-        (available.status, available.reason, available.message),
-        ("True", "AsExpected", "")
-    );
+    assert_eq!((available.status, available.reason, available.message), ("True", "AsExpected", ""));
     assert_eq!(operator_version(&object), Some("1.2.3"));
     assert_eq!(versions(&object).count(), 2);
     assert_eq!(namespaced_name(&object), "ns/x");

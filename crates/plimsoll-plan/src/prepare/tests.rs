@@ -11,10 +11,7 @@ use crate::plan::{Action, Readiness, Step};
 use crate::progress::Scope;
 
 fn step(manifest: &Value, action: Action) -> Step {
-    let annotations = manifest["metadata"]["annotations"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
+    let annotations = manifest["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     Step {
         manifest: Manifest {
             file: "0000_10_a_b.yaml".into(),
@@ -124,14 +121,7 @@ fn refused_fields_are_found_in_the_answer_and_removed() {
         {"name": "a", "port": 80, "old": 1, "new": 2}]}, "list": [{}, {"x": 1}]});
     let paths = undeclared_fields(message);
     let shown: Vec<_> = paths.iter().map(|path| display_path(path)).collect();
-    assert_eq!(
-        shown,
-        [
-            ".userNames",
-            ".spec.items[name=\"a\",port=80].old",
-            ".list[1].x"
-        ]
-    );
+    assert_eq!(shown, [".userNames", ".spec.items[name=\"a\",port=80].old", ".list[1].x"]);
     assert!(paths.iter().all(|path| remove_field(&mut object, path)));
     assert_eq!(
         object,

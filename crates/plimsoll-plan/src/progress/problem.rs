@@ -62,9 +62,7 @@ pub struct Problem {
 impl Progress {
     /// Everything that waits or failed, in the order of the plan.
     pub fn problems(&self, now: Timestamp) -> Vec<Problem> {
-        (0..self.tracks.len())
-            .filter_map(|index| self.problem(index, now))
-            .collect()
+        (0..self.tracks.len()).filter_map(|index| self.problem(index, now)).collect()
     }
 
     fn problem(&self, index: usize, now: Timestamp) -> Option<Problem> {
@@ -86,17 +84,8 @@ impl Progress {
             State::Blocked(obstacle) => {
                 let overdue = is_older(since, OBSTACLE_TOLERATED, now);
                 let effect = if overdue { Effect::Fail } else { Effect::None };
-                let state = if overdue {
-                    ProblemState::Failed
-                } else {
-                    ProblemState::Waiting
-                };
-                problem(
-                    state,
-                    obstacle.reason(),
-                    Some(effect),
-                    self.blocked(index, obstacle),
-                )
+                let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
+                problem(state, obstacle.reason(), Some(effect), self.blocked(index, obstacle))
             }
             State::Retry { error, .. } => {
                 let quiet = match error.transience {
@@ -107,11 +96,11 @@ impl Progress {
                 let message = self.could_not(index, &error.cause);
                 problem(ProblemState::Failed, error.reason, effect, message)
             }
-            State::Waiting(Verdict::Waiting {
-                effect,
-                reason,
-                message,
-            }) => {
+            State::Waiting(Verdict::Waiting { effect, reason, message }) => {
+                let tolerated = self.mode == Mode::Initializing
+                    && *reason == Reason::ClusterOperatorNotAvailable
+                    && !is_older(since, UNAVAILABLE_TOLERATED, now);
+                let effect = if tolerated { &Effect::None } else { effect };
                 let state = match effect {
                     Effect::Fail => ProblemState::Failed,
                     Effect::None | Effect::FailAfterInterval | Effect::Report => {
@@ -126,12 +115,9 @@ impl Progress {
             }
             State::Waiting(Verdict::Ready) => None,
             State::Waiting(Verdict::ReadyWith { reason, message })
-            | State::Done(Some((reason, message))) => problem(
-                ProblemState::Waiting,
-                *reason,
-                Some(Effect::Report),
-                message.clone(),
-            ),
+            | State::Done(Some((reason, message))) => {
+                problem(ProblemState::Waiting, *reason, Some(Effect::Report), message.clone())
+            }
         }
     }
 
@@ -143,10 +129,7 @@ impl Progress {
     fn could_not(&self, index: usize, cause: &str) -> String {
         let total = self.plan.steps.len();
         let object = self.plan.steps[index].describe();
-        format!(
-            "Could not update {object} ({} of {total}): {cause}",
-            index + 1
-        )
+        format!("Could not update {object} ({} of {total}): {cause}", index + 1)
     }
 
     /// The name of the ClusterOperator whose gate a step is.

@@ -10,11 +10,7 @@ pub fn format_ranges(numbers: &[usize]) -> String {
         }
     }
     let texts = ranges.into_iter().map(|(start, end)| {
-        if start == end {
-            start.to_string()
-        } else {
-            format!("{start}-{end}")
-        }
+        if start == end { start.to_string() } else { format!("{start}-{end}") }
     });
     texts.collect::<Vec<_>>().join(",")
 }

@@ -26,21 +26,14 @@ fn kind(kind: &str) -> GroupVersionKind {
         "Thing" => "example.com",
         _ => "",
     };
-    GroupVersionKind {
-        group: group.to_owned(),
-        version: "v1".to_owned(),
-        kind: kind.to_owned(),
-    }
+    GroupVersionKind { group: group.to_owned(), version: "v1".to_owned(), kind: kind.to_owned() }
 }
 
 /// `FILE KIND [NAMESPACE/]NAME`
 fn step(line: &str) -> Step {
     let mut words = line.split_whitespace();
-    let (file, kind_name, name) = (
-        words.next().unwrap(),
-        words.next().unwrap(),
-        words.next().unwrap(),
-    );
+    let (file, kind_name, name) =
+        (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let gvk = kind(kind_name);
     let readiness = match kind_name {
@@ -63,39 +56,20 @@ fn step(line: &str) -> Step {
             annotations: Default::default(),
             raw: Arc::from(line.as_bytes()),
         },
-        action: if kind_name == "ClusterOperator" {
-            Action::Gate
-        } else {
-            Action::Apply
-        },
-        serves: if readiness == Readiness::Served {
-            vec![kind("Thing")]
-        } else {
-            Vec::new()
-        },
+        action: if kind_name == "ClusterOperator" { Action::Gate } else { Action::Apply },
+        serves: if readiness == Readiness::Served { vec![kind("Thing")] } else { Vec::new() },
         readiness,
     }
 }
 
 fn plan(lines: &str, mode: Mode) -> Arc<Plan> {
-    let steps: Vec<Step> = lines
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .map(step)
-        .collect();
+    let steps: Vec<Step> =
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(step).collect();
     let tasks: Vec<Task<'_>> = steps
         .iter()
-        .map(|s| Task {
-            file: &s.manifest.file,
-            is_job: s.manifest.key.kind == "Job",
-        })
+        .map(|s| Task { file: &s.manifest.file, is_job: s.manifest.key.kind == "Job" })
         .collect();
-    let ordering = if mode == Mode::Updating {
-        Ordering::ByLevel
-    } else {
-        Ordering::Flattened
-    };
+    let ordering = if mode == Mode::Updating { Ordering::ByLevel } else { Ordering::Flattened };
     Arc::new(Plan {
         release: Release::default(),
         hash: String::new(),
@@ -108,12 +82,7 @@ fn plan(lines: &str, mode: Mode) -> Arc<Plan> {
 
 fn world() -> World {
     let mut world = World::default();
-    for name in [
-        "Namespace",
-        "ClusterRole",
-        "CustomResourceDefinition",
-        "ClusterOperator",
-    ] {
+    for name in ["Namespace", "ClusterRole", "CustomResourceDefinition", "ClusterOperator"] {
         world.serve(kind(name), Scope::Cluster);
     }
     for name in ["ConfigMap", "Deployment", "Job"] {
@@ -136,19 +105,12 @@ struct Script {
 impl Script {
     fn new(lines: &str, mode: Mode) -> Self {
         let progress = Progress::new(plan(lines, mode), world(), at(0));
-        Self {
-            progress,
-            clock: 0,
-            revision: 100,
-        }
+        Self { progress, clock: 0, revision: 100 }
     }
 
     fn key(&self, name: &str) -> (usize, ObjectKey) {
         let steps = &self.progress.plan().steps;
-        let index = steps
-            .iter()
-            .position(|s| s.manifest.key.name == name)
-            .unwrap();
+        let index = steps.iter().position(|s| s.manifest.key.name == name).unwrap();
         (index, steps[index].manifest.key.clone())
     }
 
@@ -164,14 +126,8 @@ impl Script {
             }
             ["applied", name] => {
                 self.revision += 1;
-                let mark = Mark {
-                    revision: self.revision,
-                    trace: Trace::Ours(1),
-                };
-                Event::Executed {
-                    step: self.key(name).0,
-                    outcome: Outcome::Applied(mark),
-                }
+                let mark = Mark { revision: self.revision, trace: Trace::Ours(1) };
+                Event::Executed { step: self.key(name).0, outcome: Outcome::Applied(mark) }
             }
             ["failed", name] => Event::Executed {
                 step: self.key(name).0,
@@ -185,11 +141,7 @@ impl Script {
             ["healthy", name] => {
                 self.revision += 1;
                 let (key, revision) = (self.key(name).1, self.revision);
-                Event::Health {
-                    key,
-                    revision,
-                    verdict: Verdict::Ready,
-                }
+                Event::Health { key, revision, verdict: Verdict::Ready }
             }
             ["sick", name] => {
                 self.revision += 1;
@@ -211,14 +163,8 @@ impl Script {
                     "untouched" => Trace::Ours(1),
                     _ => Trace::Gone,
                 };
-                let mark = Mark {
-                    revision: self.revision,
-                    trace,
-                };
-                Event::Observed {
-                    key: self.key(name).1,
-                    mark,
-                }
+                let mark = Mark { revision: self.revision, trace };
+                Event::Observed { key: self.key(name).1, mark }
             }
             ["listed", name] => Event::Listed(GroupKind::new("", *name)),
             ["served", name] => Event::KindServed(kind(name), Scope::Cluster),
@@ -234,10 +180,7 @@ impl Script {
     fn started(&mut self) -> String {
         let started = self.progress.start(at(self.clock));
         let steps = &self.progress.plan().steps;
-        let names: Vec<_> = started
-            .iter()
-            .map(|&i| steps[i].manifest.key.name.clone())
-            .collect();
+        let names: Vec<_> = started.iter().map(|&i| steps[i].manifest.key.name.clone()).collect();
         names.join(" ")
     }
 }
@@ -245,11 +188,7 @@ impl Script {
 /// Runs a script of lines `EVENT => STEPS STARTED`.
 fn check(plan: &str, mode: Mode, script: &str) -> Script {
     let mut running = Script::new(plan, mode);
-    for line in script
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (event, expected) = line.split_once("=>").unwrap_or((line, ""));
         running.handle(event.trim());
         assert_eq!(running.started(), expected.trim(), "after `{event}`");
@@ -325,10 +264,7 @@ fn a_missing_kind_is_wanted_and_tried_when_it_is_served() {
     let problem = &script.progress.problems(at(1))[0];
     assert_eq!(problem.reason, Reason::UpdatePayloadResourceTypeMissing);
     assert_eq!(problem.effect, Some(Effect::None));
-    assert_eq!(
-        script.progress.problems(at(600))[0].effect,
-        Some(Effect::Fail)
-    );
+    assert_eq!(script.progress.problems(at(600))[0].effect, Some(Effect::Fail));
     script.handle("served Thing");
     assert_eq!(script.started(), "t");
 }
@@ -434,14 +370,9 @@ fn what_a_watch_shows_of_the_time_before_a_write_is_no_drift() {
         "start => a
          applied a =>",
     );
-    let old = Mark {
-        revision: 50,
-        trace: Trace::Foreign,
-    };
+    let old = Mark { revision: 50, trace: Trace::Foreign };
     let key = script.key("a").1;
-    script
-        .progress
-        .handle(Event::Observed { key, mark: old }, at(0));
+    script.progress.handle(Event::Observed { key, mark: old }, at(0));
     assert_eq!(script.started(), "");
 }
 
@@ -480,11 +411,7 @@ fn a_later_process_goes_on_where_the_earlier_one_was() {
          0000_20_a_1 ConfigMap x/c";
     let progress =
         Progress::new(plan(lines, Mode::Updating), world(), at(0)).resume(&[0, 1], at(0));
-    let mut script = Script {
-        progress,
-        clock: 0,
-        revision: 100,
-    };
+    let mut script = Script { progress, clock: 0, revision: 100 };
     assert_eq!(script.started(), "c");
     // What the earlier process did is checked by the watches: `a` is there, `b` is not.
     script.handle("untouched a");
@@ -508,21 +435,13 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
          0000_10_a_2 ConfigMap x/b changed";
     let progress =
         Progress::new(plan(next, Mode::Updating), world(), at(0)).succeed(&old.progress, at(0));
-    let mut script = Script {
-        progress,
-        clock: 0,
-        revision: 200,
-    };
+    let mut script = Script { progress, clock: 0, revision: 200 };
     assert_eq!(script.started(), "b");
 }
 
 #[test]
 fn ranges_are_read_as_they_were_written() {
-    for (numbers, text) in [
-        (vec![], ""),
-        (vec![3], "3"),
-        (vec![0, 1, 2, 5, 7, 8], "0-2,5,7-8"),
-    ] {
+    for (numbers, text) in [(vec![], ""), (vec![3], "3"), (vec![0, 1, 2, 5, 7, 8], "0-2,5,7-8")] {
         assert_eq!(format_ranges(&numbers), text);
         assert_eq!(parse_ranges(text, 100), numbers);
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::workload;
 
 /// Judges an object of a kind with a spec and a status; it is `ns/x` at generation 2.
+#[expect(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn judge(kind: &str, spec: Value, status: Value) -> Verdict {
     let group = match kind {
         "Job" => "batch",
@@ -22,11 +23,8 @@ fn judge(kind: &str, spec: Value, status: Value) -> Verdict {
 
 fn check(kind: &str, spec: Value, status: Value, expected: (Effect, Reason, &str)) {
     let (effect, reason, message) = expected;
-    let expected = Verdict::Waiting {
-        effect,
-        reason,
-        message: format!("{kind} \"ns/x\" {message}"),
-    };
+    let expected =
+        Verdict::Waiting { effect, reason, message: format!("{kind} \"ns/x\" {message}") };
     assert_eq!(judge(kind, spec, status), expected);
 }
 
@@ -40,10 +38,7 @@ fn a_deployment_is_awaited_until_it_is_rolled_out() {
         let expected = (Effect::None, Reason::WorkloadProgressing, message);
         check("Deployment", json!({"replicas": 3}), status, expected);
     };
-    waits(
-        json!({}),
-        "has generation 2, of which its controller has seen 0",
-    );
+    waits(json!({}), "has generation 2, of which its controller has seen 0");
     waits(
         json!({"observedGeneration": 1, "updatedReplicas": 3, "availableReplicas": 3}),
         "has generation 2, of which its controller has seen 1",
@@ -61,52 +56,26 @@ fn a_deployment_is_awaited_until_it_is_rolled_out() {
         "still runs 1 outdated replicas",
     );
     let rolled_out = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
-    assert_eq!(
-        judge("Deployment", json!({"replicas": 3}), rolled_out),
-        Verdict::Ready
-    );
+    assert_eq!(judge("Deployment", json!({"replicas": 3}), rolled_out), Verdict::Ready);
     let scaled_down = json!({"observedGeneration": 2});
-    assert_eq!(
-        judge("Deployment", json!({"replicas": 0}), scaled_down),
-        Verdict::Ready
-    );
+    assert_eq!(judge("Deployment", json!({"replicas": 0}), scaled_down), Verdict::Ready);
 }
 
 #[test]
 fn a_deployment_that_is_stuck_says_why() {
     let fails = |conditions: Value, reason, message| {
         let status = json!({"observedGeneration": 2, "conditions": conditions});
-        check(
-            "Deployment",
-            json!({}),
-            status,
-            (Effect::Fail, reason, message),
-        );
+        check("Deployment", json!({}), status, (Effect::Fail, reason, message));
     };
     fails(
-        json!([condition(
-            "ReplicaFailure",
-            "True",
-            "FailedCreate",
-            "quota exceeded"
-        )]),
+        json!([condition("ReplicaFailure", "True", "FailedCreate", "quota exceeded")]),
         Reason::WorkloadNotProgressing,
         "cannot create its replicas: FailedCreate: quota exceeded",
     );
     fails(
         json!([
-            condition(
-                "Available",
-                "False",
-                "MinimumReplicasUnavailable",
-                "no minimum"
-            ),
-            condition(
-                "Progressing",
-                "False",
-                "ProgressDeadlineExceeded",
-                "timed out"
-            ),
+            condition("Available", "False", "MinimumReplicasUnavailable", "no minimum"),
+            condition("Progressing", "False", "ProgressDeadlineExceeded", "timed out"),
         ]),
         Reason::WorkloadNotAvailable,
         "is not available (no minimum) and makes no progress: ProgressDeadlineExceeded: timed out",
@@ -127,11 +96,7 @@ fn an_unavailable_deployment_that_progresses_is_only_waited_for() {
         condition("Available", "False", "MinimumReplicasUnavailable", ""),
         condition("Progressing", "True", "ReplicaSetUpdated", ""),
     ]});
-    let expected = (
-        Effect::None,
-        Reason::WorkloadProgressing,
-        "has 0 of 1 replicas available",
-    );
+    let expected = (Effect::None, Reason::WorkloadProgressing, "has 0 of 1 replicas available");
     check("Deployment", json!({}), status, expected);
 }
 
@@ -151,10 +116,7 @@ fn a_daemon_set_is_awaited_on_every_node() {
         "has 3 of 5 pods available",
     );
     // No node for it: nothing to wait for.
-    assert_eq!(
-        judge("DaemonSet", json!({}), json!({"observedGeneration": 2})),
-        Verdict::Ready
-    );
+    assert_eq!(judge("DaemonSet", json!({}), json!({"observedGeneration": 2})), Verdict::Ready);
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
     let outdated =
         json!({"observedGeneration": 2, "desiredNumberScheduled": 2, "numberAvailable": 2});
@@ -164,11 +126,7 @@ fn a_daemon_set_is_awaited_on_every_node() {
 #[test]
 fn a_stateful_set_counts_what_its_strategy_updates() {
     let status = |updated: i64| json!({"observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": 3});
-    let expected = (
-        Effect::None,
-        Reason::WorkloadProgressing,
-        "has 1 of 3 replicas updated",
-    );
+    let expected = (Effect::None, Reason::WorkloadProgressing, "has 1 of 3 replicas updated");
     check("StatefulSet", json!({"replicas": 3}), status(1), expected);
     let partition = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}});
     assert_eq!(judge("StatefulSet", partition, status(1)), Verdict::Ready);
@@ -177,31 +135,16 @@ fn a_stateful_set_counts_what_its_strategy_updates() {
 #[test]
 fn a_job_is_awaited_until_it_succeeded() {
     let runs = |status, message| {
-        check(
-            "Job",
-            json!({}),
-            status,
-            (Effect::None, Reason::JobRunning, message),
-        );
+        check("Job", json!({}), status, (Effect::None, Reason::JobRunning, message));
     };
     runs(json!({}), "has not started a pod yet");
     runs(json!({"active": 1}), "is running: 0 of 1 pods succeeded");
-    runs(
-        json!({"active": 1, "failed": 2}),
-        "is running: 0 of 1 pods succeeded, 2 failed",
-    );
+    runs(json!({"active": 1, "failed": 2}), "is running: 0 of 1 pods succeeded, 2 failed");
     // A pod failed and the next one is not there yet: the Job controller has the last word.
-    runs(
-        json!({"failed": 1}),
-        "is running: 0 of 1 pods succeeded, 1 failed",
-    );
+    runs(json!({"failed": 1}), "is running: 0 of 1 pods succeeded, 1 failed");
     let failed =
         json!({"conditions": [condition("Failed", "True", "DeadlineExceeded", "too slow")]});
-    let expected = (
-        Effect::Fail,
-        Reason::JobFailed,
-        "failed: DeadlineExceeded: too slow",
-    );
+    let expected = (Effect::Fail, Reason::JobFailed, "failed: DeadlineExceeded: too slow");
     check("Job", json!({}), failed, expected);
     let complete = json!({"conditions": [condition("Complete", "True", "", "")]});
     assert_eq!(judge("Job", json!({}), complete), Verdict::Ready);
@@ -211,19 +154,10 @@ fn a_job_is_awaited_until_it_succeeded() {
 fn a_definition_is_awaited_until_it_is_established() {
     let kind = "CustomResourceDefinition";
     let reason = Reason::CustomResourceDefinitionNotEstablished;
-    check(
-        kind,
-        json!({}),
-        json!({}),
-        (Effect::None, reason, "is not established yet"),
-    );
+    check(kind, json!({}), json!({}), (Effect::None, reason, "is not established yet"));
     let conflict =
         json!({"conditions": [condition("NamesAccepted", "False", "ListKindConflict", "taken")]});
-    let expected = (
-        Effect::Fail,
-        reason,
-        "cannot be served: ListKindConflict: taken",
-    );
+    let expected = (Effect::Fail, reason, "cannot be served: ListKindConflict: taken");
     check(kind, json!({}), conflict, expected);
     let established = json!({"conditions": [condition("Established", "True", "", "")]});
     assert_eq!(judge(kind, json!({}), established), Verdict::Ready);
@@ -231,11 +165,7 @@ fn a_definition_is_awaited_until_it_is_established() {
 
 #[test]
 fn an_object_that_is_being_deleted_is_not_ready() {
-    for (group, kind) in [
-        ("apps", "Deployment"),
-        ("apps", "DaemonSet"),
-        ("batch", "Job"),
-    ] {
+    for (group, kind) in [("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")] {
         let live = json!({"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert_eq!(
             workload(group, kind, &live),

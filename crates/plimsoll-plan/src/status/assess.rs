@@ -62,13 +62,9 @@ pub(super) fn outlook(input: &StatusInput<'_>) -> Outlook {
     if input.mode == Mode::Reconciling {
         return match condense(input.failures) {
             None => Outlook::Well,
-            Some(Failure {
-                reason, message, ..
-            }) => Outlook::Failing {
-                reason,
-                message,
-                summary: summarize(input.failures),
-            },
+            Some(Failure { reason, message, .. }) => {
+                Outlook::Failing { reason, message, summary: summarize(input.failures) }
+            }
         };
     }
     let sorted = Sorted::new(input);
@@ -113,15 +109,9 @@ impl Sorted {
     }
 
     fn failing(&self) -> Outlook {
-        let all = |effect| {
-            self.failing
-                .iter()
-                .all(|failure| failure.effect == Some(effect))
-        };
+        let all = |effect| self.failing.iter().all(|failure| failure.effect == Some(effect));
         let condensed = condense(&self.failing).expect("something fails");
-        let Failure {
-            reason, message, ..
-        } = condensed;
+        let Failure { reason, message, .. } = condensed;
         let summary = if all(Effect::FailAfterInterval) {
             let limit = DEGRADED_TOLERATED.as_mins();
             let names = names(&self.failing);
@@ -131,20 +121,11 @@ impl Sorted {
         } else {
             summarize(&self.failing)
         };
-        Outlook::Failing {
-            reason,
-            message,
-            summary,
-        }
+        Outlook::Failing { reason, message, summary }
     }
 
     fn waiting(&self, now: Timestamp) -> Outlook {
-        let all: Vec<Failure> = self
-            .waiting
-            .iter()
-            .chain(&self.tolerated)
-            .cloned()
-            .collect();
+        let all: Vec<Failure> = self.waiting.iter().chain(&self.tolerated).cloned().collect();
         let reason = common_reason(&all);
         let (slow_nodes, others): (Vec<Failure>, Vec<Failure>) =
             self.waiting.iter().cloned().partition(is_nodes);
@@ -168,15 +149,9 @@ impl Sorted {
         }
         if !self.tolerated.is_empty() {
             let limit = DEGRADED_TOLERATED.as_mins();
-            parts.push(format!(
-                "waiting up to {limit} minutes on {}",
-                names(&self.tolerated)
-            ));
+            parts.push(format!("waiting up to {limit} minutes on {}", names(&self.tolerated)));
         }
-        Outlook::Waiting {
-            reason,
-            text: parts.join(", "),
-        }
+        Outlook::Waiting { reason, text: parts.join(", ") }
     }
 }
 
@@ -184,11 +159,7 @@ fn slow_text(others: &[Failure], nodes: &[Failure]) -> Option<String> {
     let mut parts = Vec::new();
     for (failures, limit) in [(others, SLOW_AFTER), (nodes, SLOW_AFTER_NODES)] {
         if !failures.is_empty() {
-            parts.push(format!(
-                "{} over {} minutes",
-                names(failures),
-                limit.as_mins()
-            ));
+            parts.push(format!("{} over {} minutes", names(failures), limit.as_mins()));
         }
     }
     let slow = parts.join(" and ");
@@ -213,18 +184,12 @@ fn common_reason(failures: &[Failure]) -> Reason {
 fn names(failures: &[Failure]) -> String {
     let (operators, objects): (Vec<&Failure>, Vec<&Failure>) =
         failures.iter().partition(|failure| is_operator(failure));
-    let mut names: Vec<&str> = operators
-        .iter()
-        .flat_map(|failure| failure.names())
-        .map(String::as_str)
-        .collect();
+    let mut names: Vec<&str> =
+        operators.iter().flat_map(|failure| failure.names()).map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let objects: Vec<&str> = objects
-        .iter()
-        .flat_map(|failure| failure.names())
-        .map(String::as_str)
-        .collect();
+    let objects: Vec<&str> =
+        objects.iter().flat_map(|failure| failure.names()).map(String::as_str).collect();
     names.extend(objects.iter().take(OBJECTS_NAMED));
     let listed = names.join(", ");
     match objects.len().checked_sub(OBJECTS_NAMED) {
@@ -238,10 +203,7 @@ fn is_operator(failure: &Failure) -> bool {
 }
 
 fn is_nodes(failure: &Failure) -> bool {
-    failure
-        .cluster_operators
-        .iter()
-        .any(|name| name == SLOW_NODES_OPERATOR)
+    failure.cluster_operators.iter().any(|name| name == SLOW_NODES_OPERATOR)
 }
 
 /// Whether a failure has lasted longer than a time; `None` if its start is not known.

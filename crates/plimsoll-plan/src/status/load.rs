@@ -54,10 +54,7 @@ impl LoadStatus {
         let release = format!("version={:?} image={:?}", self.version, self.image);
         match (self.step, &self.failure) {
             (LoadStep::Loaded, _) => {
-                format!(
-                    "Payload loaded {release} architecture={:?}",
-                    self.architecture
-                )
+                format!("Payload loaded {release} architecture={:?}", self.architecture)
             }
             (LoadStep::Retrieve, None) => format!("Retrieving and verifying payload {release}"),
             (LoadStep::Load, None) => format!("Loading payload {release}"),

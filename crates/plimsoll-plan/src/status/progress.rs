@@ -31,14 +31,8 @@ fn reconciling(
     input: &StatusInput<'_>,
     outlook: &Outlook,
 ) -> (Option<Reason>, String) {
-    if let Outlook::Failing {
-        reason, summary, ..
-    } = outlook
-    {
-        (
-            Some(*reason),
-            format!("Error while reconciling {version}: {summary}"),
-        )
+    if let Outlook::Failing { reason, summary, .. } = outlook {
+        (Some(*reason), format!("Error while reconciling {version}: {summary}"))
     } else if input.invalid.is_empty() {
         (None, format!("Cluster version is {version}"))
     } else {
@@ -49,22 +43,16 @@ fn reconciling(
 
 fn moving(version: &str, input: &StatusInput<'_>, outlook: &Outlook) -> (Option<Reason>, String) {
     match outlook {
-        Outlook::Failing {
-            reason, summary, ..
-        } => (
-            Some(*reason),
-            format!("Unable to apply {version}: {summary}"),
-        ),
+        Outlook::Failing { reason, summary, .. } => {
+            (Some(*reason), format!("Unable to apply {version}: {summary}"))
+        }
         _ if !input.invalid.is_empty() => {
             let message = format!("Reconciling {version}: the cluster version is invalid");
             (Some(Reason::InvalidClusterVersion), message)
         }
         Outlook::Waiting { reason, text } | Outlook::Slow { reason, text, .. } => {
             let joint = if input.done == 0 { ":" } else { "," };
-            (
-                Some(*reason),
-                format!("{}{joint} {text}", towards(version, input)),
-            )
+            (Some(*reason), format!("{}{joint} {text}", towards(version, input)))
         }
         Outlook::Well => (None, towards(version, input)),
     }

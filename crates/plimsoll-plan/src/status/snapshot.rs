@@ -40,29 +40,19 @@ fn every_condition() -> String {
             upgradeable::conditions(overrides, overrides && !operators.is_empty(), &operators)
         {
             let status = objection.status.as_str();
-            let upgradeable::Objection {
-                type_,
-                reason,
-                message,
-                ..
-            } = objection;
+            let upgradeable::Objection { type_, reason, message, .. } = objection;
             lines.insert(format!("{type_}={status} {reason}: {message}"));
         }
     }
-    let list: Vec<String> = lines
-        .into_iter()
-        .map(|line| line.replace('\n', "\n    "))
-        .collect();
+    let list: Vec<String> = lines.into_iter().map(|line| line.replace('\n', "\n    ")).collect();
     list.join("\n")
 }
 
 #[test]
 fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
     /// Shown in ReleaseProgress, events or not before other parts of the product use them.
-    const ELSEWHERE: &[Reason] = &[
-        Reason::PrerequisitePending,
-        Reason::UpdatePayloadRetrievalFailed,
-    ];
+    const ELSEWHERE: &[Reason] =
+        &[Reason::PrerequisitePending, Reason::UpdatePayloadRetrievalFailed];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     for reason in Reason::ALL {
@@ -73,43 +63,22 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
 
 fn situations() -> Vec<Situation> {
     let mut situations = vec![
-        Situation {
-            release: release("1.2.3"),
-            ..Situation::new(Mode::Initializing)
-        },
-        Situation {
-            release: Default::default(),
-            ..Situation::new(Mode::Initializing)
-        },
-        Situation {
-            implicit: vec!["Console", "Insights"],
-            ..Situation::new(Mode::Reconciling)
-        },
+        Situation { release: release("1.2.3"), ..Situation::new(Mode::Initializing) },
+        Situation { release: Default::default(), ..Situation::new(Mode::Initializing) },
+        Situation { implicit: vec!["Console", "Insights"], ..Situation::new(Mode::Reconciling) },
     ];
     for mode in [Mode::Updating, Mode::Reconciling] {
-        for invalid in [
-            vec!["FIELD: WRONG"],
-            vec!["FIELD: WRONG", "OTHER: WRONG"],
-            vec![],
-        ] {
+        for invalid in [vec!["FIELD: WRONG"], vec!["FIELD: WRONG", "OTHER: WRONG"], vec![]] {
             let invalid = invalid.into_iter().map(str::to_owned).collect();
-            situations.push(Situation {
-                invalid,
-                done: 5,
-                ..Situation::new(mode)
-            });
+            situations.push(Situation { invalid, done: 5, ..Situation::new(mode) });
         }
         for failures in failures() {
-            situations.push(Situation {
-                done: 10,
-                ..Situation::failing(mode, failures)
-            });
+            situations.push(Situation { done: 10, ..Situation::failing(mode, failures) });
         }
     }
-    situations.extend(loads().map(|load| Situation {
-        load: Some(load),
-        ..Situation::new(Mode::Reconciling)
-    }));
+    situations.extend(
+        loads().map(|load| Situation { load: Some(load), ..Situation::new(Mode::Reconciling) }),
+    );
     situations
 }
 
@@ -134,16 +103,10 @@ fn loads() -> impl Iterator<Item = LoadStatus> {
 
 /// One list of failures for each thing that can be said.
 fn failures() -> Vec<Vec<Failure>> {
-    let mut all: Vec<Vec<Failure>> = refusals()
-        .into_iter()
-        .map(|failure| vec![failure])
-        .collect();
+    let mut all: Vec<Vec<Failure>> = refusals().into_iter().map(|failure| vec![failure]).collect();
     all.extend(verdicts().into_iter().map(|failure| vec![failure]));
     let of = |reason, effect, minutes| {
-        vec![
-            operator("a", reason, effect, minutes),
-            operator("b", reason, effect, minutes),
-        ]
+        vec![operator("a", reason, effect, minutes), operator("b", reason, effect, minutes)]
     };
     let updating = Reason::ClusterOperatorUpdating;
     let degraded = Reason::ClusterOperatorDegraded;
@@ -174,11 +137,7 @@ fn refusals() -> Vec<Failure> {
     let refusals = [
         (404, "NotFound", "pods \"x\" not found"),
         (404, "NotFound", "namespaces \"ns\" not found"),
-        (
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        ),
+        (404, "NotFound", "the server could not find the requested resource"),
         (409, "Conflict", "SAID"),
         (504, "Timeout", "SAID"),
         (500, "InternalError", "SAID"),
@@ -197,10 +156,12 @@ fn refusals() -> Vec<Failure> {
             Failure::of_object(OBJECT, reason, Some(Effect::Fail), message)
         })
         .collect();
-    for reason in [
-        Reason::UpdatePayloadIntegrity,
-        Reason::UpgradePreconditionCheckFailed,
-    ] {
+    for obstacle in obstacles() {
+        let message = could_not_update(OBJECT, 3, 10, &obstacle.message());
+        let effect = Some(Effect::Fail);
+        failures.push(Failure::of_object(OBJECT, obstacle.reason(), effect, message));
+    }
+    for reason in [Reason::UpdatePayloadIntegrity, Reason::UpgradePreconditionCheckFailed] {
         failures.push(Failure::of_object(
             "the payload",
             reason,
@@ -245,36 +206,12 @@ fn verdicts() -> Vec<Failure> {
     let gates = [
         gate::cluster_operator(&nameless, None, Mode::Updating),
         gate::cluster_operator(&manifest, None, Mode::Updating),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("True", "False", "1.2.2")),
-            Mode::Updating,
-        ),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("False", "False", "1.2.2")),
-            Mode::Updating,
-        ),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("True", "True", "1.2.2")),
-            Mode::Updating,
-        ),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("False", "False", "1.2.3")),
-            Mode::Updating,
-        ),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("True", "True", "1.2.3")),
-            Mode::Updating,
-        ),
-        gate::cluster_operator(
-            &manifest,
-            Some(&live("True", "True", "1.2.3")),
-            Mode::Initializing,
-        ),
+        gate::cluster_operator(&manifest, Some(&live("True", "False", "1.2.2")), Mode::Updating),
+        gate::cluster_operator(&manifest, Some(&live("False", "False", "1.2.2")), Mode::Updating),
+        gate::cluster_operator(&manifest, Some(&live("True", "True", "1.2.2")), Mode::Updating),
+        gate::cluster_operator(&manifest, Some(&live("False", "False", "1.2.3")), Mode::Updating),
+        gate::cluster_operator(&manifest, Some(&live("True", "True", "1.2.3")), Mode::Updating),
+        gate::cluster_operator(&manifest, Some(&live("True", "True", "1.2.3")), Mode::Initializing),
     ];
     let mut failures: Vec<Failure> = gates
         .into_iter()
@@ -306,40 +243,20 @@ fn workloads() -> Vec<(&'static str, &'static str, Value)> {
     let with = |conditions: Value| json!({"observedGeneration": 2, "conditions": conditions});
     let (apps, extensions) = ("apps", "apiextensions.k8s.io");
     vec![
-        (
-            apps,
-            "Deployment",
-            json!({"terminating": "2026-01-01T00:00:00Z"}),
-        ),
+        (apps, "Deployment", json!({"terminating": "2026-01-01T00:00:00Z"})),
         (apps, "Deployment", json!({"observedGeneration": 1})),
         (apps, "Deployment", json!({"observedGeneration": 2})),
-        (
-            apps,
-            "Deployment",
-            json!({"observedGeneration": 2, "updatedReplicas": 1}),
-        ),
+        (apps, "Deployment", json!({"observedGeneration": 2, "updatedReplicas": 1})),
         (
             apps,
             "Deployment",
             json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1,
                                     "availableReplicas": 1}),
         ),
-        (
-            apps,
-            "Deployment",
-            with(json!([condition("ReplicaFailure", "True")])),
-        ),
+        (apps, "Deployment", with(json!([condition("ReplicaFailure", "True")]))),
         (apps, "Deployment", with(json!([deadline]))),
-        (
-            apps,
-            "Deployment",
-            with(json!([deadline, condition("Available", "False")])),
-        ),
-        (
-            apps,
-            "DaemonSet",
-            json!({"observedGeneration": 2, "desiredNumberScheduled": 3}),
-        ),
+        (apps, "Deployment", with(json!([deadline, condition("Available", "False")]))),
+        (apps, "DaemonSet", json!({"observedGeneration": 2, "desiredNumberScheduled": 3})),
         (apps, "StatefulSet", json!({"observedGeneration": 2})),
         ("batch", "Job", json!({})),
         ("batch", "Job", json!({"active": 1})),
@@ -355,11 +272,7 @@ fn workloads() -> Vec<(&'static str, &'static str, Value)> {
 
 fn parts(verdict: Verdict) -> (Effect, Reason, String) {
     match verdict {
-        Verdict::Waiting {
-            effect,
-            reason,
-            message,
-        } => (effect, reason, message),
+        Verdict::Waiting { effect, reason, message } => (effect, reason, message),
         Verdict::ReadyWith { reason, message } => (Effect::Report, reason, message),
         Verdict::Ready => unreachable!("the list holds what is not ready"),
     }

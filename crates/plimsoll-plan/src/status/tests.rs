@@ -45,19 +45,12 @@ impl Situation {
     }
 
     pub(super) fn failing(mode: Mode, failures: Vec<Failure>) -> Self {
-        Self {
-            failures,
-            ..Self::new(mode)
-        }
+        Self { failures, ..Self::new(mode) }
     }
 
     pub(super) fn status(&self) -> ClusterVersionStatus {
         let capabilities = Capabilities {
-            implicit: self
-                .implicit
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect(),
+            implicit: self.implicit.iter().map(|name| (*name).to_owned()).collect(),
             ..Capabilities::default()
         };
         cluster_version_status(&StatusInput {
@@ -104,20 +97,11 @@ pub(super) fn condition<'a>(
     status: &'a ClusterVersionStatus,
     type_: &str,
 ) -> Option<&'a Condition> {
-    status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)
+    status.conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 pub(super) fn render(condition: &Condition) -> String {
-    let Condition {
-        type_,
-        status,
-        reason,
-        message,
-        ..
-    } = condition;
+    let Condition { type_, status, reason, message, .. } = condition;
     let mut text = format!("{type_}={}", status.as_str());
     if !reason.is_empty() {
         text.push_str(&format!(" {reason}"));
@@ -145,12 +129,7 @@ fn updating(name: &str, minutes: i64) -> Failure {
 }
 
 fn degraded(name: &str, minutes: i64) -> Failure {
-    operator(
-        name,
-        Reason::ClusterOperatorDegraded,
-        Effect::FailAfterInterval,
-        minutes,
-    )
+    operator(name, Reason::ClusterOperatorDegraded, Effect::FailAfterInterval, minutes)
 }
 
 fn unavailable(name: &str) -> Failure {
@@ -193,21 +172,12 @@ fn waiting_too_long_is_told() {
            waiting on machine-config over 90 minutes which is longer than expected"],
     );
     check(
-        vec![
-            updating("machine-config", 100),
-            updating("b", 31),
-            updating("a", 31),
-        ],
-        &[
-            "Failing=Unknown SlowClusterOperator: waiting on a, b over 30 minutes and \
-           machine-config over 90 minutes which is longer than expected",
-        ],
+        vec![updating("machine-config", 100), updating("b", 31), updating("a", 31)],
+        &["Failing=Unknown SlowClusterOperator: waiting on a, b over 30 minutes and \
+           machine-config over 90 minutes which is longer than expected"],
     );
     // An unknown start is not long ago.
-    let unknown = Failure {
-        since: None,
-        ..updating("a", 0)
-    };
+    let unknown = Failure { since: None, ..updating("a", 0) };
     check(vec![unknown], &["Failing=False"]);
 }
 
@@ -225,10 +195,9 @@ fn slow_workloads_are_told_apart_from_operators() {
     Situation::failing(Mode::Updating, vec![deployment.clone()])
         .check(&["Failing=Unknown SlowWorkload: \
          waiting on deployment \"ns/x\" over 30 minutes which is longer than expected"]);
-    Situation::failing(Mode::Updating, vec![deployment, updating("a", 1)]).check(&[
-        "Progressing=True ClusterOperatorUpdating: Working towards 1.2.3: \
-         waiting on deployment \"ns/x\" over 30 minutes which is longer than expected",
-    ]);
+    Situation::failing(Mode::Updating, vec![deployment, updating("a", 1)])
+        .check(&["Progressing=True ClusterOperatorUpdating: Working towards 1.2.3: \
+         waiting on deployment \"ns/x\" over 30 minutes which is longer than expected"]);
 }
 
 #[test]
@@ -269,10 +238,7 @@ fn a_degraded_operator_has_time_to_recover() {
          wait has exceeded 40 minutes for these operators: x",
     ];
     Situation::failing(Mode::Updating, vec![degraded("x", 41)]).check(&exceeded);
-    let unknown = Failure {
-        since: None,
-        ..degraded("x", 0)
-    };
+    let unknown = Failure { since: None, ..degraded("x", 0) };
     Situation::failing(Mode::Updating, vec![unknown]).check(&exceeded);
     Situation::failing(Mode::Updating, vec![degraded("x", 41), degraded("y", 1)]).check(&exceeded);
     Situation::failing(Mode::Updating, vec![degraded("x", 1), updating("y", 1)])
@@ -335,10 +301,8 @@ fn several_failures_name_their_objects() {
         None,
         "Could not update configmap \"ns/20-b\" (3 of 3): …",
     );
-    let mut situation = Situation::failing(
-        Mode::Initializing,
-        vec![unavailable("a"), unavailable("b"), blocked],
-    );
+    let mut situation =
+        Situation::failing(Mode::Initializing, vec![unavailable("a"), unavailable("b"), blocked]);
     situation.done = 1;
     situation.check(&[
         "Available=False",
@@ -358,10 +322,9 @@ fn many_objects_are_counted() {
         Failure::of_object(object, Reason::NamespaceMissing, Some(Effect::None), "")
     };
     let failures = ["p", "q", "r", "s", "t"].map(waiting).to_vec();
-    Situation::failing(Mode::Updating, failures).check(&[
-        "Progressing=True NamespaceMissing: Working towards 1.2.3: \
-         waiting on role \"p\", role \"q\", role \"r\" and 2 more",
-    ]);
+    Situation::failing(Mode::Updating, failures)
+        .check(&["Progressing=True NamespaceMissing: Working towards 1.2.3: \
+         waiting on role \"p\", role \"q\", role \"r\" and 2 more"]);
 }
 
 #[test]
@@ -378,14 +341,8 @@ fn a_quiet_cluster_says_so_from_the_beginning() {
 
 #[test]
 fn during_an_update_the_cluster_has_still_the_old_release() {
-    let old = Situation {
-        release: release("1.2.2"),
-        ..Situation::new(Mode::Reconciling)
-    };
-    let update = Situation {
-        previous: old.status(),
-        ..Situation::new(Mode::Updating)
-    };
+    let old = Situation { release: release("1.2.2"), ..Situation::new(Mode::Reconciling) };
+    let update = Situation { previous: old.status(), ..Situation::new(Mode::Updating) };
     update.check(&[
         "Available=True: Done applying 1.2.2",
         "Progressing=True: Working towards 1.2.3",
@@ -423,20 +380,14 @@ fn a_rejected_release_leaves_everything_else_alone() {
     rejected(None).check(&["ReleaseAccepted=Unknown RetrievePayload: \
                             Retrieving and verifying payload version=\"9.9.9\" image=\"registry/bad\""]);
     // Nothing is known of a new one yet: what was said stays.
-    situation = Situation {
-        previous: situation.status(),
-        ..Situation::new(Mode::Reconciling)
-    };
+    situation = Situation { previous: situation.status(), ..Situation::new(Mode::Reconciling) };
     assert!(condition(&situation.status(), "ReleaseAccepted").is_some());
 }
 
 #[test]
 fn an_invalid_spec_is_told_until_it_is_valid() {
     let invalid = |mode, messages: &[&str]| Situation {
-        invalid: messages
-            .iter()
-            .map(|message| (*message).to_owned())
-            .collect(),
+        invalid: messages.iter().map(|message| (*message).to_owned()).collect(),
         ..Situation::new(mode)
     };
     invalid(Mode::Reconciling, &["a: wrong"]).check(&[
@@ -458,10 +409,7 @@ fn an_invalid_spec_is_told_until_it_is_valid() {
 
 #[test]
 fn without_a_release_nothing_is_applied() {
-    let situation = Situation {
-        release: Release::default(),
-        ..Situation::new(Mode::Initializing)
-    };
+    let situation = Situation { release: Release::default(), ..Situation::new(Mode::Initializing) };
     situation.check(&[
         "Failing=True NoDesiredImage: No configured operator version, unable to update cluster",
         "Progressing=True NoDesiredImage: \
@@ -473,10 +421,7 @@ fn without_a_release_nothing_is_applied() {
 #[test]
 fn times_move_with_the_status_of_a_condition_only() {
     let first = Situation::new(Mode::Updating);
-    let mut second = Situation {
-        previous: first.status(),
-        ..first.clone()
-    };
+    let mut second = Situation { previous: first.status(), ..first.clone() };
     second.now = first.now + SignedDuration::from_millis(90_500);
     second.done = 4;
     let status = second.status();
@@ -486,19 +431,13 @@ fn times_move_with_the_status_of_a_condition_only() {
     let status = second.status();
     let progressing = condition(&status, "Progressing").expect("it is always there");
     assert_eq!(progressing.status, ConditionStatus::False);
-    assert_eq!(
-        progressing.last_transition_time,
-        first.now + SignedDuration::from_secs(90)
-    );
+    assert_eq!(progressing.last_transition_time, first.now + SignedDuration::from_secs(90));
 }
 
 #[test]
 fn the_same_situation_gives_the_same_status() {
     let first = Situation::failing(Mode::Updating, vec![unavailable("a"), updating("b", 3)]);
-    let mut again = Situation {
-        previous: first.status(),
-        ..first.clone()
-    };
+    let mut again = Situation { previous: first.status(), ..first.clone() };
     again.now = first.now + SignedDuration::from_secs(7);
     assert_eq!(again.status(), first.status());
 }
@@ -506,11 +445,7 @@ fn the_same_situation_gives_the_same_status() {
 #[test]
 fn a_hash_that_is_not_known_yet_keeps_the_old_one() {
     let first = Situation::new(Mode::Reconciling);
-    let second = Situation {
-        previous: first.status(),
-        hash: "",
-        ..first
-    };
+    let second = Situation { previous: first.status(), hash: "", ..first };
     let status = second.status();
     assert_eq!(status.version_hash, "hash=");
     assert_eq!(status.observed_generation, 7);

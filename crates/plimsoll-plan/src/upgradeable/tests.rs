@@ -17,30 +17,18 @@ fn operator(name: &str) -> NotUpgradeable {
 fn check(overrides: bool, in_progress: bool, operators: &[&str], expected: &[(&str, &str)]) {
     let operators: Vec<NotUpgradeable> = operators.iter().map(|name| operator(name)).collect();
     let objections = conditions(overrides, in_progress, &operators);
-    let shown: Vec<(&str, &str)> = objections
-        .iter()
-        .map(|it| (it.type_, it.reason.as_str()))
-        .collect();
+    let shown: Vec<(&str, &str)> =
+        objections.iter().map(|it| (it.type_, it.reason.as_str())).collect();
     assert_eq!(shown, expected);
 }
 
 #[test]
 fn one_objection_is_told_and_several_are_summed_up() {
     check(false, false, &[], &[]);
-    check(
-        true,
-        false,
-        &[],
-        &[("Upgradeable", "ClusterVersionOverridesSet")],
-    );
+    check(true, false, &[], &[("Upgradeable", "ClusterVersionOverridesSet")]);
     check(false, true, &[], &[("Upgradeable", "UpdateInProgress")]);
     check(false, false, &["a"], &[("Upgradeable", "OldNodes")]);
-    check(
-        false,
-        false,
-        &["b", "a"],
-        &[("Upgradeable", "ClusterOperatorsNotUpgradeable")],
-    );
+    check(false, false, &["b", "a"], &[("Upgradeable", "ClusterOperatorsNotUpgradeable")]);
     check(
         true,
         true,
@@ -48,10 +36,7 @@ fn one_objection_is_told_and_several_are_summed_up() {
         &[
             ("Upgradeable", "MultipleReasons"),
             ("UpgradeableClusterOperators", "OldNodes"),
-            (
-                "UpgradeableClusterVersionOverrides",
-                "ClusterVersionOverridesSet",
-            ),
+            ("UpgradeableClusterVersionOverrides", "ClusterVersionOverridesSet"),
             ("UpgradeableUpgradeInProgress", "UpdateInProgress"),
         ],
     );

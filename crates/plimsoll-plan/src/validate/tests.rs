@@ -16,15 +16,9 @@ fn check(spec: &ClusterVersionSpec, status: &ClusterVersionStatus, expected: &[&
 }
 
 fn update(version: &str, image: &str) -> ClusterVersionSpec {
-    let update = Update {
-        version: version.to_owned(),
-        image: image.to_owned(),
-        ..Update::default()
-    };
-    ClusterVersionSpec {
-        desired_update: Some(update),
-        ..ClusterVersionSpec::default()
-    }
+    let update =
+        Update { version: version.to_owned(), image: image.to_owned(), ..Update::default() };
+    ClusterVersionSpec { desired_update: Some(update), ..ClusterVersionSpec::default() }
 }
 
 fn available(releases: &[(&str, &str)]) -> ClusterVersionStatus {
@@ -51,19 +45,11 @@ fn a_cluster_id_is_a_random_uuid() {
     let variant = "must be an RFC4122-variant UUID";
     check(&id(""), &status, &[]);
     check(&id("0c8ccc92-0d55-4c46-8c4a-1a2b3c4d5e6f"), &status, &[]);
-    for bad in [
-        "x",
-        "0c8ccc92-0d55-4c46-cc4a-1a2b3c4d5e6f",
-        "0c8ccc920d554c468c4a1a2b3c4d5e6f",
-    ] {
+    for bad in ["x", "0c8ccc92-0d55-4c46-cc4a-1a2b3c4d5e6f", "0c8ccc920d554c468c4a1a2b3c4d5e6f"] {
         check(&id(bad), &status, &[&wrong(bad, variant)]);
     }
     let version_1 = "0c8ccc92-0d55-1c46-8c4a-1a2b3c4d5e6f";
-    check(
-        &id(version_1),
-        &status,
-        &[&wrong(version_1, "must be a version-4 UUID")],
-    );
+    check(&id(version_1), &status, &[&wrong(version_1, "must be a version-4 UUID")]);
 }
 
 #[test]
@@ -78,10 +64,7 @@ fn an_upstream_is_a_url() {
         ("https://", false),
         ("https://a b", false),
     ] {
-        let spec = ClusterVersionSpec {
-            upstream: url.to_owned(),
-            ..ClusterVersionSpec::default()
-        };
+        let spec = ClusterVersionSpec { upstream: url.to_owned(), ..ClusterVersionSpec::default() };
         let said = format!("spec.upstream: Invalid value: {url:?}: must be a valid URL or empty");
         let expected: &[&str] = if valid { &[] } else { &[&said] };
         check(&spec, &status, expected);
@@ -107,16 +90,8 @@ fn an_update_must_name_one_release() {
     let unavailable = "spec.desiredUpdate.version: Invalid value: \"1.0.0\": \
                        when image is empty the update must be an available update";
     check(&update("1.0.0", ""), &none, &[unavailable]);
-    check(
-        &update("1.0.0", ""),
-        &available(&[("1.0.1", "b")]),
-        &[unavailable],
-    );
-    check(
-        &update("1.0.0", ""),
-        &available(&[("1.0.0", "a"), ("1.0.1", "b")]),
-        &[],
-    );
+    check(&update("1.0.0", ""), &available(&[("1.0.1", "b")]), &[unavailable]);
+    check(&update("1.0.0", ""), &available(&[("1.0.0", "a"), ("1.0.1", "b")]), &[]);
     check(
         &update("1.0.0", ""),
         &available(&[("1.0.0", "a"), ("1.0.0", "b")]),
@@ -136,10 +111,7 @@ fn a_release_of_the_history_may_be_asked_for_by_version() {
         verified: false,
         accepted_risks: String::new(),
     };
-    let status = ClusterVersionStatus {
-        history: vec![entry],
-        ..available(&[])
-    };
+    let status = ClusterVersionStatus { history: vec![entry], ..available(&[]) };
     check(&update("1.0.0", ""), &status, &[]);
 }
 

@@ -1,5 +1,6 @@
 //! The defaults that depend on other fields.
-use serde_json::{Map, Value, json};
+use base64::Engine as _;
+use serde_json::{Value, json};
 
 use super::place::{child, fill_all, visit};
 use super::table;
@@ -171,6 +172,21 @@ fn target_port(port: &mut Value) {
     }
 }
 
+/// What is written as text is stored as data.
+pub(super) fn secret(value: &mut Value) {
+    fill_all(value, "", table::SECRET);
+    let texts = value.as_object_mut().and_then(|secret| secret.remove("stringData"));
+    let Some(Value::Object(texts)) = texts else { return };
+    visit(value, "data", &mut |data| {
+        let Some(data) = data.as_object_mut() else { return };
+        for (key, text) in &texts {
+            let bytes = text.as_str().unwrap_or("");
+            let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+            data.insert(key.clone(), json!(encoded));
+        }
+    });
+}
+
 pub(super) fn namespace(value: &mut Value) {
     let name = text(value, "/metadata/name").to_owned();
     if !name.is_empty() {
@@ -211,6 +227,7 @@ pub(super) fn stateful_set(value: &mut Value) {
         if text(strategy, "/type") == "RollingUpdate" {
             visit(strategy, "rollingUpdate?", &mut |rolling| {
                 set_if_missing(rolling, "partition", json!(0));
+                set_if_missing(rolling, "maxUnavailable", json!(1));
             });
         }
     });
@@ -306,15 +323,9 @@ pub(super) fn custom_resource_definition(value: &mut Value) {
     if let Some(storage) = storage {
         visit(value, "status", &mut |status| {
             let stored = status.get("storedVersions").and_then(Value::as_array);
-            let Some(status) = stored.is_none_or(Vec::is_empty).then(|| status.as_object_mut())
-            else {
-                return;
-            };
-            let mut insert = |status: &mut Map<String, Value>| {
+            if let (true, Some(status)) = (stored.is_none_or(Vec::is_empty), status.as_object_mut())
+            {
                 status.insert("storedVersions".to_owned(), json!([storage]));
-            };
-            if let Some(status) = status {
-                insert(status);
             }
         });
     }

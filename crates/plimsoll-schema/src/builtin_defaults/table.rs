@@ -85,6 +85,7 @@ pub(super) const PERSISTENT_VOLUME: Rules = &[
     ("status.phase", Text("Pending")),
     ("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     ("spec.volumeMode", Text("Filesystem")),
+    ("spec.hostPath?.type", Text("")),
 ];
 
 pub(super) const PERSISTENT_VOLUME_CLAIM: Rules =

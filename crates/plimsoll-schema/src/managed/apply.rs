@@ -6,7 +6,7 @@ use super::entry::{
 };
 use super::update::{blank_object, update};
 use super::{Actor, ApplyError, Conflict, last_applied};
-use crate::fields::{FieldSet, path_text};
+use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, compare, field_set, merge, name_declared, reconcile, remove};
 use crate::{Schema, apply_builtin_defaults, apply_defaults};
 
@@ -106,7 +106,7 @@ fn apply(
         owned.set = owned.set.difference(&changed).difference(&comparison.removed);
     }
     let set = set.difference(&unowned_fields());
-    let unchanged = *live == merged;
+    let unchanged = values_equal(live, &merged);
     let time = if unchanged {
         before.and_then(|before| before.time)
     } else {
@@ -114,6 +114,7 @@ fn apply(
     };
     managers.0.insert(identity, Owned { api_version: actor.api_version.to_owned(), time, set });
     managers.drop_empty();
+    let merged = if unchanged { live.clone() } else { merged };
     Ok((merged, managers))
 }
 

@@ -102,8 +102,8 @@ pub(super) fn update(
     managers
 }
 
-/// The object that a create starts from: empty, but for the structs that Go writes always. Those
-/// have an empty object as their default.
+/// The object that a create starts from: empty, but for what Go writes always, which are structs
+/// (an empty object is their default) and required fields at their zero value.
 pub(super) fn blank_object(schema: &Schema) -> Value {
     blank(schema, &schema.root_edge())
 }
@@ -114,6 +114,8 @@ fn blank(schema: &Schema, edge: &Edge) -> Value {
         for (name, edge) in &map.fields {
             if edge.default.as_ref().is_some_and(|default| *default == json!({})) {
                 out.insert(name.clone(), blank(schema, edge));
+            } else if edge.written {
+                out.insert(name.clone(), edge.default.clone().unwrap_or_default());
             }
         }
     }

@@ -19,6 +19,7 @@ pub(crate) struct Builder<'a> {
     named: BTreeMap<String, NodeId>,
     definitions: &'a Value,
     flavor: Flavor,
+    has_expression_rules: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -43,11 +44,21 @@ impl<'a> Builder<'a> {
             anything(UNTYPED_ATOMIC, UNTYPED_ATOMIC, true),
             anything(UNTYPED_ATOMIC, DEDUCED, false),
         ];
-        Self { nodes, named: BTreeMap::new(), definitions, flavor }
+        Self {
+            nodes,
+            named: BTreeMap::new(),
+            definitions,
+            flavor,
+            has_expression_rules: false,
+        }
     }
 
     pub(crate) fn finish(self) -> Arena {
-        Arena { nodes: self.nodes, flavor: self.flavor }
+        Arena {
+            nodes: self.nodes,
+            flavor: self.flavor,
+            has_expression_rules: self.has_expression_rules,
+        }
     }
 
     /// The type of a definition; of anything when there is none of that name.
@@ -65,7 +76,9 @@ impl<'a> Builder<'a> {
                 return DEDUCED;
             }
             Some(schema) => {
-                fixups::node(name).unwrap_or_else(|| self.build(schema, false))
+                let mut node = fixups::node(name).unwrap_or_else(|| self.build(schema, false));
+                fixups::mark_written(name, &mut node);
+                node
             }
         };
         self.nodes[id] = node;
@@ -138,6 +151,7 @@ impl<'a> Builder<'a> {
                 .and_then(Value::as_str)
                 .map(|kind| kind == "atomic"),
             patch: patch_strategy(schema),
+            written: false,
         }
     }
 
@@ -152,10 +166,12 @@ impl<'a> Builder<'a> {
             schema.get("properties").and_then(Value::as_object).is_some_and(|map| !map.is_empty());
         let free_form = !has_properties && schema.get("additionalProperties").is_none();
         let built_in = self.flavor == Flavor::BuiltIn;
+        let may_be_object = matches!(declared, None | Some(DeclaredType::Object));
+        self.has_expression_rules |= schema.get("x-kubernetes-validations").is_some();
         let mut node = Node {
             declared,
             nullable: flag(schema, "nullable"),
-            keeps_unknown: own_preserve || (built_in && free_form),
+            keeps_unknown: own_preserve || (built_in && free_form && may_be_object),
             embedded,
             int_or_string,
             ..Node::default()
@@ -190,9 +206,12 @@ impl<'a> Builder<'a> {
 
     fn map(&mut self, schema: &Value, preserve: bool) -> MapType {
         let mut fields = BTreeMap::new();
+        let required = strings(schema.get("required"));
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties {
-                fields.insert(name.clone(), self.edge(property, preserve));
+                let edge = self.edge(property, preserve);
+                let written = required.iter().any(|required| required == name);
+                fields.insert(name.clone(), Edge { written, ..edge });
             }
         }
         let (additional, free) = match schema.get("additionalProperties") {

@@ -2,6 +2,8 @@
 //!
 //! Everything that is true of a built-in type and not written in its OpenAPI document belongs here,
 //! apart from defaults that are code in kube-apiserver (see `builtin_defaults`).
+use serde_json::Value;
+
 use super::node::{Node, Scalar};
 
 /// Definitions that kube-apiserver treats specially.
@@ -17,5 +19,39 @@ pub(super) fn node(definition: &str) -> Option<Node> {
             ..Node::default()
         }),
         _ => None,
+    }
+}
+
+/// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
+/// their zero value, which OpenAPI gives as default, and lists that are null when there is none.
+const WRITTEN: [(&str, &[&str]); 11] = [
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
+        &["conditions", "storedVersions"],
+    ),
+    ("io.k8s.api.apps.v1.ControllerRevision", &["revision"]),
+    ("io.k8s.api.apps.v1.StatefulSetStatus", &["availableReplicas"]),
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus", &["currentMetrics"]),
+    ("io.k8s.api.core.v1.Event", &["eventTime", "reportingComponent", "reportingInstance"]),
+    ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
+    (
+        "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
+        &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
+    ),
+    ("io.k8s.api.rbac.v1.ClusterRole", &["rules"]),
+    ("io.k8s.api.rbac.v1.Role", &["rules"]),
+    ("io.k8s.api.scheduling.v1.PriorityClass", &["value"]),
+    ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
+];
+
+/// Marks the fields of a definition that Go writes always.
+pub(super) fn mark_written(definition: &str, node: &mut Node) {
+    let Some((_, names)) = WRITTEN.iter().find(|(name, _)| *name == definition) else { return };
+    let Some(map) = &mut node.map else { return };
+    for name in *names {
+        if let Some(edge) = map.fields.get_mut(*name) {
+            edge.written = true;
+            edge.default.get_or_insert(Value::Null);
+        }
     }
 }

@@ -62,11 +62,13 @@ pub(crate) struct Edge {
     /// Overrides whether the map behind it is owned as a whole.
     pub(crate) atomic: Option<bool>,
     pub(crate) patch: Option<PatchStrategy>,
+    /// Go writes the field whatever it holds.
+    pub(crate) written: bool,
 }
 
 impl Edge {
     pub(crate) fn plain(node: NodeId) -> Self {
-        Self { node, default: None, atomic: None, patch: None }
+        Self { node, default: None, atomic: None, patch: None, written: false }
     }
 }
 
@@ -89,7 +91,8 @@ pub(crate) struct MapType {
 }
 
 /// Deduced types are shared by all maps without declared values.
-static DEDUCED_EDGE: Edge = Edge { node: DEDUCED, default: None, atomic: None, patch: None };
+static DEDUCED_EDGE: Edge =
+    Edge { node: DEDUCED, default: None, atomic: None, patch: None, written: false };
 
 impl MapType {
     /// The type of the value at `key`; nothing when the key is not declared.

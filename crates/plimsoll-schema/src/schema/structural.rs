@@ -153,7 +153,8 @@ fn check_validations(schema: &Map<String, Value>, path: &str, errors: &mut Vec<F
 
 fn check_nested(nested: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(nested) = nested.as_object() else { return };
-    const FORBIDDEN: [(&str, &str); 10] = [
+    const FORBIDDEN: [(&str, &str); 11] = [
+        ("additionalProperties", "must be undefined to be structural"),
         ("type", "must be empty to be structural"),
         ("default", "must be undefined to be structural"),
         ("title", "must be empty to be structural"),

@@ -35,12 +35,18 @@ fn walk(schema: &Schema, edge: &Edge, value: &Value, path: &mut String, errors: 
                     return report(path, &format!("expected map, got &{{{}}}", shown(other)), errors);
                 }
             };
+            // As kube-apiserver does, of several unknown fields in one object one is named.
+            let mut named_unknown = false;
             for (key, value) in entries {
                 let length = path.len();
                 path.push('.');
                 path.push_str(key);
                 match map.value(key) {
-                    None => report(path, "field not declared in schema", errors),
+                    None if named_unknown => {}
+                    None => {
+                        named_unknown = true;
+                        report(path, "field not declared in schema", errors);
+                    }
                     Some(edge) => walk(schema, edge, value, path, errors),
                 }
                 path.truncate(length);

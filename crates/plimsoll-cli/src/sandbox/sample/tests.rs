@@ -10,14 +10,19 @@ use plimsoll_plan::graph::position;
 use super::{v1, v2};
 
 fn payload(files: &[SourceFile]) -> Payload {
-    let template =
-        TemplateContext { release_image: "example.com/release".into(), cluster_profile: DEFAULT_PROFILE.into() };
+    let template = TemplateContext {
+        release_image: "example.com/release".into(),
+        cluster_profile: DEFAULT_PROFILE.into(),
+    };
     parse(files, &template).unwrap()
 }
 
 fn included(payload: &Payload, feature_set: &str) -> BTreeSet<String> {
     let context = Context::new(DEFAULT_PROFILE, feature_set);
-    let included = payload.manifests.iter().filter(|it| decide(it, &context) == Decision::Included);
+    let included = payload
+        .manifests
+        .iter()
+        .filter(|it| decide(it, &context) == Decision::Included);
     included.map(|manifest| manifest.key.to_string()).collect()
 }
 
@@ -40,7 +45,10 @@ fn there_are_enough_manifests_levels_and_operators() {
         assert!(payload.manifests.len() >= 60, "{}", payload.manifests.len());
         assert!(levels.len() >= 6, "{levels:?}");
         assert!(lanes.len() > levels.len(), "no level has parallel lanes");
-        let operators = payload.manifests.iter().filter(|it| it.key.kind == "ClusterOperator");
+        let operators = payload
+            .manifests
+            .iter()
+            .filter(|it| it.key.kind == "ClusterOperator");
         assert_eq!(operators.count(), 8);
     }
 }
@@ -48,10 +56,15 @@ fn there_are_enough_manifests_levels_and_operators() {
 #[test]
 fn an_update_changes_every_operator() {
     let (first, second) = (payload(&v1()), payload(&v2()));
-    for manifest in first.manifests.iter().filter(|it| {
-        ["Deployment", "DaemonSet", "ClusterOperator"].contains(&it.key.kind.as_str())
-    }) {
-        let next = second.manifests.iter().find(|it| it.key == manifest.key && it.file == manifest.file);
+    for manifest in first
+        .manifests
+        .iter()
+        .filter(|it| ["Deployment", "DaemonSet", "ClusterOperator"].contains(&it.key.kind.as_str()))
+    {
+        let next = second
+            .manifests
+            .iter()
+            .find(|it| it.key == manifest.key && it.file == manifest.file);
         assert_ne!(next.unwrap().raw, manifest.raw, "{}", manifest.key);
     }
     let (first, second) = (included(&first, "Default"), included(&second, "Default"));
@@ -65,7 +78,10 @@ fn what_is_for_others_is_left_out() {
     let autopilot = "configmap \"harbour-pilot/autopilot\"";
     assert!(!included(&payload, "Default").contains(autopilot));
     assert!(included(&payload, "TechPreviewNoUpgrade").contains(autopilot));
-    let hosted = payload.manifests.iter().filter(|it| it.file.contains("hosted"));
+    let hosted = payload
+        .manifests
+        .iter()
+        .filter(|it| it.file.contains("hosted"));
     let context = Context::new(DEFAULT_PROFILE, "Default");
     for manifest in hosted {
         assert!(matches!(decide(manifest, &context), Decision::Excluded(_)));

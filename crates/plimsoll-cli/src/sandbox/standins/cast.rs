@@ -105,8 +105,13 @@ impl Cast {
 
     fn add_operators(&mut self, release: usize, manifests: &[Manifest]) {
         let mut lanes: BTreeMap<_, BTreeMap<ObjectKey, Look>> = BTreeMap::new();
-        for manifest in manifests.iter().filter(|manifest| !manifest.is_annotated_true(DELETE)) {
-            let Some(position) = position(&manifest.file) else { continue };
+        for manifest in manifests
+            .iter()
+            .filter(|manifest| !manifest.is_annotated_true(DELETE))
+        {
+            let Some(position) = position(&manifest.file) else {
+                continue;
+            };
             let key = &manifest.key;
             let kind = WorkloadKind::of(&key.group, &key.kind);
             if kind.is_some_and(|kind| kind != WorkloadKind::Job) {
@@ -120,13 +125,21 @@ impl Cast {
                     related_objects: status.related_objects,
                     workloads: lanes.get(&position).cloned().unwrap_or_default(),
                 };
-                self.operators.entry(key.name.clone()).or_default().0.insert(release, part);
+                self.operators
+                    .entry(key.name.clone())
+                    .or_default()
+                    .0
+                    .insert(release, part);
             }
         }
     }
 
     fn add_namespaces(&mut self, script: &Script) {
-        let Script { manifests, cluster_kinds, .. } = script;
+        let Script {
+            manifests,
+            cluster_kinds,
+            ..
+        } = script;
         let created: BTreeSet<&str> = manifests
             .iter()
             .filter(|manifest| manifest.key.group.is_empty() && manifest.key.kind == "Namespace")
@@ -147,7 +160,10 @@ impl Cast {
         let mut brought = BTreeSet::new();
         for definition in definitions(manifests) {
             let spec = &definition["spec"];
-            brought.insert(GroupKind::new(text(&spec["group"]), text(&spec["names"]["kind"])));
+            brought.insert(GroupKind::new(
+                text(&spec["group"]),
+                text(&spec["names"]["kind"]),
+            ));
         }
         for manifest in manifests {
             let kind = manifest.key.group_kind();

@@ -119,7 +119,11 @@ enum Stage {
     #[default]
     Waiting,
     /// On the way to a release.
-    Moving { from: Option<usize>, to: usize, due: Duration },
+    Moving {
+        from: Option<usize>,
+        to: usize,
+        due: Duration,
+    },
     /// At a release.
     At(usize),
 }
@@ -140,7 +144,11 @@ impl Director {
         } else {
             Furnishing::Waiting
         };
-        let actors = cast.operators.keys().map(|name| (name.clone(), Actor::default())).collect();
+        let actors = cast
+            .operators
+            .keys()
+            .map(|name| (name.clone(), Actor::default()))
+            .collect();
         Self {
             cast,
             faults,
@@ -157,7 +165,11 @@ impl Director {
     /// Takes note of what happened.
     pub(super) fn observe(&mut self, event: Event, now: Duration) {
         match event {
-            Event::Workload { key, look, rolled_out } => {
+            Event::Workload {
+                key,
+                look,
+                rolled_out,
+            } => {
                 if self.cast.has_workload(&key) {
                     if rolled_out && self.furnishing == Furnishing::Waiting {
                         self.furnishing = Furnishing::Due(now + self.delay);
@@ -180,7 +192,11 @@ impl Director {
             }
             Event::OperatorsListed(names) => {
                 self.operators_listed = true;
-                for (_, actor) in self.actors.iter_mut().filter(|(name, _)| !names.contains(name)) {
+                for (_, actor) in self
+                    .actors
+                    .iter_mut()
+                    .filter(|(name, _)| !names.contains(name))
+                {
                     actor.live = None;
                 }
             }
@@ -214,7 +230,11 @@ impl Director {
         }
         let mut actors = std::mem::take(&mut self.actors);
         for (name, actor) in &mut actors {
-            let role = self.cast.operators.get(name).expect("each actor has a role");
+            let role = self
+                .cast
+                .operators
+                .get(name)
+                .expect("each actor has a role");
             actor.stage = self.next_stage(name, role, actor, now);
             acts.extend(self.report(name, role, actor, now, time));
         }
@@ -242,7 +262,12 @@ impl Director {
             };
             [Some(scripted.after), end].into_iter().flatten()
         });
-        stages.chain(furnishing).chain(pauses).chain(faults).filter(|due| *due > now).min()
+        stages
+            .chain(furnishing)
+            .chain(pauses)
+            .chain(faults)
+            .filter(|due| *due > now)
+            .min()
     }
 
     fn next_stage(&self, name: &str, role: &Role, actor: &Actor, now: Duration) -> Stage {
@@ -258,20 +283,35 @@ impl Director {
             Stage::At(release) => Some(release),
             Stage::Moving { from, .. } => from,
         };
-        let Some(target) = self.followed_release(role, from) else { return before };
+        let Some(target) = self.followed_release(role, from) else {
+            return before;
+        };
         let moving = match before {
             Stage::At(release) if release == target => return before,
             Stage::Moving { to, .. } if to == target => before,
-            Stage::Moving { from: Some(release), .. } if release == target => {
+            Stage::Moving {
+                from: Some(release),
+                ..
+            } if release == target => {
                 return Stage::At(release);
             }
-            _ => Stage::Moving { from, to: target, due: now + self.delay },
+            _ => Stage::Moving {
+                from,
+                to: target,
+                due: now + self.delay,
+            },
         };
-        let Stage::Moving { due, .. } = moving else { return moving };
+        let Stage::Moving { due, .. } = moving else {
+            return moving;
+        };
         let stuck = self
             .active_faults(name, target, now)
             .any(|fault| fault == Fault::VersionStuck);
-        if due <= now && !stuck { Stage::At(target) } else { moving }
+        if due <= now && !stuck {
+            Stage::At(target)
+        } else {
+            moving
+        }
     }
 
     /// The release whose workloads run, if they have all rolled out.
@@ -280,23 +320,30 @@ impl Director {
             let mut keys = part.workloads.keys();
             keys.all(|key| self.workloads.get(key).is_some_and(|live| live.rolled_out))
         });
-        let running: Vec<(usize, &Part)> = running.map(|(&release, part)| (release, part)).collect();
+        let running: Vec<(usize, &Part)> =
+            running.map(|(&release, part)| (release, part)).collect();
         let alike: Vec<usize> = running
             .iter()
             .filter(|(_, part)| {
-                part.workloads.iter().all(|(key, look)| look.is_seen_in(&self.workloads[key].look))
+                part.workloads
+                    .iter()
+                    .all(|(key, look)| look.is_seen_in(&self.workloads[key].look))
             })
             .map(|&(release, _)| release)
             .collect();
         // None looks alike: something was injected into all of them. Then the ClusterVersion tells.
         let (candidates, sure) = if alike.is_empty() {
-            (running.iter().map(|&(release, _)| release).collect(), role.0.len() == 1)
+            (
+                running.iter().map(|&(release, _)| release).collect(),
+                role.0.len() == 1,
+            )
         } else {
             (alike, true)
         };
-        let desired = candidates.iter().copied().find(|&release| {
-            self.desired.as_ref() == Some(&self.cast.releases[release])
-        });
+        let desired = candidates
+            .iter()
+            .copied()
+            .find(|&release| self.desired.as_ref() == Some(&self.cast.releases[release]));
         desired
             .or_else(|| current.filter(|release| candidates.contains(release)))
             .or_else(|| candidates.first().copied().filter(|_| sure))
@@ -313,7 +360,10 @@ impl Director {
             .iter()
             .filter(move |scripted| scripted.operator == name && scripted.after <= now)
             .filter(move |scripted| {
-                scripted.release.as_ref().is_none_or(|only| *only == self.cast.releases[release])
+                scripted
+                    .release
+                    .as_ref()
+                    .is_none_or(|only| *only == self.cast.releases[release])
             })
             .map(|scripted| scripted.fault)
     }
@@ -361,7 +411,11 @@ impl Director {
         let status = report::status(&play, actor.live.as_ref(), time)?;
         actor.writing = true;
         actor.pause = None;
-        Some(Act::Report { name: name.to_owned(), create: actor.live.is_none(), status })
+        Some(Act::Report {
+            name: name.to_owned(),
+            create: actor.live.is_none(),
+            status,
+        })
     }
 }
 

@@ -34,39 +34,43 @@ pub(super) fn resource_of(kind: ApiKind) -> ApiResource {
 }
 
 /// Watches all objects of a resource, for ever.
-pub(super) fn watch(client: Client, resource: &ApiResource) -> impl Stream<Item = Sighting> + use<> {
+pub(super) fn watch(
+    client: Client,
+    resource: &ApiResource,
+) -> impl Stream<Item = Sighting> + use<> {
     let plural = resource.plural.clone();
     let mut names = Vec::new();
-    watcher(Api::<DynamicObject>::all_with(client, resource), watcher::Config::default())
-        .backoff(Doubling::default())
-        .inspect_err(move |error| {
-            tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
-        })
-        .filter_map(|event| std::future::ready(event.ok()))
-        .filter_map(move |event| {
-            let sighting = match event {
-                watcher::Event::Init => {
-                    names.clear();
-                    None
-                }
-                watcher::Event::InitApply(object) => {
-                    names.extend(object.metadata.name.clone());
-                    Some(Sighting::There(Box::new(object)))
-                }
-                watcher::Event::InitDone => Some(Sighting::Listed(std::mem::take(&mut names))),
-                watcher::Event::Apply(object) => Some(Sighting::There(Box::new(object))),
-                watcher::Event::Delete(object) => Some(Sighting::Gone(Box::new(object))),
-            };
-            std::future::ready(sighting)
-        })
+    watcher(
+        Api::<DynamicObject>::all_with(client, resource),
+        watcher::Config::default(),
+    )
+    .backoff(Doubling::default())
+    .inspect_err(move |error| {
+        tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
+    })
+    .filter_map(|event| std::future::ready(event.ok()))
+    .filter_map(move |event| {
+        let sighting = match event {
+            watcher::Event::Init => {
+                names.clear();
+                None
+            }
+            watcher::Event::InitApply(object) => {
+                names.extend(object.metadata.name.clone());
+                Some(Sighting::There(Box::new(object)))
+            }
+            watcher::Event::InitDone => Some(Sighting::Listed(std::mem::take(&mut names))),
+            watcher::Event::Apply(object) => Some(Sighting::There(Box::new(object))),
+            watcher::Event::Delete(object) => Some(Sighting::Gone(Box::new(object))),
+        };
+        std::future::ready(sighting)
+    })
 }
 
 /// Waits until the server serves a kind that a CustomResourceDefinition defines.
 pub(super) async fn served(client: Client, kind: ApiKind) {
-    let gvk =
-        GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let definitions: Api<DynamicObject> =
-        Api::all_with(client, &ApiResource::from_gvk(&gvk));
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let definitions: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&gvk));
     let name = format!("{}.{}", kind.plural, kind.group);
     let mut pauses = Doubling::default();
     while let Err(error) = await_condition(definitions.clone(), &name, is_established).await {
@@ -76,7 +80,9 @@ pub(super) async fn served(client: Client, kind: ApiKind) {
 }
 
 fn is_established(definition: Option<&DynamicObject>) -> bool {
-    let Some(definition) = definition else { return false };
+    let Some(definition) = definition else {
+        return false;
+    };
     let conditions = definition.data["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|condition: &Value| {
         condition["type"] == "Established" && condition["status"] == "True"

@@ -1,0 +1,122 @@
+//! The state of one cluster, and the writes that everything goes through.
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::ids::Ids;
+use crate::registry::{ApiResource, Registry};
+use crate::request::parameters::Parameters;
+use crate::store::{ObjectKey, StorageId, Store, Stored};
+
+/// Everything there is.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    /// Objects.
+    pub(crate) store: Store,
+    /// What is served.
+    pub(crate) registry: Registry,
+    /// Source of identifiers.
+    pub(crate) ids: Ids,
+    /// Writes that the controllers have not seen yet.
+    pub(crate) notices: VecDeque<Notice>,
+    /// The last stamp given to a custom schema.
+    pub(crate) stamp: u64,
+}
+
+/// One write, as the controllers hear of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
+    /// The resource written to.
+    pub(crate) storage: StorageId,
+    /// The object.
+    pub(crate) key: ObjectKey,
+    /// The object before the write.
+    pub(crate) previous: Option<Arc<Stored>>,
+    /// The object after the write; none if it is gone.
+    pub(crate) current: Option<Arc<Stored>>,
+}
+
+/// What a request brings along besides its target and body.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    /// Query parameters.
+    pub(crate) parameters: Parameters,
+    /// Who writes, for `managedFields`.
+    pub(crate) manager: String,
+    /// The time of the request, RFC 3339 in whole seconds.
+    pub(crate) now: String,
+    /// Warnings for the client.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Cluster {
+    /// A cluster without objects.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            store: Store::default(),
+            registry: Registry::new(),
+            ids: Ids::new(seed),
+            notices: VecDeque::new(),
+            stamp: 0,
+        }
+    }
+
+    /// Writes an object and lets the controllers know.
+    pub(crate) fn put(
+        &mut self,
+        storage: &StorageId,
+        key: &ObjectKey,
+        value: Value,
+        stamp: u64,
+    ) -> Arc<Stored> {
+        let previous = self.store.find(storage, key).cloned();
+        let current = self.store.put(storage, key, value, stamp);
+        self.notices.push_back(Notice {
+            storage: storage.clone(),
+            key: key.clone(),
+            previous,
+            current: Some(Arc::clone(&current)),
+        });
+        current
+    }
+
+    /// Removes an object and lets the controllers know.
+    pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
+        let previous = self.store.find(storage, key).cloned()?;
+        let last = self.store.remove(storage, key)?;
+        self.notices.push_back(Notice {
+            storage: storage.clone(),
+            key: key.clone(),
+            previous: Some(previous),
+            current: None,
+        });
+        Some(last)
+    }
+
+    /// Writes an object back, or removes it if it was only waiting for its finalizers and none is
+    /// left.
+    pub(crate) fn put_or_finish(
+        &mut self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        value: Value,
+    ) -> Arc<Stored> {
+        let finished = is_finished(resource, &value);
+        let stored = self.put(&resource.storage, key, value, resource.stamp);
+        if finished {
+            return self.remove(&resource.storage, key).unwrap_or(stored);
+        }
+        stored
+    }
+}
+
+/// Whether a deleted object waits for nothing any more.
+pub(crate) fn is_finished(resource: &ApiResource, value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    metadata.get("deletionTimestamp").is_some()
+        && is_empty(&metadata["finalizers"])
+        && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && !(resource.is("", "Namespace") && !is_empty(&value["spec"]["finalizers"]))
+}

@@ -1,0 +1,77 @@
+//! What a cluster contains from the beginning.
+use serde_json::{Value, json};
+
+use crate::cluster::{Call, Cluster};
+use crate::verbs::create::{Origin, create};
+
+/// Creates what a cluster has before anybody asks for anything.
+pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+    for namespace in ["kube-system", "kube-public", "kube-node-lease", "default"] {
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": namespace},
+        });
+        begin_with(cluster, now, ("", "v1", "namespaces"), None, object);
+    }
+    begin_with(
+        cluster,
+        now,
+        ("", "v1", "services"),
+        Some("default"),
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "ports": [{"name": "https", "port": 443, "targetPort": 443, "protocol": "TCP"}],
+            },
+        }),
+    );
+    for (name, value, description) in [
+        (
+            "system-cluster-critical",
+            2_000_000_000_u32,
+            "For pods that the cluster needs, and that may move to another node if they have to.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "For pods that their node needs, and that must not leave it.",
+        ),
+    ] {
+        let object = json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        });
+        begin_with(cluster, now, ("scheduling.k8s.io", "v1", "priorityclasses"), None, object);
+    }
+}
+
+fn begin_with(
+    cluster: &mut Cluster,
+    now: &str,
+    (group, version, plural): (&str, &str, &str),
+    namespace: Option<&str>,
+    object: Value,
+) {
+    let Some(resource) = cluster.registry.find(group, version, plural).cloned() else {
+        return;
+    };
+    let mut call = Call {
+        manager: "kube-apiserver".to_owned(),
+        now: now.to_owned(),
+        ..Call::default()
+    };
+    let created = create(cluster, &mut call, &resource, namespace, object, Origin::Create);
+    if let Err(error) = created {
+        tracing::warn!(%error, plural, "could not create a part of a new cluster");
+    }
+    super::settle(cluster, now);
+}

@@ -1,0 +1,234 @@
+//! Garbage collection along owner references.
+//!
+//! Background: when the last owner of an object is gone, so is the object. Foreground and orphan
+//! are finalizers on the owner, which are taken off here once the dependents are gone, or are
+//! nobody's any more.
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Notice};
+use crate::registry::ApiResource;
+use crate::request::parameters::Propagation;
+use crate::store::stored::OwnerReference;
+use crate::store::{ObjectKey, StorageId, Stored};
+use crate::verbs::delete::{DeleteOptions, FOREGROUND, ORPHAN, delete};
+use crate::verbs::metadata;
+
+/// Acts on a write.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    match &notice.current {
+        Some(current) => {
+            if !super::is_current(cluster, notice) {
+                return;
+            }
+            if current.deleting {
+                finalize(cluster, now, &notice.storage, current);
+            } else if !current.owners.is_empty() {
+                collect_if_unowned(cluster, now, &notice.storage, &notice.key);
+            }
+        }
+        None => {
+            let Some(previous) = &notice.previous else {
+                return;
+            };
+            for (storage, key) in cluster.store.dependents(&previous.uid) {
+                collect_if_unowned(cluster, now, &storage, &key);
+            }
+            for owner in &previous.owners {
+                let place = cluster.store.find_uid(&owner.uid).cloned();
+                if let Some((storage, key)) = place
+                    && let Some(found) = cluster.store.find(&storage, &key).cloned()
+                    && found.deleting
+                {
+                    finalize(cluster, now, &storage, &found);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the owner that a reference names exists, as far as that can be said.
+fn exists(cluster: &Cluster, key: &ObjectKey, owner: &OwnerReference) -> bool {
+    if let Some((_, owner_key)) = cluster.store.find_uid(&owner.uid) {
+        // An owner in another namespace does not count.
+        return owner_key.namespace.is_empty() || owner_key.namespace == key.namespace;
+    }
+    // Of a kind that is not served nothing can be said, so the object stays.
+    cluster
+        .registry
+        .find_kind(&owner.api_version, &owner.kind)
+        .is_none()
+}
+
+fn collect_if_unowned(cluster: &mut Cluster, now: &str, storage: &StorageId, key: &ObjectKey) {
+    let Some(stored) = cluster.store.find(storage, key).cloned() else {
+        return;
+    };
+    let missing: Vec<&OwnerReference> = stored
+        .owners
+        .iter()
+        .filter(|owner| !exists(cluster, key, owner))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let Some(resource) = cluster.registry.find_storage(storage).cloned() else {
+        return;
+    };
+    if missing.len() < stored.owners.len() {
+        let gone: Vec<Box<str>> = missing.iter().map(|owner| owner.uid.clone()).collect();
+        disown(cluster, &resource, &stored, &gone);
+    } else if !stored.deleting {
+        let options = DeleteOptions {
+            propagation: kept_policy(&stored),
+            ..DeleteOptions::default()
+        };
+        // The object was there a moment ago, and nothing else runs in between.
+        if let Err(error) = delete(cluster, now, &resource, key, &options) {
+            tracing::debug!(%error, ?storage, name = %key.name, "an object without owners stays");
+        }
+    }
+}
+
+/// The policy that an object's own finalizers ask for.
+fn kept_policy(stored: &Stored) -> Option<Propagation> {
+    let object = stored.decode();
+    let has = |name: &str| {
+        object["metadata"]["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|finalizer| finalizer == name)
+    };
+    if has(ORPHAN) {
+        Some(Propagation::Orphan)
+    } else if has(FOREGROUND) {
+        Some(Propagation::Foreground)
+    } else {
+        Some(Propagation::Background)
+    }
+}
+
+/// Takes references to some owners out of an object.
+fn disown(
+    cluster: &mut Cluster,
+    resource: &Arc<ApiResource>,
+    stored: &Arc<Stored>,
+    owners: &[Box<str>],
+) {
+    let mut object = stored.decode();
+    let metadata = metadata::of(&mut object);
+    if let Some(references) = metadata
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)
+    {
+        references.retain(|reference| {
+            let uid = reference["uid"].as_str().unwrap_or_default();
+            !owners.iter().any(|owner| **owner == *uid)
+        });
+        if references.is_empty() {
+            metadata.remove("ownerReferences");
+        }
+    }
+    cluster.put(&resource.storage, &stored.key, object, stored.stamp);
+}
+
+/// Does what the finalizers of a deleted owner ask for.
+fn finalize(cluster: &mut Cluster, now: &str, storage: &StorageId, owner: &Arc<Stored>) {
+    let object = owner.decode();
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let has = |name: &str| {
+        finalizers
+            .into_iter()
+            .flatten()
+            .any(|finalizer| finalizer == name)
+    };
+    let Some(resource) = cluster.registry.find_storage(storage).cloned() else {
+        return;
+    };
+    if has(ORPHAN) {
+        for (storage, key) in cluster.store.dependents(&owner.uid) {
+            let resource = cluster.registry.find_storage(&storage).cloned();
+            let stored = cluster.store.find(&storage, &key).cloned();
+            if let (Some(resource), Some(stored)) = (resource, stored) {
+                disown(cluster, &resource, &stored, std::slice::from_ref(&owner.uid));
+            }
+        }
+        drop_finalizer(cluster, &resource, &owner.key, ORPHAN);
+    } else if has(FOREGROUND) {
+        delete_dependents(cluster, now, owner);
+        let blocked = cluster
+            .store
+            .dependents(&owner.uid)
+            .iter()
+            .filter_map(|(storage, key)| cluster.store.find(storage, key))
+            .any(|dependent| {
+                dependent
+                    .owners
+                    .iter()
+                    .any(|reference| reference.uid == owner.uid && reference.blocks_owner)
+            });
+        if !blocked {
+            drop_finalizer(cluster, &resource, &owner.key, FOREGROUND);
+        }
+    }
+}
+
+fn delete_dependents(cluster: &mut Cluster, now: &str, owner: &Stored) {
+    for (storage, key) in cluster.store.dependents(&owner.uid) {
+        let resource = cluster.registry.find_storage(&storage).cloned();
+        let stored = cluster.store.find(&storage, &key).cloned();
+        let (Some(resource), Some(stored)) = (resource, stored) else {
+            continue;
+        };
+        if stored.deleting {
+            continue;
+        }
+        let solid: Vec<Box<str>> = stored
+            .owners
+            .iter()
+            .filter(|reference| reference.uid != owner.uid && exists(cluster, &key, reference))
+            .map(|reference| reference.uid.clone())
+            .collect();
+        if !solid.is_empty() {
+            disown(cluster, &resource, &stored, std::slice::from_ref(&owner.uid));
+            continue;
+        }
+        let options = DeleteOptions {
+            propagation: cluster
+                .store
+                .has_dependents(&stored.uid)
+                .then_some(Propagation::Foreground),
+            ..DeleteOptions::default()
+        };
+        if let Err(error) = delete(cluster, now, &resource, &key, &options) {
+            tracing::debug!(%error, ?storage, name = %key.name, "a dependent stays");
+        }
+    }
+}
+
+/// Takes a finalizer off an object, which may end it.
+pub(crate) fn drop_finalizer(
+    cluster: &mut Cluster,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    finalizer: &str,
+) {
+    let Some(stored) = cluster.store.find(&resource.storage, key).cloned() else {
+        return;
+    };
+    let mut object = stored.decode();
+    let metadata = metadata::of(&mut object);
+    if let Some(list) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+        list.retain(|found| found != finalizer);
+        if list.is_empty() {
+            metadata.remove("finalizers");
+        }
+    }
+    let finished = crate::cluster::is_finished(resource, &object);
+    cluster.put(&resource.storage, key, object, stored.stamp);
+    if finished {
+        cluster.remove(&resource.storage, key);
+    }
+}

@@ -1,0 +1,292 @@
+//! Namespaces: what a new one contains, and how one ends.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::set_condition;
+use crate::cluster::{Call, Cluster, Notice, is_finished};
+use crate::registry::{ApiResource, Scope};
+use crate::status::{ApiError, Result};
+use crate::store::{ObjectKey, StorageId, Stored};
+use crate::verbs::create::{Origin, create};
+use crate::verbs::delete::{DeleteOptions, delete};
+
+/// The storage of namespaces.
+pub(crate) const STORAGE: &str = "namespaces";
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// The manager that writes what a controller manager writes in a real cluster.
+const MANAGER: &str = "kube-controller-manager";
+
+/// Stands where a real cluster has the certificate of its own authority.
+const ROOT_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
+
+/// Refuses to delete what a cluster cannot be without.
+///
+/// # Errors
+/// When the object is one of those namespaces.
+pub(crate) fn check_deletion(resource: &ApiResource, key: &ObjectKey) -> Result<()> {
+    if resource.is("", "Namespace") && IMMORTAL.contains(&&*key.name) {
+        return Err(ApiError::forbidden(
+            resource.subject(),
+            &key.name,
+            "this namespace may not be deleted",
+        ));
+    }
+    Ok(())
+}
+
+/// Acts on a write of a namespace.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    if !super::is_current(cluster, notice) {
+        return;
+    }
+    match (&notice.previous, &notice.current) {
+        (None, Some(current)) if !current.deleting => fill(cluster, now, &current.key.name),
+        (_, Some(current)) if current.deleting => empty(cluster, now, &current.key.name),
+        _ => {}
+    }
+}
+
+/// Acts on the removal of any object: it may have been the last one of an ending namespace.
+pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    if notice.key.namespace.is_empty() {
+        return;
+    }
+    let namespace = ObjectKey::new("", &notice.key.namespace);
+    let ends = cluster
+        .store
+        .find(&StorageId::new("", STORAGE), &namespace)
+        .is_some_and(|found| found.deleting);
+    if ends {
+        finish(cluster, now, &namespace.name);
+    } else if notice.storage.as_str() == "serviceaccounts" && &*notice.key.name == "default"
+        || notice.storage.as_str() == "configmaps" && &*notice.key.name == "kube-root-ca.crt"
+    {
+        if cluster
+            .store
+            .find(&StorageId::new("", STORAGE), &namespace)
+            .is_some()
+        {
+            fill(cluster, now, &namespace.name);
+        }
+    }
+}
+
+/// Creates what every namespace has.
+fn fill(cluster: &mut Cluster, now: &str, namespace: &str) {
+    let contents = [
+        (
+            "serviceaccounts",
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        ),
+        (
+            "configmaps",
+            json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": "kube-root-ca.crt",
+                    "annotations": {
+                        "kubernetes.io/description":
+                            "The certificate authority of this cluster's API server.",
+                    },
+                },
+                "data": {"ca.crt": ROOT_CERTIFICATE},
+            }),
+        ),
+    ];
+    for (plural, object) in contents {
+        let Some(resource) = cluster.registry.find("", "v1", plural).cloned() else {
+            continue;
+        };
+        let key = ObjectKey::new(namespace, object["metadata"]["name"].as_str().unwrap_or_default());
+        if cluster.store.find(&resource.storage, &key).is_some() {
+            continue;
+        }
+        let mut call = Call {
+            manager: MANAGER.to_owned(),
+            now: now.to_owned(),
+            ..Call::default()
+        };
+        let created = create(
+            cluster,
+            &mut call,
+            &resource,
+            Some(namespace),
+            object,
+            Origin::Create,
+        );
+        if let Err(error) = created {
+            tracing::warn!(%error, namespace, plural, "could not fill a new namespace");
+        }
+    }
+}
+
+/// The namespaced resources, each storage once.
+fn namespaced(cluster: &Cluster) -> Vec<Arc<ApiResource>> {
+    let mut seen = BTreeSet::new();
+    cluster
+        .registry
+        .all()
+        .filter(|resource| resource.scope == Scope::Namespaced && resource.serves("delete"))
+        .filter(|resource| seen.insert(resource.storage.clone()))
+        .cloned()
+        .collect()
+}
+
+/// Deletes the content of an ending namespace, and the namespace if that is all.
+fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
+    for resource in namespaced(cluster) {
+        let keys: Vec<ObjectKey> = cluster
+            .store
+            .list(&resource.storage, Some(namespace))
+            .filter(|stored| !stored.deleting)
+            .map(|stored| stored.key.clone())
+            .collect();
+        for key in keys {
+            let options = DeleteOptions {
+                // No node is there to end pods.
+                grace_period_seconds: Some(0),
+                propagation: Some(crate::request::parameters::Propagation::Background),
+                ..DeleteOptions::default()
+            };
+            if let Err(error) = delete(cluster, now, &resource, &key, &options) {
+                tracing::debug!(%error, namespace, name = %key.name, "content of a namespace stays");
+            }
+        }
+    }
+    finish(cluster, now, namespace);
+}
+
+/// Ends the namespace if it is empty, else tells in its status what remains.
+fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
+    let Some(resource) = cluster.registry.find("", "v1", STORAGE).cloned() else {
+        return;
+    };
+    let key = ObjectKey::new("", namespace);
+    let Some(stored) = cluster.store.find(&resource.storage, &key).cloned() else {
+        return;
+    };
+    let mut object = stored.decode_as("v1", "Namespace");
+    let remaining = remaining(cluster, namespace);
+    if remaining.is_empty() {
+        if let Some(finalizers) = object["spec"]["finalizers"].as_array_mut() {
+            finalizers.retain(|finalizer| finalizer != "kubernetes");
+        }
+        if is_finished(&resource, &object) {
+            cluster.remove(&resource.storage, &key);
+            return;
+        }
+    }
+    report(&mut object, &remaining, now);
+    super::write_as(cluster, now, MANAGER, &resource, &stored, object);
+}
+
+/// What an ending namespace still contains.
+struct Remaining {
+    /// Plural and group of a resource, and its number of objects.
+    resources: Vec<(String, usize)>,
+    /// Finalizers and the number of objects that have them.
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Remaining {
+    fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+}
+
+fn remaining(cluster: &Cluster, namespace: &str) -> Remaining {
+    let mut remaining = Remaining {
+        resources: Vec::new(),
+        finalizers: BTreeMap::new(),
+    };
+    for resource in namespaced(cluster) {
+        let objects: Vec<&Arc<Stored>> = cluster
+            .store
+            .list(&resource.storage, Some(namespace))
+            .collect();
+        if objects.is_empty() {
+            continue;
+        }
+        let name = format!("{}.{}", resource.plural, resource.group);
+        remaining.resources.push((name, objects.len()));
+        for object in objects {
+            for finalizer in object.decode()["metadata"]["finalizers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
+                *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    remaining.resources.sort();
+    remaining
+}
+
+fn report(object: &mut Value, remaining: &Remaining, now: &str) {
+    let resources: Vec<String> = remaining
+        .resources
+        .iter()
+        .map(|(name, count)| format!("{name} has {count} resource instances"))
+        .collect();
+    let finalizers: Vec<String> = remaining
+        .finalizers
+        .iter()
+        .map(|(name, count)| format!("{name} in {count} resource instances"))
+        .collect();
+    let content = if resources.is_empty() {
+        ("False", "ContentRemoved", "All content successfully removed".to_owned())
+    } else {
+        (
+            "True",
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {}", resources.join(", ")),
+        )
+    };
+    let waiting = if finalizers.is_empty() {
+        (
+            "False",
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished".to_owned(),
+        )
+    } else {
+        (
+            "True",
+            "SomeFinalizersRemain",
+            format!(
+                "Some content in the namespace has finalizers remaining: {}",
+                finalizers.join(", ")
+            ),
+        )
+    };
+    let conditions = &mut object["status"]["conditions"];
+    for (condition_type, (status, reason, message)) in [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            ("False", "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            (
+                "False",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization".to_owned(),
+            ),
+        ),
+        ("NamespaceContentRemaining", content),
+        ("NamespaceFinalizersRemaining", waiting),
+    ] {
+        set_condition(conditions, condition_type, status, reason, &message, now);
+    }
+}

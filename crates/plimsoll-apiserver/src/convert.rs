@@ -1,0 +1,148 @@
+//! Between the version that objects rest in and the version that a request speaks.
+//!
+//! Custom resources only ever exchange their `apiVersion`, and are pruned and defaulted by the
+//! schema of the version asked for. Of the built-in kinds only those converted here differ.
+use bytes::Bytes;
+use plimsoll_schema as schema;
+use serde_json::{Map, Value};
+
+use crate::registry::ApiResource;
+use crate::store::Stored;
+
+/// Core events rest; events of the other group are renamed. Names at rest come first.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("count", "deprecatedCount"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("involvedObject", "regarding"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+];
+
+/// Whether objects at rest can be answered as they are.
+pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
+    match resource.custom() {
+        Some(_) => stored.stamp == resource.stamp,
+        None => !is_converted(resource),
+    }
+}
+
+fn is_converted(resource: &ApiResource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.version.as_str(), resource.kind.as_str()),
+        ("events.k8s.io", _, "Event") | ("autoscaling", "v1", "HorizontalPodAutoscaler")
+    )
+}
+
+/// The object in the version of `resource`.
+pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
+    let mut value = stored.decode_as(&resource.api_version(), &resource.kind);
+    if is_verbatim(resource, stored) {
+        return value;
+    }
+    if let Some(custom) = resource.custom() {
+        if !custom.preserves_unknown_fields {
+            schema::prune(resource.schema(), &mut value);
+        }
+        schema::apply_defaults(resource.schema(), &mut value);
+    } else {
+        from_storage(resource, &mut value);
+    }
+    value
+}
+
+/// The encoded object without `apiVersion` and `kind`, in the version of `resource`.
+pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
+    if is_verbatim(resource, stored) {
+        return stored.bytes().clone();
+    }
+    let mut value = read(resource, stored);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    crate::encode::json(&value)
+}
+
+/// Brings an object into the version that it rests in.
+pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
+    let Some(fields) = object.as_object_mut().filter(|_| is_converted(resource)) else {
+        return;
+    };
+    if resource.kind == "Event" {
+        for (at_rest, name) in EVENT_FIELDS {
+            rename(fields, name, at_rest);
+        }
+        let namespace = fields["metadata"]["namespace"].clone();
+        let involved = fields
+            .entry("involvedObject")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if let Some(involved) = involved.as_object_mut() {
+            involved.entry("namespace").or_insert(namespace);
+        }
+    } else {
+        target_to_metrics(fields);
+    }
+}
+
+fn from_storage(resource: &ApiResource, object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    if resource.kind == "Event" {
+        for (at_rest, name) in EVENT_FIELDS {
+            rename(fields, at_rest, name);
+        }
+    } else {
+        metrics_to_target(fields);
+    }
+}
+
+fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = fields.remove(from) {
+        fields.insert(to.to_owned(), value);
+    }
+}
+
+/// `autoscaling/v1` knows one metric only, the use of processors.
+fn target_to_metrics(fields: &mut Map<String, Value>) {
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(percentage) = spec.remove("targetCPUUtilizationPercentage") {
+        spec.insert(
+            "metrics".to_owned(),
+            serde_json::json!([{
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": percentage},
+                },
+            }]),
+        );
+    }
+}
+
+fn metrics_to_target(fields: &mut Map<String, Value>) {
+    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("currentMetrics");
+        status.remove("conditions");
+        status.entry("currentReplicas").or_insert_with(|| 0.into());
+    }
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let metrics = spec.remove("metrics");
+    spec.remove("behavior");
+    let percentage = metrics
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|metric| metric["resource"]["name"] == "cpu")
+        .and_then(|metric| metric.pointer("/resource/target/averageUtilization"));
+    if let Some(percentage) = percentage {
+        spec.insert("targetCPUUtilizationPercentage".to_owned(), percentage.clone());
+    }
+}

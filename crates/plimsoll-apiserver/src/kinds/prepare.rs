@@ -1,0 +1,287 @@
+//! What the server fills in, on the way to storage.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::registry::{ApiResource, Origin};
+use crate::status::{ApiError, Result};
+use crate::verbs::metadata;
+use crate::verbs::update::Part;
+
+/// The finalizer of namespaces, in their spec.
+const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+/// Rewrites what is only a convenience of the input: part of decoding, so before ownership.
+///
+/// # Errors
+/// When the input cannot be rewritten.
+pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    if resource.is("", "Namespace") {
+        let name = metadata::text(object, "name").to_owned();
+        if !name.is_empty() {
+            let labels = metadata::of(object)
+                .entry("labels")
+                .or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+            }
+        }
+    }
+    if resource.is("", "Secret") {
+        convert_secret(resource, object)?;
+    }
+    Ok(())
+}
+
+fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    if let Some(Value::Object(plain)) = fields.remove("stringData") {
+        let data = fields.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in plain {
+            data[key] = STANDARD
+                .encode(value.as_str().unwrap_or_default())
+                .into();
+        }
+    }
+    if let Some(data) = fields.get("data").and_then(Value::as_object) {
+        for value in data.values() {
+            if STANDARD.decode(value.as_str().unwrap_or_default()).is_err() {
+                return Err(ApiError::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: illegal base64 data at input byte 0",
+                    kind = resource.kind,
+                    version = resource.version
+                )));
+            }
+        }
+    }
+    fields.entry("type").or_insert_with(|| "Opaque".into());
+    Ok(())
+}
+
+/// Fills in what a new object gets.
+///
+/// # Errors
+/// When the kind cannot be created this way.
+pub(crate) fn prepare_create(
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    if super::has_generation(resource) {
+        metadata::of(object).insert("generation".to_owned(), 1.into());
+    }
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    if let Origin::Custom(_) = resource.origin {
+        if resource.has_status() {
+            fields.remove("status");
+        }
+        return Ok(());
+    }
+    if let Some(status) = first_status(resource, fields) {
+        fields.insert("status".to_owned(), status);
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Namespace") => {
+            let spec = fields.entry("spec").or_insert_with(|| json!({}));
+            let finalizers = spec
+                .as_object_mut()
+                .map(|spec| spec.entry("finalizers").or_insert_with(|| json!([])));
+            if let Some(Value::Array(finalizers)) = finalizers
+                && !finalizers.iter().any(|finalizer| finalizer == NAMESPACE_FINALIZER)
+            {
+                finalizers.push(NAMESPACE_FINALIZER.into());
+            }
+        }
+        ("", "Pod") => prepare_pod(fields),
+        ("batch", "Job") => prepare_job(fields),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let stored = crate::controllers::definition::storage_version(fields.get("spec"));
+            fields.insert(
+                "status".to_owned(),
+                json!({
+                    "conditions": null,
+                    "acceptedNames": {"plural": "", "kind": ""},
+                    "storedVersions": [stored],
+                }),
+            );
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The status that a new object begins with, where the kind resets it.
+fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<Value> {
+    if !resource.has_status() {
+        return None;
+    }
+    let status = match (resource.group.as_str(), resource.kind.as_str()) {
+        // Nodes report their own status, also on creation.
+        ("", "Node") => fields.get("status").cloned().unwrap_or_else(|| json!({})),
+        ("", "Namespace") => json!({"phase": "Active"}),
+        ("", "Pod") => json!({"phase": "Pending", "qosClass": quality_of_service(fields)}),
+        ("", "PersistentVolume") => json!({"phase": "Pending"}),
+        ("", "PersistentVolumeClaim") => json!({"phase": "Pending"}),
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
+        ("", "Service") | ("networking.k8s.io", "Ingress") => json!({"loadBalancer": {}}),
+        ("apps", "DaemonSet") => json!({
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        }),
+        ("apps", "StatefulSet") => json!({"replicas": 0, "availableReplicas": 0}),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            json!({"desiredReplicas": 0, "currentMetrics": null})
+        }
+        ("policy", "PodDisruptionBudget") => json!({
+            "disruptionsAllowed": 0,
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "expectedPods": 0,
+        }),
+        _ => json!({}),
+    };
+    Some(status)
+}
+
+/// The class that a pod's requests and limits put it into.
+fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
+    let containers = || {
+        ["containers", "initContainers"]
+            .into_iter()
+            .filter_map(|list| fields.get("spec")?.get(list)?.as_array())
+            .flatten()
+    };
+    let amount = |container: &Value, which: &str, what: &str| -> Option<Value> {
+        container.get("resources")?.get(which)?.get(what).cloned()
+    };
+    let any = containers().any(|container| {
+        ["requests", "limits"].iter().any(|which| {
+            ["cpu", "memory"]
+                .iter()
+                .any(|what| amount(container, which, what).is_some())
+        })
+    });
+    if !any {
+        return "BestEffort";
+    }
+    let all = containers().all(|container| {
+        ["cpu", "memory"].iter().all(|what| {
+            let limit = amount(container, "limits", what);
+            let request = amount(container, "requests", what);
+            limit.is_some() && (request.is_none() || request == limit)
+        })
+    });
+    if all { "Guaranteed" } else { "Burstable" }
+}
+
+fn prepare_pod(fields: &mut Map<String, Value>) {
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.entry("serviceAccountName")
+        .or_insert_with(|| "default".into());
+    let account = spec["serviceAccountName"].clone();
+    spec.entry("serviceAccount").or_insert(account);
+    spec.entry("priority").or_insert_with(|| 0.into());
+    spec.entry("preemptionPolicy")
+        .or_insert_with(|| "PreemptLowerPriority".into());
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Some(tolerations) = tolerations.as_array_mut() {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            let tolerated = tolerations.iter().any(|toleration| {
+                (toleration["key"] == key || toleration.get("key").is_none())
+                    && matches!(toleration["effect"].as_str(), Some("NoExecute") | None)
+            });
+            if !tolerated {
+                tolerations.push(json!({
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }));
+            }
+        }
+    }
+}
+
+/// A job finds its pods by its own uid unless told otherwise.
+fn prepare_job(fields: &mut Map<String, Value>) {
+    let name = fields["metadata"]["name"].clone();
+    let uid = fields["metadata"]["uid"].clone();
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if spec.get("manualSelector") == Some(&Value::Bool(true)) || spec.contains_key("selector") {
+        return;
+    }
+    spec.insert(
+        "selector".to_owned(),
+        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
+    );
+    let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let metadata = template.entry("metadata").or_insert_with(|| json!({}));
+    let labels = metadata
+        .as_object_mut()
+        .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
+    if let Some(Value::Object(labels)) = labels {
+        for (key, value) in [
+            ("batch.kubernetes.io/controller-uid", &uid),
+            ("batch.kubernetes.io/job-name", &name),
+            ("controller-uid", &uid),
+            ("job-name", &name),
+        ] {
+            labels.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Keeps what an update may not change although it is neither metadata nor status.
+///
+/// # Errors
+/// None so far; updates that may not be are refused by the rules.
+pub(crate) fn prepare_update(
+    resource: &ApiResource,
+    part: Part,
+    live: &Value,
+    object: &mut Value,
+) -> Result<()> {
+    match (resource.group.as_str(), resource.kind.as_str(), part) {
+        ("", "Namespace", Part::Main) => {
+            object["spec"]["finalizers"] = live["spec"]["finalizers"].clone();
+        }
+        ("", "Namespace", Part::Special(_)) => {
+            let finalizers = object["spec"]["finalizers"].clone();
+            *object = live.clone();
+            object["spec"]["finalizers"] = finalizers;
+        }
+        ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
+        ("", "Service", Part::Main) => {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                keep_missing(live, object, &["spec", field]);
+            }
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition", Part::Main) => {
+            crate::controllers::definition::note_storage_version(object);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn keep_missing(live: &Value, object: &mut Value, path: &[&str; 2]) {
+    let [outer, inner] = path;
+    if let Some(value) = live[*outer].get(*inner)
+        && let Some(fields) = object[*outer].as_object_mut()
+    {
+        fields
+            .entry(*inner)
+            .or_insert_with(|| value.clone());
+    }
+}

@@ -1,0 +1,141 @@
+//! Create.
+use std::sync::Arc;
+
+use plimsoll_schema::managed::{self, Actor};
+use serde_json::Value;
+
+use super::{decode, metadata, validation};
+use crate::cluster::{Call, Cluster};
+use crate::kinds;
+use crate::registry::{ApiResource, Scope};
+use crate::request::parameters::DryRun;
+use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::store::{ObjectKey, StorageId};
+
+/// How a new object came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// By a create.
+    Create,
+    /// By a server-side apply, which has recorded its ownership already.
+    Apply,
+}
+
+/// Creates `object`; returns it as stored.
+///
+/// # Errors
+/// When it is not acceptable, or its name is taken.
+pub(crate) fn create(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    namespace: Option<&str>,
+    mut object: Value,
+    origin: Origin,
+) -> Result<Value> {
+    decode::check_type(resource, &mut object)?;
+    metadata::settle_namespace(resource, namespace, &mut object)?;
+    if !metadata::text(&object, "resourceVersion").is_empty() {
+        return Err(ApiError::new(
+            StatusReason::Unknown,
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    decode::normalize(call, resource, &mut object)?;
+    if origin == Origin::Create {
+        metadata::of(&mut object).remove("managedFields");
+        object = managed::track_update(
+            resource.schema(),
+            None,
+            object,
+            &actor(call, resource, &resource.api_version(), ""),
+        );
+    }
+    let generated = metadata::text(&object, "name").is_empty();
+    metadata::settle_name(cluster, resource, &mut object)?;
+    let key = key_of(resource, &object);
+    check_namespace(cluster, resource, &key)?;
+    metadata::begin(cluster, call, &mut object);
+    kinds::prepare_create(resource, &mut object)?;
+    validation::check(call, resource, None, &object)?;
+    if cluster.store.find(&resource.storage, &key).is_some() {
+        let error = ApiError::already_exists(resource.subject(), &key.name);
+        return Err(if generated {
+            ApiError {
+                message: format!("{}, the server was not able to generate a unique name for the object", error.message),
+                ..error
+            }
+        } else {
+            error
+        });
+    }
+    kinds::allocate(cluster, resource, None, &mut object)?;
+    if call.parameters.dry_run == DryRun::All {
+        return Ok(object);
+    }
+    let mut at_rest = object;
+    crate::convert::to_storage(resource, &mut at_rest);
+    let stored = cluster.put(&resource.storage, &key, at_rest, resource.stamp);
+    Ok(crate::convert::read(resource, &stored))
+}
+
+/// The key that an object's metadata gives it.
+pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
+    let namespace = match resource.scope {
+        Scope::Namespaced => metadata::text(object, "namespace"),
+        Scope::Cluster => "",
+    };
+    ObjectKey::new(namespace, metadata::text(object, "name"))
+}
+
+/// Who writes, for `managedFields`.
+pub(crate) fn actor<'a>(
+    call: &'a Call,
+    resource: &ApiResource,
+    api_version: &'a str,
+    subresource: &'a str,
+) -> Actor<'a> {
+    Actor {
+        manager: &call.manager,
+        api_version,
+        subresource,
+        now: &call.now,
+        reset_fields: kinds::reset_fields(resource, subresource),
+    }
+}
+
+/// Nothing is created in a namespace that does not exist or is about to go.
+fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Result<()> {
+    if resource.scope == Scope::Cluster {
+        return Ok(());
+    }
+    let namespaces = StorageId::new("", "namespaces");
+    let Some(namespace) = cluster
+        .store
+        .find(&namespaces, &ObjectKey::new("", &key.namespace))
+    else {
+        return Err(ApiError::not_found(
+            crate::status::Subject {
+                group: "",
+                noun: "namespaces",
+            },
+            &key.namespace,
+        ));
+    };
+    if namespace.deleting {
+        return Err(ApiError::forbidden(
+            resource.subject(),
+            &key.name,
+            &format!(
+                "unable to create new content in namespace {} because it is being terminated",
+                key.namespace
+            ),
+        )
+        .with_causes([Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {} is being terminated", key.namespace),
+            field: "metadata.namespace".to_owned(),
+        }]));
+    }
+    Ok(())
+}

@@ -1,0 +1,308 @@
+//! `metadata`: what the server fills in, keeps and checks.
+use plimsoll_schema::{FieldError, FieldErrorKind};
+use serde_json::{Map, Value};
+
+use crate::cluster::{Call, Cluster};
+use crate::names::{self, NameRule};
+use crate::registry::{ApiResource, Scope};
+use crate::status::{ApiError, Result, StatusReason};
+use crate::store::ObjectKey;
+
+/// Longest prefix of a generated name, so that the suffix fits.
+const GENERATED_PREFIX_LEN_MAX: usize = 58;
+
+/// Total size that annotations may have.
+const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
+
+/// The metadata of an object that was checked to have one.
+pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata
+        .as_object_mut()
+        .expect("metadata was made an object above")
+}
+
+/// A text of the metadata, or nothing.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// Puts the namespace of the URL into the object.
+///
+/// # Errors
+/// When the object names another one.
+pub(crate) fn settle_namespace(
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    object: &mut Value,
+) -> Result<()> {
+    let metadata = of(object);
+    match (resource.scope, namespace) {
+        (Scope::Namespaced, Some(namespace)) => {
+            let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+            if !given.is_empty() && given != namespace {
+                return Err(ApiError::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        (Scope::Namespaced, None) => {
+            return Err(ApiError::bad_request(
+                "an empty namespace may not be set during creation",
+            ));
+        }
+        (Scope::Cluster, _) => {
+            metadata.remove("namespace");
+        }
+    }
+    Ok(())
+}
+
+/// Gives a new object its name, if it asks for one to be made.
+///
+/// # Errors
+/// When it has neither a name nor a prefix for one.
+pub(crate) fn settle_name(
+    cluster: &mut Cluster,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    let metadata = of(object);
+    let has = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
+    if has("name") {
+        return Ok(());
+    }
+    if !has("generateName") {
+        return Err(ApiError::invalid(
+            resource.kind_subject(),
+            "",
+            &[FieldError::new(
+                "metadata.name",
+                FieldErrorKind::Required,
+                "name or generateName is required",
+            )],
+        ));
+    }
+    let mut prefix = metadata["generateName"].as_str().unwrap_or_default().to_owned();
+    let mut end = prefix.len().min(GENERATED_PREFIX_LEN_MAX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    prefix.truncate(end);
+    let name = prefix + &cluster.ids.next_suffix();
+    metadata.insert("name".to_owned(), name.into());
+    Ok(())
+}
+
+/// Fills in what the server decides about a new object.
+pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
+    let uid = cluster.ids.next_uid();
+    let metadata = of(object);
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        metadata.remove(field);
+    }
+    metadata.insert("uid".to_owned(), uid.into());
+    metadata.insert("creationTimestamp".to_owned(), call.now.clone().into());
+}
+
+/// Carries over what an update may not change.
+///
+/// # Errors
+/// When the object was changed since the update was made, or another one has its name.
+pub(crate) fn keep(
+    resource: &ApiResource,
+    key: &ObjectKey,
+    live: &Value,
+    object: &mut Value,
+) -> Result<()> {
+    let live_metadata = &live["metadata"];
+    let live_uid = live_metadata["uid"].as_str().unwrap_or_default();
+    let metadata = of(object);
+    let given = |field: &str| -> Option<&str> {
+        metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    if let Some(uid) = given("uid")
+        && uid != live_uid
+    {
+        return Err(ApiError::conflict(
+            resource.subject(),
+            &key.name,
+            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"),
+        ));
+    }
+    if let Some(revision) = given("resourceVersion") {
+        let parsed: u64 = revision.parse().map_err(|_| {
+            ApiError::new(
+                StatusReason::Unknown,
+                format!("strconv.ParseUint: parsing {revision:?}: invalid syntax"),
+            )
+        })?;
+        if parsed != 0 && live_metadata["resourceVersion"] != revision {
+            return Err(ApiError::modified(resource.subject(), &key.name));
+        }
+    }
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+        "generateName",
+        "namespace",
+        "name",
+    ] {
+        match live_metadata.get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    metadata.remove("selfLink");
+    Ok(())
+}
+
+/// Everything wrong with an object's metadata; `live` is the object before an update.
+pub(crate) fn validate(
+    resource: &ApiResource,
+    live: Option<&Value>,
+    object: &Value,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if live.is_none() {
+        let name = text(object, "name");
+        if let Some(problem) = NameRule::of(&resource.group, &resource.kind).problem(name) {
+            errors.push(
+                FieldError::new("metadata.name", FieldErrorKind::Invalid, problem)
+                    .with_value(name.into()),
+            );
+        }
+    }
+    validate_labels(object, &mut errors);
+    validate_annotations(object, &mut errors);
+    validate_finalizers(live, object, &mut errors);
+    validate_owners(object, &mut errors);
+    errors
+}
+
+fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        for (text, problem) in [
+            (key.as_str(), names::qualified_name_problem(key)),
+            (value, names::label_value_problem(value)),
+        ] {
+            if let Some(problem) = problem {
+                errors.push(
+                    FieldError::new("metadata.labels", FieldErrorKind::Invalid, problem)
+                        .with_value(text.into()),
+                );
+            }
+        }
+    }
+}
+
+fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
+    let mut size = 0;
+    for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        if let Some(problem) = names::qualified_name_problem(&key.to_lowercase()) {
+            errors.push(
+                FieldError::new("metadata.annotations", FieldErrorKind::Invalid, problem)
+                    .with_value(key.as_str().into()),
+            );
+        }
+    }
+    if size > ANNOTATIONS_LEN_MAX {
+        errors.push(FieldError::new(
+            "metadata.annotations",
+            FieldErrorKind::TooLong,
+            format!("may not be more than {ANNOTATIONS_LEN_MAX} bytes"),
+        ));
+    }
+}
+
+fn validate_finalizers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let list = |object: &Value| -> Vec<String> {
+        object["metadata"]["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
+            .collect()
+    };
+    let finalizers = list(object);
+    for finalizer in &finalizers {
+        if let Some(problem) = names::qualified_name_problem(finalizer) {
+            errors.push(
+                FieldError::new("metadata.finalizers", FieldErrorKind::Invalid, problem)
+                    .with_value(finalizer.as_str().into()),
+            );
+        }
+    }
+    let Some(live) = live.filter(|live| live["metadata"].get("deletionTimestamp").is_some()) else {
+        return;
+    };
+    let before = list(live);
+    let added: Vec<String> = finalizers
+        .iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
+    if !added.is_empty() {
+        errors.push(FieldError::new(
+            "metadata.finalizers",
+            FieldErrorKind::Forbidden,
+            format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            ),
+        ));
+    }
+}
+
+fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    for (index, owner) in owners.into_iter().flatten().enumerate() {
+        for (field, noun) in [
+            ("apiVersion", "version"),
+            ("kind", "kind"),
+            ("name", "name"),
+            ("uid", "uid"),
+        ] {
+            if owner[field].as_str().unwrap_or_default().is_empty() {
+                errors.push(
+                    FieldError::new(
+                        format!("metadata.ownerReferences[{index}].{field}"),
+                        FieldErrorKind::Invalid,
+                        format!("{noun} must not be empty"),
+                    )
+                    .with_value("".into()),
+                );
+            }
+        }
+    }
+    let controllers = owners
+        .into_iter()
+        .flatten()
+        .filter(|owner| owner["controller"] == true)
+        .count();
+    if controllers > 1 {
+        errors.push(FieldError::new(
+            "metadata.ownerReferences",
+            FieldErrorKind::Invalid,
+            "Only one reference can have Controller set to true",
+        ));
+    }
+}

@@ -1,0 +1,295 @@
+//! The four kinds of patch.
+use plimsoll_schema::managed::{self, ApplyError, Conflict};
+use plimsoll_schema::patch as schema_patch;
+use plimsoll_schema::{FieldError, FieldErrorKind};
+use serde_json::Value;
+
+use super::create::{Origin, actor, create};
+use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
+use super::{decode, metadata};
+use crate::cluster::{Call, Cluster};
+use crate::request::content::MediaType;
+use crate::status::{ApiError, Cause, Result, StatusReason, Subject};
+
+/// A patch as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    /// Which kind of patch.
+    pub(crate) media_type: MediaType,
+    /// The document.
+    pub(crate) document: Value,
+}
+
+/// Patches an object; a server-side apply creates it if it is missing.
+///
+/// Returns the object and whether it is new.
+///
+/// # Errors
+/// When the patch does not fit the object, or its result is not acceptable.
+pub(crate) fn patch(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    patch: &Patch,
+) -> Result<(Value, bool)> {
+    check_options(call, patch.media_type)?;
+    if patch.media_type == MediaType::ApplyPatch {
+        return apply(cluster, call, aim, &patch.document);
+    }
+    let Some(live) = find(cluster, aim.resource, aim.key) else {
+        return Err(ApiError::not_found(aim.resource.subject(), &aim.key.name));
+    };
+    let mut patched = match patch.media_type {
+        MediaType::JsonPatch => {
+            schema_patch::json_patch(&live, &patch.document).map_err(refused_patch)?
+        }
+        MediaType::StrategicMergePatch => {
+            schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?
+        }
+        MediaType::MergePatch | MediaType::Json | MediaType::Yaml | MediaType::ApplyPatch => {
+            schema_patch::merge_patch(&live, &patch.document)
+        }
+    };
+    decode::check_type(aim.resource, &mut patched)?;
+    check_name(aim.key, &mut patched)?;
+    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)?;
+    Ok((updated, false))
+}
+
+fn refused_patch(error: schema_patch::PatchError) -> ApiError {
+    match error {
+        schema_patch::PatchError::Malformed(why) => {
+            ApiError::bad_request(format!("error decoding patch: {why}"))
+        }
+        schema_patch::PatchError::Failed(_) => ApiError {
+            details: Some(Box::default()),
+            ..ApiError::new(
+                StatusReason::Invalid,
+                "the server rejected our request due to an error in our request",
+            )
+        },
+    }
+}
+
+fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
+    let problem = if media_type == MediaType::ApplyPatch {
+        call.parameters
+            .field_manager
+            .as_deref()
+            .unwrap_or_default()
+            .is_empty()
+            .then(|| {
+                FieldError::new(
+                    "fieldManager",
+                    FieldErrorKind::Required,
+                    "is required for apply patch",
+                )
+            })
+    } else {
+        call.parameters.force.is_some().then(|| {
+            FieldError::new(
+                "force",
+                FieldErrorKind::Forbidden,
+                "may not be specified for non-apply patch",
+            )
+        })
+    };
+    match problem {
+        Some(problem) => Err(invalid_options("PatchOptions", problem)),
+        None => Ok(()),
+    }
+}
+
+/// Options that make no sense.
+pub(crate) fn invalid_options(kind: &str, problem: FieldError) -> ApiError {
+    ApiError::invalid(
+        Subject {
+            group: "meta.k8s.io",
+            noun: kind,
+        },
+        "",
+        &[problem],
+    )
+}
+
+/// Server-side apply.
+fn apply(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    document: &Value,
+) -> Result<(Value, bool)> {
+    let mut applied = document.clone();
+    check_applied_type(aim, &applied)?;
+    decode::check_type(aim.resource, &mut applied)?;
+    check_name(aim.key, &mut applied)?;
+    metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut applied)?;
+    let live = find(cluster, aim.resource, aim.key);
+    check_preconditions(aim, live.as_ref(), &applied)?;
+    let api_version = aim.resource.api_version();
+    let merged = managed::server_side_apply(
+        aim.resource.schema(),
+        live.as_ref(),
+        &applied,
+        &actor(call, aim.resource, &api_version, aim.part.subresource()),
+        call.parameters.force.unwrap_or_default(),
+    )
+    .map_err(|error| refused_apply(aim, document, error))?;
+    match live {
+        Some(live) => {
+            let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
+            Ok((updated, false))
+        }
+        None if aim.part == super::update::Part::Main => {
+            let created = create(
+                cluster,
+                call,
+                aim.resource,
+                namespace_of(aim.key),
+                merged,
+                Origin::Apply,
+            )?;
+            Ok((created, true))
+        }
+        None => Err(ApiError::not_found(aim.resource.subject(), &aim.key.name)),
+    }
+}
+
+/// An apply has to say what it applies.
+fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
+    let text = |field: &str| applied[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version == aim.resource.api_version() && kind == aim.resource.kind {
+        return Ok(());
+    }
+    let shown = if api_version.contains('/') {
+        api_version.to_owned()
+    } else {
+        format!("/{api_version}")
+    };
+    Err(ApiError::bad_request(format!(
+        "invalid object type: {shown}, Kind={kind}"
+    )))
+}
+
+fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+    let uid = metadata::text(applied, "uid");
+    let revision = metadata::text(applied, "resourceVersion");
+    match live {
+        None if !uid.is_empty() => Err(ApiError::conflict(
+            aim.resource.subject(),
+            &aim.key.name,
+            &format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            ),
+        )),
+        Some(live) if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision => {
+            Err(ApiError::modified(aim.resource.subject(), &aim.key.name))
+        }
+        Some(live) if !uid.is_empty() && metadata::text(live, "uid") != uid => {
+            Err(ApiError::invalid(
+                aim.resource.kind_subject(),
+                &aim.key.name,
+                &[
+                    FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
+                        .with_value(uid.into()),
+                ],
+            ))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn refused_apply(aim: Aim<'_>, document: &Value, error: ApplyError) -> ApiError {
+    match error {
+        ApplyError::Conflicts(conflicts) => conflict_error(&conflicts),
+        ApplyError::ManagedFieldsInApply => ApiError::bad_request("metadata.managedFields must be nil"),
+        ApplyError::Typed(problems) => untyped(aim, document, "patch", &problems),
+        ApplyError::Live(problems) => untyped(aim, document, "live", &problems),
+    }
+}
+
+fn untyped(aim: Aim<'_>, document: &Value, which: &str, problems: &[String]) -> ApiError {
+    let listed = match problems {
+        [one] => one.clone(),
+        _ => format!(
+            "errors:{}",
+            problems
+                .iter()
+                .map(|problem| format!("\n  {problem}"))
+                .collect::<String>()
+        ),
+    };
+    let api_version = aim.resource.api_version();
+    let shown = if aim.resource.group.is_empty() {
+        format!("/{api_version}")
+    } else {
+        api_version
+    };
+    ApiError::new(
+        StatusReason::Unknown,
+        format!(
+            "failed to create typed {which} object ({}/{}; {shown}, Kind={}): {listed}",
+            metadata::text(document, "namespace"),
+            aim.key.name,
+            aim.resource.kind
+        ),
+    )
+}
+
+/// How a conflict names the other side.
+fn holder(conflict: &Conflict) -> String {
+    let mut shown = format!("{:?}", conflict.manager);
+    if !conflict.subresource.is_empty() {
+        shown.push_str(&format!(" with subresource {:?}", conflict.subresource));
+    }
+    if conflict.operation == managed::Operation::Update {
+        shown.push_str(&format!(" using {}", conflict.api_version));
+    }
+    shown
+}
+
+fn conflict_error(conflicts: &[Conflict]) -> ApiError {
+    let causes: Vec<Cause> = conflicts
+        .iter()
+        .map(|conflict| Cause {
+            reason: "FieldManagerConflict".to_owned(),
+            message: format!("conflict with {}", holder(conflict)),
+            field: conflict.path.clone(),
+        })
+        .collect();
+    let message = match conflicts {
+        [one] => format!(
+            "Apply failed with 1 conflict: conflict with {}: {}",
+            holder(one),
+            one.path
+        ),
+        _ => {
+            let mut by_holder: Vec<(String, Vec<&str>)> = Vec::new();
+            for conflict in conflicts {
+                let shown = holder(conflict);
+                match by_holder.iter_mut().find(|(name, _)| *name == shown) {
+                    Some((_, paths)) => paths.push(&conflict.path),
+                    None => by_holder.push((shown, vec![&conflict.path])),
+                }
+            }
+            by_holder.sort();
+            let listed: Vec<String> = by_holder
+                .iter()
+                .map(|(name, paths)| {
+                    let paths: String = paths.iter().map(|path| format!("\n- {path}")).collect();
+                    format!("conflicts with {name}:{paths}")
+                })
+                .collect();
+            format!(
+                "Apply failed with {} conflicts: {}",
+                conflicts.len(),
+                listed.join("\n")
+            )
+        }
+    };
+    let mut error = ApiError::new(StatusReason::Conflict, message);
+    error.details = Some(Box::default());
+    error.with_causes(causes)
+}

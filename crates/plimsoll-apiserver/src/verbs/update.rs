@@ -1,0 +1,260 @@
+//! Update: the common end of a put and of every patch.
+use std::sync::Arc;
+
+use plimsoll_schema::{FieldError, FieldErrorKind, managed};
+use serde_json::Value;
+
+use super::create::{Origin, actor, create};
+use super::{decode, metadata, validation};
+use crate::cluster::{Call, Cluster, is_finished};
+use crate::registry::ApiResource;
+use crate::request::parameters::DryRun;
+use crate::status::{ApiError, Result};
+use crate::store::ObjectKey;
+use crate::{convert, kinds};
+
+/// The part of an object that a write reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but the status, if that has an endpoint of its own.
+    Main,
+    /// The status.
+    Status,
+    /// Another subresource that takes the whole object, such as `finalize` or `approval`.
+    Special(&'static str),
+}
+
+impl Part {
+    /// The subresource in `managedFields`.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Special(name) => name,
+        }
+    }
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim<'a> {
+    /// The resource.
+    pub(crate) resource: &'a Arc<ApiResource>,
+    /// The object.
+    pub(crate) key: &'a ObjectKey,
+    /// The part of it.
+    pub(crate) part: Part,
+}
+
+/// Whether ownership of fields was recorded already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// Not yet.
+    Record,
+    /// By a server-side apply.
+    Recorded,
+}
+
+/// Replaces an object by `object`, or creates it where the kind allows that.
+///
+/// Returns the object and whether it is new.
+///
+/// # Errors
+/// When the object is not acceptable or was changed in between.
+pub(crate) fn put(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    mut object: Value,
+) -> Result<(Value, bool)> {
+    let Aim { resource, key, part } = aim;
+    decode::check_type(resource, &mut object)?;
+    check_name(key, &mut object)?;
+    let Some(live) = find(cluster, resource, key) else {
+        if part == Part::Main && kinds::may_create_on_update(resource) {
+            metadata::of(&mut object).remove("resourceVersion");
+            let created = create(
+                cluster,
+                call,
+                resource,
+                namespace_of(key),
+                object,
+                Origin::Create,
+            )?;
+            return Ok((created, true));
+        }
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    metadata::settle_namespace(resource, namespace_of(key), &mut object)?;
+    let has_revision = !metadata::text(&object, "resourceVersion").is_empty();
+    if !has_revision && !kinds::may_update_unconditionally(resource) {
+        return Err(ApiError::invalid(
+            resource.subject(),
+            &key.name,
+            &[FieldError::new(
+                "metadata.resourceVersion",
+                FieldErrorKind::Invalid,
+                "must be specified for an update",
+            )
+            .with_value(0.into())],
+        ));
+    }
+    let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
+    Ok((updated, false))
+}
+
+/// The namespace of a key, as paths have it.
+pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
+    (!key.namespace.is_empty()).then_some(&*key.namespace)
+}
+
+/// The live object in the version of `resource`.
+pub(crate) fn find(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Option<Value> {
+    cluster
+        .store
+        .find(&resource.storage, key)
+        .map(|stored| convert::read(resource, stored))
+}
+
+/// Checks that the object is the one of the URL.
+///
+/// # Errors
+/// When it has another name.
+pub(crate) fn check_name(key: &ObjectKey, object: &mut Value) -> Result<()> {
+    let name = metadata::text(object, "name").to_owned();
+    if name.is_empty() {
+        metadata::of(object).insert("name".to_owned(), (*key.name).into());
+    } else if *name != *key.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            key.name
+        )));
+    }
+    Ok(())
+}
+
+/// Stores `object` in place of `live`; returns it as stored.
+///
+/// # Errors
+/// When the object is not acceptable or was changed in between.
+pub(crate) fn update(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    live: &Value,
+    mut object: Value,
+    ownership: Ownership,
+) -> Result<Value> {
+    let Aim { resource, key, part } = aim;
+    decode::normalize(call, resource, &mut object)?;
+    metadata::keep(resource, key, live, &mut object)?;
+    if ownership == Ownership::Record {
+        object = managed::track_update(
+            resource.schema(),
+            Some(live),
+            object,
+            &actor(call, resource, &resource.api_version(), part.subresource()),
+        );
+    }
+    let mut object = restrict(resource, part, live, object);
+    kinds::prepare_update(resource, part, live, &mut object)?;
+    bump_generation(resource, live, &mut object);
+    validation::check(call, resource, Some(live), &object)?;
+    kinds::allocate(cluster, resource, Some(live), &mut object)?;
+    if is_same(live, &object) {
+        return Ok(live.clone());
+    }
+    if call.parameters.dry_run == DryRun::All {
+        return Ok(object);
+    }
+    convert::to_storage(resource, &mut object);
+    if is_finished(resource, &object) {
+        let last = cluster.put_or_finish(resource, key, object);
+        return Ok(convert::read(resource, &last));
+    }
+    let stored = cluster.put(&resource.storage, key, object, resource.stamp);
+    Ok(convert::read(resource, &stored))
+}
+
+/// Takes from `object` only what the endpoint may change, and the rest from `live`.
+fn restrict(resource: &ApiResource, part: Part, live: &Value, mut object: Value) -> Value {
+    match part {
+        Part::Main if resource.has_status() => {
+            replace(&mut object, "status", live.get("status"));
+            object
+        }
+        Part::Main | Part::Special(_) => object,
+        Part::Status => {
+            let mut kept = live.clone();
+            replace(&mut kept, "status", object.get("status"));
+            let from_request: &[&str] = if resource.custom().is_some() {
+                &["managedFields"]
+            } else {
+                &["managedFields", "annotations", "finalizers", "ownerReferences"]
+            };
+            for field in from_request {
+                replace(&mut kept["metadata"], field, object["metadata"].get(*field));
+            }
+            kept
+        }
+    }
+}
+
+fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        match value {
+            Some(value) => fields.insert(field.to_owned(), value.clone()),
+            None => fields.remove(field),
+        };
+    }
+}
+
+/// A change of anything but metadata and status is a new generation of the object.
+fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
+    if !kinds::has_generation(resource) {
+        return;
+    }
+    let ignores_status = resource.custom().is_none() || resource.has_status();
+    let desired = |value: &Value| -> serde_json::Map<String, Value> {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| {
+                !matches!(key.as_str(), "metadata" | "apiVersion" | "kind")
+                    && !(ignores_status && *key == "status")
+            })
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
+    let next = if desired(live) == desired(object) {
+        generation
+    } else {
+        generation + 1
+    };
+    if next > 0 {
+        metadata::of(object).insert("generation".to_owned(), next.into());
+    }
+}
+
+/// Whether nothing changes but the times of ownership.
+fn is_same(live: &Value, object: &Value) -> bool {
+    if live == object {
+        return true;
+    }
+    let without_times = |value: &Value| -> Value {
+        let mut value = value.clone();
+        for entry in value["metadata"]["managedFields"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+        }
+        value
+    };
+    without_times(live) == without_times(object)
+}

@@ -1,0 +1,83 @@
+//! Which kinds exist and which of them have namespaces: those built into Kubernetes and those that
+//! the CustomResourceDefinitions of a payload define.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_model::GroupKind;
+use plimsoll_schema::builtin;
+use serde_json::Value;
+
+use crate::Manifest;
+
+/// Whether the objects of a kind live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// The kinds that a payload can use.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    scopes: BTreeMap<GroupKind, Scope>,
+    versions: BTreeSet<(GroupKind, String)>,
+}
+
+impl Kinds {
+    /// The kinds built into Kubernetes and those that the manifests define. A kind defined more
+    /// than once, for several feature sets, has the versions of all its definitions.
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let mut kinds = Self::default();
+        for resource in builtin::resources() {
+            let kind = GroupKind::new(&resource.group, &resource.kind);
+            let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
+            kinds.add(kind, &resource.version, scope);
+        }
+        for manifest in manifests.iter().filter(|manifest| is_definition(manifest)) {
+            kinds.define(&manifest.object());
+        }
+        kinds
+    }
+
+    fn define(&mut self, definition: &Value) {
+        let spec = &definition["spec"];
+        let (Some(group), Some(kind)) = (spec["group"].as_str(), spec["names"]["kind"].as_str())
+        else {
+            return;
+        };
+        let scope =
+            if spec["scope"] == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
+        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let served = versions.iter().filter(|version| version["served"] == true);
+        for version in served.filter_map(|version| version["name"].as_str()) {
+            self.add(GroupKind::new(group, kind), version, scope);
+        }
+    }
+
+    fn add(&mut self, kind: GroupKind, version: &str, scope: Scope) {
+        self.versions.insert((kind.clone(), version.to_owned()));
+        self.scopes.insert(kind, scope);
+    }
+
+    /// Whether the objects of a kind live in namespaces; `None` for a kind that does not exist.
+    pub fn scope(&self, kind: &GroupKind) -> Option<Scope> {
+        self.scopes.get(kind).copied()
+    }
+
+    /// Whether a kind exists in a version.
+    pub fn serves(&self, kind: &GroupKind, version: &str) -> bool {
+        self.versions.contains(&(kind.clone(), version.to_owned()))
+    }
+
+    /// The kinds without namespaces.
+    pub fn cluster_scoped(&self) -> impl Iterator<Item = &GroupKind> {
+        self.scopes.iter().filter(|(_, scope)| **scope == Scope::Cluster).map(|(kind, _)| kind)
+    }
+}
+
+fn is_definition(manifest: &Manifest) -> bool {
+    manifest.key.group == "apiextensions.k8s.io"
+        && manifest.key.kind == "CustomResourceDefinition"
+}

@@ -1,0 +1,91 @@
+//! Everything that keeps a payload from being loaded.
+
+use std::error::Error;
+use std::fmt;
+
+use plimsoll_model::ObjectKey;
+
+use super::ReleaseProblem;
+use crate::finding::{Code, Finding, Place};
+use crate::yaml;
+
+/// Everything that is wrong with a payload: never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadErrors {
+    /// In loading order.
+    pub errors: Vec<LoadError>,
+}
+
+impl fmt::Display for LoadErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.errors.len();
+        write!(f, "the payload has {count} defect{}", if count == 1 { "" } else { "s" })?;
+        self.errors.iter().try_for_each(|error| write!(f, "\n  {error}"))
+    }
+}
+
+impl Error for LoadErrors {}
+
+/// Something that keeps a payload from being loaded, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub cause: Cause,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.cause)
+    }
+}
+
+impl Error for LoadError {}
+
+impl LoadError {
+    /// The error as a finding.
+    pub fn finding(&self) -> Finding {
+        Finding::new(self.place.clone(), Code::Load, self.cause.to_string())
+    }
+}
+
+/// What keeps a payload from being loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// A special file is missing or wrong.
+    #[error("{0}")]
+    Release(ReleaseProblem),
+    /// A file is not UTF-8; the offset of the first bad byte.
+    #[error("not UTF-8 text: bad byte at offset {0}")]
+    NotUtf8(usize),
+    /// A document is not YAML or JSON.
+    #[error("{0}, column {column}", column = .0.column)]
+    Yaml(yaml::Error),
+    /// A document is a list or a scalar.
+    #[error("the document is {0}, a manifest must be a mapping")]
+    NotAnObject(&'static str),
+    /// `kind` is missing or not a string.
+    #[error("the document has no kind")]
+    MissingKind,
+    /// `metadata.name` is missing or not a string.
+    #[error("the {0} has no name: metadata.name must be a non-empty string")]
+    MissingName(String),
+    /// `metadata.namespace` is not a string.
+    #[error("metadata.namespace of the {0} is not a string")]
+    Namespace(String),
+    /// A list of objects, which is not taken apart.
+    #[error("lists such as {0} are not taken apart, give each object a document of its own")]
+    List(String),
+    /// An object has two manifests in the file.
+    #[error("duplicate resource: {key} is in document {first}, too")]
+    Duplicate {
+        /// The object.
+        key: ObjectKey,
+        /// The other document.
+        first: usize,
+    },
+    /// A document is larger than any API server takes.
+    #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = super::document::JSON_SIZE_MAX)]
+    Size(usize),
+}

@@ -1,0 +1,149 @@
+//! The single value validations.
+use regex_lite::Regex;
+use serde_json::{Map, Number, Value};
+
+use super::{Outcome, below};
+use crate::fields::values_equal;
+use crate::schema::node::Rules;
+use crate::{FieldError, FieldErrorKind};
+
+fn invalid(path: &str, value: Value, text: &str, out: &mut Outcome) {
+    let at = if path.is_empty() { "<nil>" } else { path };
+    let detail = format!("{path} in body {text}");
+    out.push(FieldError::new(at, FieldErrorKind::Invalid, detail).with_value(value));
+}
+
+/// What a text or a number has to satisfy.
+pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome) {
+    match value {
+        Value::String(text) => {
+            let length = text.chars().count() as u64;
+            if let Some(limit) = rules.max_length.filter(|limit| length > *limit) {
+                let unit = if limit == 1 { "byte" } else { "bytes" };
+                let detail = format!("may not be more than {limit} {unit}");
+                out.push(FieldError::new(path, FieldErrorKind::TooLong, detail));
+            } else if let Some(limit) = rules.min_length.filter(|limit| length < *limit) {
+                let text = format!("should be at least {limit} chars long");
+                invalid(path, value.clone(), &text, out);
+            } else if let Some(pattern) = &rules.pattern {
+                let compiled = rules.compiled.get_or_init(|| Regex::new(pattern).ok());
+                if compiled.as_ref().is_some_and(|regex| !regex.is_match(text)) {
+                    invalid(path, value.clone(), &format!("should match '{pattern}'"), out);
+                }
+            }
+        }
+        Value::Number(number) => numeric(rules, number, value, path, out),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {}
+    }
+}
+
+fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut Outcome) {
+    let as_float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
+    let compare = |bound: &Number| match (number.as_i64(), bound.as_i64()) {
+        (Some(left), Some(right)) => Some(left.cmp(&right)),
+        _ => as_float(number).partial_cmp(&as_float(bound)),
+    };
+    if let Some(factor) = &rules.multiple_of {
+        let quotient = as_float(number) / as_float(factor);
+        if quotient.fract() != 0.0 {
+            invalid(path, value.clone(), &format!("should be a multiple of {factor}"), out);
+        }
+    }
+    if let Some(bound) = &rules.minimum {
+        let order = compare(bound);
+        if order.is_some_and(|order| order.is_lt() || (rules.exclusive_minimum && order.is_eq())) {
+            let or_equal = if rules.exclusive_minimum { "" } else { " or equal to" };
+            let text = match or_equal {
+                "" => format!("should be greater than {bound}"),
+                or_equal => format!("should be greater than{or_equal} {bound}"),
+            };
+            invalid(path, value.clone(), &text, out);
+        }
+    }
+    if let Some(bound) = &rules.maximum {
+        let order = compare(bound);
+        if order.is_some_and(|order| order.is_gt() || (rules.exclusive_maximum && order.is_eq())) {
+            let or_equal = if rules.exclusive_maximum { "" } else { " or equal to" };
+            invalid(path, value.clone(), &format!("should be less than{or_equal} {bound}"), out);
+        }
+    }
+}
+
+/// Whether the value is one of those enumerated.
+pub(super) fn allowed(rules: &Rules, value: &Value, path: &str, out: &mut Outcome) {
+    let Some(allowed) = &rules.allowed else { return };
+    if allowed.iter().any(|other| values_equal(value, other) && !value.is_null()) {
+        return;
+    }
+    // A null is listed among the values, yet compares to nothing there.
+    if value.is_null() && allowed.iter().any(Value::is_null) {
+        return;
+    }
+    let quoted: Vec<String> = allowed
+        .iter()
+        .map(|value| match value {
+            Value::String(text) => format!("{text:?}"),
+            other => format!("{:?}", other.to_string()),
+        })
+        .collect();
+    let detail = format!("supported values: {}", quoted.join(", "));
+    out.push(
+        FieldError::new(path, FieldErrorKind::NotSupported, detail).with_value(value.clone()),
+    );
+}
+
+fn too_many(path: &str, actual: u64, limit: u64, out: &mut Outcome) {
+    let unit = if limit == 1 { "item" } else { "items" };
+    let detail = format!("must have at most {limit} {unit}");
+    let at = if path.is_empty() { "<nil>" } else { path };
+    out.push(FieldError::new(at, FieldErrorKind::TooMany, detail).with_value(actual.into()));
+}
+
+/// What a list has to satisfy as a whole.
+pub(super) fn items(rules: &Rules, items: &[Value], path: &str, out: &mut Outcome) {
+    let count = items.len() as u64;
+    if let Some(limit) = rules.min_items.filter(|limit| count < *limit) {
+        invalid(path, count.into(), &format!("should have at least {limit} items"), out);
+    }
+    if let Some(limit) = rules.max_items.filter(|limit| count > *limit) {
+        too_many(path, count, limit, out);
+    }
+    let repeats =
+        || items.iter().enumerate().any(|(index, item)| items[..index].contains(item));
+    if rules.unique_items && repeats() {
+        invalid(path, "".into(), "shouldn't contain duplicates", out);
+    }
+}
+
+/// How many fields a map may have.
+pub(super) fn properties(
+    rules: &Rules,
+    entries: &Map<String, Value>,
+    path: &str,
+    out: &mut Outcome,
+) {
+    let count = entries.len() as u64;
+    if let Some(limit) = rules.min_properties.filter(|limit| count < *limit) {
+        invalid(path, count.into(), &format!("should have at least {limit} properties"), out);
+    }
+    if let Some(limit) = rules.max_properties.filter(|limit| count > *limit) {
+        too_many(path, count, limit, out);
+    }
+}
+
+/// Whether the required fields are there.
+pub(super) fn required(
+    rules: &Rules,
+    entries: &Map<String, Value>,
+    null_is_missing: bool,
+    path: &str,
+    out: &mut Outcome,
+) {
+    let is_missing = |name: &&String| match entries.get(*name) {
+        None => true,
+        Some(value) => null_is_missing && value.is_null(),
+    };
+    for name in rules.required.iter().filter(is_missing) {
+        out.push(FieldError::new(below(path, name), FieldErrorKind::Required, ""));
+    }
+}
