@@ -15,14 +15,16 @@ pub struct ReleaseProgressStatus {
     pub version: String,
     /// Pull specification of the release.
     pub image: String,
-    /// Hash of the plan that `done` counts steps of; another plan starts from nothing.
+    /// Hash of the plan that `doneSteps` numbers the steps of; another plan starts from nothing.
     pub plan_hash: String,
     /// `Initializing`, `Updating` or `Reconciling`.
     pub mode: String,
     /// Number of steps of the plan.
     pub total: usize,
-    /// Steps that are done, as ranges of their numbers from 0: `0-17,20`.
-    pub done: String,
+    /// Number of steps that are done.
+    pub done: usize,
+    /// Which ones, as ranges of their numbers from 0: `0-17,20`.
+    pub done_steps: String,
     /// Steps that wait or failed, in the order of the plan.
     pub steps: Vec<StepProgress>,
 }

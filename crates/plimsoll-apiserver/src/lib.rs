@@ -5,9 +5,26 @@
 
 mod body;
 mod clock;
+mod cluster;
+mod controllers;
+mod convert;
+mod discovery;
+mod encode;
+mod handle;
+mod ids;
+mod kinds;
 mod kubeconfig;
 mod listen;
+mod names;
+mod openapi;
+mod registry;
+mod request;
+mod respond;
 mod server;
+mod status;
+mod store;
+mod table;
+mod verbs;
 
 pub use body::Body;
 pub use clock::{Clock, SystemClock};

@@ -21,6 +21,8 @@ pub(crate) struct Registry {
     built_in: Vec<Arc<ApiResource>>,
     /// By name of the CustomResourceDefinition.
     custom: BTreeMap<String, Vec<Arc<ApiResource>>>,
+    /// The specs that the custom resources were made from, by the same name.
+    sources: BTreeMap<String, u64>,
     by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
 }
 
@@ -38,6 +40,7 @@ impl Registry {
         Self {
             built_in,
             custom: BTreeMap::new(),
+            sources: BTreeMap::new(),
             by_name,
         }
     }
@@ -93,8 +96,14 @@ impl Registry {
     }
 
     /// Serves what a definition adds, in place of what it added before.
-    pub(crate) fn serve(&mut self, definition: &str, resources: Vec<Arc<ApiResource>>) {
+    pub(crate) fn serve(
+        &mut self,
+        definition: &str,
+        source: &str,
+        resources: Vec<Arc<ApiResource>>,
+    ) {
         self.withdraw(definition);
+        self.sources.insert(definition.to_owned(), digest(source));
         for resource in &resources {
             self.by_name
                 .insert(name_of(resource), Arc::clone(resource));
@@ -104,9 +113,15 @@ impl Registry {
 
     /// Stops serving what a definition added.
     pub(crate) fn withdraw(&mut self, definition: &str) {
+        self.sources.remove(definition);
         for resource in self.custom.remove(definition).unwrap_or_default() {
             self.by_name.remove(&name_of(&resource));
         }
+    }
+
+    /// Whether a definition is served as this spec says.
+    pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
+        self.sources.get(definition) == Some(&digest(source))
     }
 
     /// Whether a group has any version served.
@@ -121,4 +136,11 @@ fn name_of(resource: &ApiResource) -> ResourceName {
         resource.version.clone(),
         resource.plural.clone(),
     )
+}
+
+/// A digest of a spec, to tell whether it changed (FNV-1a).
+fn digest(source: &str) -> u64 {
+    source.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

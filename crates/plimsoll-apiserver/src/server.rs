@@ -1,14 +1,22 @@
 //! The server as a `tower::Service`.
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::Timestamp;
 use tower::Service;
 
 use crate::body::Body;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, rfc3339_seconds};
+use crate::cluster::Cluster;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::{controllers, handle, respond};
+
+/// Largest body that a request may have.
+const BODY_LEN_MAX: usize = 3 << 20;
 
 /// How a server is set up.
 #[derive(Clone)]
@@ -29,17 +37,58 @@ impl Default for Options {
 }
 
 /// An API server in memory; clones share the same cluster.
+///
+/// It is a `tower::Service` of HTTP requests, so a client can run on it directly. Requests are
+/// answered one at a time and completely, controllers included, before the answer is sent: the
+/// same requests in the same order give the same cluster.
 #[derive(Clone)]
 pub struct ApiServer {
-    _options: Arc<Options>,
+    shared: Arc<Shared>,
+}
+
+/// What all clones of a server and all watches share.
+pub(crate) struct Shared {
+    clock: Arc<dyn Clock>,
+    cluster: RwLock<Cluster>,
+}
+
+impl Shared {
+    /// Looks at the cluster.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        look(&self.cluster.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the cluster, and lets the controllers act on the change.
+    pub(crate) fn write<T>(&self, now: &str, change: impl FnOnce(&mut Cluster) -> T) -> T {
+        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut cluster);
+        controllers::settle(&mut cluster, now);
+        result
+    }
+
+    /// The current time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
 }
 
 impl ApiServer {
-    /// A new, empty cluster.
+    /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
+        let Options { clock, seed } = options;
+        let mut cluster = Cluster::new(seed);
+        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
         Self {
-            _options: Arc::new(options),
+            shared: Arc::new(Shared {
+                clock,
+                cluster: RwLock::new(cluster),
+            }),
         }
+    }
+
+    /// The resource version of the last write, and so a cheap way to see whether anything changed.
+    pub fn resource_version(&self) -> u64 {
+        self.shared.read(|cluster| cluster.store.revision())
     }
 }
 
@@ -47,23 +96,42 @@ impl<B> Service<Request<B>> for ApiServer
 where
     B: http_body::Body + Send + 'static,
     B::Data: Send,
-    B::Error: std::fmt::Display,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+    type Future = BoxFuture<'static, std::result::Result<Self::Response, Self::Error>>;
 
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let mut response = Response::new(Body::whole(
-                r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"not implemented","reason":"NotFound","code":404}"#,
-            ));
-            *response.status_mut() = http::StatusCode::NOT_FOUND;
+            let (parts, body) = request.into_parts();
+            let response = match read_body(body).await {
+                Ok(body) => handle::handle(&shared, &parts, &body),
+                Err(error) => respond::error(&error),
+            };
             Ok(response)
         })
+    }
+}
+
+async fn read_body<B>(body: B) -> Result<bytes::Bytes>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, BODY_LEN_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
+            StatusReason::RequestEntityTooLarge,
+            format!("Request entity too large: limit is {BODY_LEN_MAX}"),
+        )),
+        Err(error) => Err(ApiError::bad_request(format!(
+            "the body of the request could not be read: {error}"
+        ))),
     }
 }

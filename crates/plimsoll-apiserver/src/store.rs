@@ -13,7 +13,7 @@ pub(crate) mod log;
 pub(crate) mod stored;
 
 pub(crate) use log::{Change, Event};
-pub(crate) use stored::{ObjectKey, OwnerReference, StorageId, Stored};
+pub(crate) use stored::{ObjectKey, StorageId, Stored};
 
 use log::Log;
 
@@ -127,7 +127,8 @@ impl Store {
             return Ok(Vec::new());
         };
         let mut state: BTreeMap<&ObjectKey, &Arc<Stored>> = found.objects.iter().collect();
-        for event in found.log.after(revision)?.iter().rev() {
+        let events = found.log.after(revision)?;
+        for event in events.iter().rev() {
             match &event.previous {
                 Some(previous) => state.insert(&event.object.key, previous),
                 None => state.remove(&event.object.key),

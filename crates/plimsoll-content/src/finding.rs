@@ -89,7 +89,7 @@ codes! {
     /// No namespace on an object that needs one.
     MissingNamespace = "missing-namespace", Error;
     /// A ClusterOperator that names no versions.
-    OperatorVersions = "operator-versions", Warning;
+    OperatorVersions = "operator-versions", Error;
     /// A ClusterOperator that comes before the Deployment of its operator.
     OperatorOrder = "operator-order", Warning;
     /// A ClusterOperator without related objects.

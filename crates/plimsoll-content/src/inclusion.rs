@@ -14,6 +14,7 @@ use crate::capability;
 mod major_version;
 
 pub use major_version::MajorVersionProblem;
+pub(crate) use major_version::problem as major_version_problem;
 
 /// Prefix of the annotation that includes a manifest in a cluster profile.
 pub const INCLUDE_PREFIX: &str = "include.release.openshift.io/";
@@ -131,14 +132,14 @@ pub enum Exclusion {
     UnknownFeatureSet {
         /// The name.
         name: String,
-        /// The whole annotation.
+        /// The sets of the annotation, sorted.
         value: String,
     },
     /// The feature-set annotation does not list the cluster's set.
     FeatureSet {
         /// The cluster's set.
         required: String,
-        /// The whole annotation.
+        /// The sets of the annotation, sorted.
         value: String,
     },
     /// A gate that must be on is off.
@@ -258,12 +259,13 @@ fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Opti
         "" => DEFAULT_FEATURE_SET,
         name => name,
     };
-    let value = annotations.get(FEATURE_SET)?;
-    if let Some(name) = value.split(',').find(|name| !FEATURE_SETS.contains(name)) {
-        return Some(Exclusion::UnknownFeatureSet { name: name.to_owned(), value: value.clone() });
+    let listed: BTreeSet<&str> = annotations.get(FEATURE_SET)?.split(',').collect();
+    let value = || listed.iter().copied().collect::<Vec<_>>().join(",");
+    if let Some(name) = listed.iter().find(|name| !FEATURE_SETS.contains(name)) {
+        return Some(Exclusion::UnknownFeatureSet { name: (*name).to_owned(), value: value() });
     }
-    (!value.split(',').any(|name| name == required))
-        .then(|| Exclusion::FeatureSet { required: required.to_owned(), value: value.clone() })
+    (!listed.contains(required))
+        .then(|| Exclusion::FeatureSet { required: required.to_owned(), value: value() })
 }
 
 fn excluded_by_feature_gate(annotations: &Annotations, context: &Context) -> Option<Exclusion> {

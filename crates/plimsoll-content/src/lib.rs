@@ -2,16 +2,17 @@
 //!
 //! [`payload::parse`] turns the files of a payload into a [`Payload`] or into every defect that
 //! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
-//! cluster and why not; `lint::lint` names what a payload's author should change.
+//! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
 pub mod capability;
 pub mod finding;
 pub mod hash;
 pub mod inclusion;
 pub mod kinds;
-//pub mod lint;
+pub mod lint;
 pub mod manifest;
 pub mod payload;
+pub mod position;
 pub mod template;
 pub mod yaml;
 

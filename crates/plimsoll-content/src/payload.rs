@@ -79,7 +79,7 @@ impl SourceFile {
         self.directory == Directory::ReleaseManifests && self.name == name
     }
 
-    fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         Place {
             directory: self.directory,
             file: self.name.as_str().into(),

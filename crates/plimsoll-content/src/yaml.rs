@@ -13,6 +13,7 @@
 
 mod build;
 mod json;
+mod locate;
 mod quoted;
 mod resolve;
 mod split;
@@ -20,6 +21,8 @@ mod split;
 use std::fmt;
 
 use serde_json::Value;
+
+pub use locate::{Lines, lines};
 
 /// Deepest nesting of a document. Real manifests stay under 40; JSON readers stop at 128.
 pub const NESTING_MAX: usize = 120;

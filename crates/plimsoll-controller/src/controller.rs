@@ -217,7 +217,7 @@ impl Work {
         let mut session =
             Session::new(controller.client.clone(), Arc::clone(&owner), planned, resources, now);
         if same && mode != Mode::Reconciling {
-            let done = parse_ranges(&recorded.done, total);
+            let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
             session.progress = session.progress.clone().resume(&done, now);
         }

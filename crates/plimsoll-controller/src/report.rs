@@ -283,6 +283,7 @@ fn load(situation: &Situation<'_>) -> LoadStatus {
 
 fn release_progress(situation: &Situation<'_>, problems: &[Problem]) -> ReleaseProgressStatus {
     let plan = situation.progress.plan();
+    let done = situation.progress.done();
     let steps = problems.iter().map(|problem| {
         let manifest = &plan.steps[problem.step].manifest;
         StepProgress {
@@ -302,7 +303,8 @@ fn release_progress(situation: &Situation<'_>, problems: &[Problem]) -> ReleaseP
         plan_hash: plan.hash.clone(),
         mode: situation.progress.mode().as_str().to_owned(),
         total: plan.steps.len(),
-        done: format_ranges(&situation.progress.done()),
+        done: done.len(),
+        done_steps: format_ranges(&done),
         steps: steps.collect(),
     }
 }

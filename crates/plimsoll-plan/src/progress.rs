@@ -266,7 +266,7 @@ impl Progress {
     fn is_due(&self, index: usize, now: Timestamp) -> bool {
         match &self.tracks[index].state {
             State::Due | State::Blocked(_) => true,
-            State::Retry { at, .. } => *at <= now,
+            State::Retry { at } => *at <= now,
             State::Pending | State::Running | State::Waiting(_) | State::Done(_) => false,
         }
     }
@@ -310,7 +310,7 @@ impl Progress {
         self.tracks
             .iter()
             .filter_map(|track| match &track.state {
-                State::Retry { at, .. } => Some(*at),
+                State::Retry { at } => Some(*at),
                 _ => None,
             })
             .min()
@@ -355,6 +355,7 @@ impl Progress {
             Outcome::Applied(mark) => {
                 self.tracks[index].applied = Some(mark);
                 self.tracks[index].attempts = 0;
+                self.tracks[index].error = None;
                 self.settle(index, now);
                 self.repair_if_drifted(index, now);
             }
@@ -366,6 +367,7 @@ impl Progress {
                         self.world.set_namespace(name, Some(NamespaceState::Terminating));
                     }
                 }
+                self.tracks[index].error = None;
                 self.tracks[index].enter(State::Blocked(obstacle), now);
             }
             Outcome::Failed(error) => {
@@ -374,7 +376,8 @@ impl Progress {
                 let doublings = track.attempts.saturating_sub(1).min(10);
                 let delay = (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX);
                 let at = now + delay.max(error.retry_after.unwrap_or_default());
-                track.enter(State::Retry { at, error }, now);
+                track.enter(State::Retry { at }, now);
+                track.error = Some(error);
             }
         }
     }
@@ -441,7 +444,8 @@ impl Progress {
                 transience: Transience::Transient,
                 retry_after: None,
             };
-            track.enter(State::Retry { at: now + delay, error }, now);
+            track.enter(State::Retry { at: now + delay }, now);
+            track.error = Some(error);
         }
     }
 

@@ -152,7 +152,8 @@ fn read_group_version(name: &str) -> GroupVersion {
     for (definition, schema) in definitions.as_object().into_iter().flatten() {
         let roots = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
         for root in roots.into_iter().flatten() {
-            let is = |key: &str, wanted: &str| root.get(key).and_then(Value::as_str) == Some(wanted);
+            let is =
+                |key: &str, wanted: &str| root.get(key).and_then(Value::as_str) == Some(wanted);
             let kind = root.get("kind").and_then(Value::as_str);
             if let Some(kind) = kind.filter(|_| is("group", group) && is("version", version)) {
                 kinds.insert(kind.to_owned(), builder.named(definition));

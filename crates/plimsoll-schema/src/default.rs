@@ -93,11 +93,15 @@ impl Walker<'_> {
         if node.keeps_unknown {
             return;
         }
-        let of_texts = map.additional.as_ref().is_some_and(|edge| {
-            self.schema.node(edge.node).scalar == Some(Scalar::String)
-        });
+        let of_texts = map
+            .additional
+            .as_ref()
+            .is_some_and(|edge| self.schema.node(edge.node).scalar == Some(Scalar::String));
         if of_texts {
-            entries.values_mut().filter(|value| value.is_null()).for_each(|value| *value = json!(""));
+            entries
+                .values_mut()
+                .filter(|value| value.is_null())
+                .for_each(|value| *value = json!(""));
         } else {
             entries.retain(|key, value| {
                 let left_out = |edge: &Edge| self.is_left_out(edge, value);

@@ -76,12 +76,7 @@ pub struct FieldError {
 impl FieldError {
     /// An error without a value.
     pub fn new(path: impl Into<String>, kind: FieldErrorKind, detail: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            kind,
-            value: None,
-            detail: detail.into(),
-        }
+        Self { path: path.into(), kind, value: None, detail: detail.into() }
     }
 
     /// The same error, showing `value`.

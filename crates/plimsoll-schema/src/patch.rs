@@ -26,7 +26,7 @@ pub enum PatchError {
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     use serde::Deserialize as _;
     let patch = json_patch::Patch::deserialize(patch)
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+        .map_err(|error| PatchError::Malformed(error.to_string()))?;
     let mut out = object.clone();
     json_patch::patch(&mut out, &patch).map_err(|error| PatchError::Failed(error.to_string()))?;
     Ok(out)

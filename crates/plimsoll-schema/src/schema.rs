@@ -74,7 +74,8 @@ impl Schema {
             return Err(errors);
         }
         let mut builder = Builder::new(builtin::meta_definitions(), Flavor::Custom);
-        let (root, metadata_rules) = builder.custom_root(open_api_v3_schema, preserve_unknown_fields);
+        let (root, metadata_rules) =
+            builder.custom_root(open_api_v3_schema, preserve_unknown_fields);
         Ok(Self { arena: Arc::new(builder.finish()), root, metadata_rules })
     }
 

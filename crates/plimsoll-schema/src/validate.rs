@@ -100,7 +100,9 @@ impl Walker<'_> {
         if let Some(rules) = &node.rules {
             rules::scalar(rules, value, path, out);
         }
-        if let (Value::String(text), Some(format)) = (value, &node.format) {
+        if let (Value::String(text), Some(format), false) =
+            (value, &node.format, self.schema.is_builtin())
+        {
             formats::check(format, text, path, out);
         }
         if let Value::Array(items) = value {

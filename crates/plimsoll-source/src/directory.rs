@@ -5,6 +5,7 @@ use std::fs::{self, DirEntry, File, FileType};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use plimsoll_content::finding::Place;
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 
 /// Largest file that is read; the largest of real payloads has 1.5 MB.
@@ -46,6 +47,14 @@ pub struct ReadError {
     pub path: PathBuf,
     /// Why.
     pub cause: ReadCause,
+}
+
+impl ReadError {
+    /// Whether a defect at a place follows from this file or directory not having been read.
+    pub fn explains(&self, place: &Place) -> bool {
+        self.directory.is_none_or(|directory| directory == place.directory)
+            && (self.name.is_empty() || *self.name == *place.file)
+    }
 }
 
 impl fmt::Display for ReadError {

@@ -57,12 +57,7 @@ pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError
 
 /// The defects that do not follow from something not having been read.
 fn without_consequences(mut content: LoadErrors, read: &ReadErrors) -> Option<LoadErrors> {
-    content.errors.retain(|error| {
-        !read.errors.iter().any(|unread| {
-            let same_directory = unread.directory.is_none_or(|it| it == error.place.directory);
-            same_directory && (unread.name.is_empty() || *unread.name == *error.place.file)
-        })
-    });
+    content.errors.retain(|error| !read.errors.iter().any(|it| it.explains(&error.place)));
     (!content.errors.is_empty()).then_some(content)
 }
 

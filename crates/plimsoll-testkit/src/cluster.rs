@@ -80,9 +80,7 @@ impl TestCluster {
 
     /// A cluster in process that is set up otherwise, such as with a clock of the test's own.
     pub fn embedded_with(options: Options) -> Self {
-        Self {
-            server: Server::Embedded(ApiServer::new(options)),
-        }
+        Self { server: Server::Embedded(ApiServer::new(options)) }
     }
 
     /// A control plane of the programs that `KUBEBUILDER_ASSETS` points at, on free ports of
@@ -96,9 +94,7 @@ impl TestCluster {
     pub async fn control_plane() -> Result<Self, StartError> {
         install_cryptography();
         let assets = assets().ok_or(StartError::AssetsUnset)?;
-        Ok(Self {
-            server: Server::ControlPlane(Box::new(ControlPlane::start(&assets).await?)),
-        })
+        Ok(Self { server: Server::ControlPlane(Box::new(ControlPlane::start(&assets).await?)) })
     }
 
     /// What this cluster is made of.
@@ -125,19 +121,13 @@ impl TestCluster {
     }
 
     /// A client whose requests meet `faults`.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "clones are handles of the same script"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "clones are handles of the same script")]
     pub fn client_with_faults(&self, faults: Faults) -> Client {
         Client::new(faults.layer(Through(self.client())), DEFAULT_NAMESPACE)
     }
 
     /// A client whose requests meet `faults`, and the log of what it sends, failures included.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "clones are handles of the same script"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "clones are handles of the same script")]
     pub fn client_with_faults_and_log(&self, faults: Faults) -> (Client, RequestLog) {
         let log = RequestLog::default();
         let service = log.layer(faults.layer(Through(self.client())));

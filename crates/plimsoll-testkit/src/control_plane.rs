@@ -47,9 +47,7 @@ pub(crate) struct ControlPlane {
 
 /// The directory of the programs, if the environment names one.
 pub(crate) fn assets() -> Option<PathBuf> {
-    std::env::var_os(ASSETS_VARIABLE)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    std::env::var_os(ASSETS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 impl ControlPlane {
@@ -66,12 +64,10 @@ impl ControlPlane {
     }
 
     async fn start_once(assets: &Path) -> Result<Self, StartError> {
-        let assets = assets
-            .canonicalize()
-            .map_err(|source| StartError::Prepare {
-                action: "find the directory that KUBEBUILDER_ASSETS names",
-                source,
-            })?;
+        let assets = assets.canonicalize().map_err(|source| StartError::Prepare {
+            action: "find the directory that KUBEBUILDER_ASSETS names",
+            source,
+        })?;
         let directory = files::directory()?;
         let root = directory.path();
         let [etcd_port, api_port, manager_port] = free_ports()?;
@@ -80,15 +76,9 @@ impl ControlPlane {
         files::write_tokens(root)?;
         let arguments = api_server_arguments(root, etcd_port, api_port);
         let api_server = Process::spawn(&assets, "kube-apiserver", root, &arguments)?;
-        let mut starting = Starting {
-            etcd,
-            api_server,
-            since: Instant::now(),
-        };
+        let mut starting = Starting { etcd, api_server, since: Instant::now() };
 
-        starting
-            .wait_for_file(&root.join(files::CERTIFICATE))
-            .await?;
+        starting.wait_for_file(&root.join(files::CERTIFICATE)).await?;
         let kubeconfig = files::write_kubeconfig(root, api_port)?;
         let config = client_config(&kubeconfig).await?;
         starting.wait_until_ready(&config).await?;
@@ -170,14 +160,11 @@ impl Starting {
 
 /// The configuration of a client, read as any user of the kubeconfig reads it.
 async fn client_config(kubeconfig: &Path) -> Result<Config, StartError> {
-    let client = |source: kube::config::KubeconfigError| StartError::Client {
-        source: Box::new(source),
-    };
+    let client =
+        |source: kube::config::KubeconfigError| StartError::Client { source: Box::new(source) };
     let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(client)?;
     let options = KubeConfigOptions::default();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(client)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(client)?;
     // Whoever is tested has to see what the server answers.
     config.default_retry = false;
     Ok(config)
@@ -186,17 +173,12 @@ async fn client_config(kubeconfig: &Path) -> Result<Config, StartError> {
 fn new_client(config: &Config) -> Result<Client, StartError> {
     ClientBuilder::try_from(config.clone())
         .map(ClientBuilder::build)
-        .map_err(|source| StartError::Client {
-            source: Box::new(source),
-        })
+        .map_err(|source| StartError::Client { source: Box::new(source) })
 }
 
 /// Ports that were free a moment ago; all are held until the last is found, so that they differ.
 fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], StartError> {
-    let prepare = |source| StartError::Prepare {
-        action: "find a free port",
-        source,
-    };
+    let prepare = |source| StartError::Prepare { action: "find a free port", source };
     let mut ports = [0; COUNT];
     let mut held = Vec::with_capacity(COUNT);
     for port in &mut ports {

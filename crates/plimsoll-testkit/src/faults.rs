@@ -79,25 +79,15 @@ impl Faults {
     }
 
     fn new(chance: Option<Chance>) -> Self {
-        let state = State {
-            script: VecDeque::new(),
-            chance,
-            seen: 0,
-            fired: Vec::new(),
-        };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-        }
+        let state = State { script: VecDeque::new(), chance, seen: 0, fired: Vec::new() };
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// The next request whose line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains
     /// `pattern` meets `fault`, once. Faults of one pattern come in the order of their addition,
     /// and before those of chance.
     pub fn add(&self, pattern: &str, fault: Fault) {
-        lock(&self.state).script.push_back(Step {
-            pattern: pattern.to_owned(),
-            fault,
-        });
+        lock(&self.state).script.push_back(Step { pattern: pattern.to_owned(), fault });
     }
 
     /// Nothing goes wrong any more: the script is dropped, and so is chance.
@@ -118,21 +108,12 @@ impl Faults {
         let mut state = lock(&self.state);
         let position = state.seen;
         state.seen += 1;
-        let scripted = state
-            .script
-            .iter()
-            .position(|step| line.contains(&step.pattern));
+        let scripted = state.script.iter().position(|step| line.contains(&step.pattern));
         let fault = match scripted {
             Some(index) => state.script.remove(index).map(|step| step.fault),
             None => state.chance.and_then(|chance| {
                 let writes = !request.method().is_safe();
-                choice::choose(
-                    chance.seed,
-                    position,
-                    chance.share,
-                    writes,
-                    is_watch(request),
-                )
+                choice::choose(chance.seed, position, chance.share, writes, is_watch(request))
             }),
         }?;
         state.fired.push((line, fault));
@@ -144,10 +125,7 @@ impl<S> Layer<S> for Faults {
     type Service = Faulty<S>;
 
     fn layer(&self, inner: S) -> Faulty<S> {
-        Faulty {
-            inner,
-            faults: self.clone(),
-        }
+        Faulty { inner, faults: self.clone() }
     }
 }
 
@@ -198,11 +176,8 @@ fn cut(answer: Answer, after: Duration, cleanly: bool) -> Answer {
 
 /// The error of a connection that was reset.
 fn connection_lost() -> BoxError {
-    io::Error::new(
-        io::ErrorKind::ConnectionReset,
-        "the connection was lost, as the test wants it",
-    )
-    .into()
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost, as the test wants it")
+        .into()
 }
 
 /// The answer of a server that refuses.
@@ -229,10 +204,7 @@ fn refuse(code: u16) -> Response<AnswerBody> {
     *response.status_mut() =
         StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if code == 429 {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

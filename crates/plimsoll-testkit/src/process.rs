@@ -26,10 +26,7 @@ impl Process {
     ) -> Result<Self, StartError> {
         let program = assets.join(name);
         let log = directory.join(format!("{name}.log"));
-        let prepare = |source| StartError::Prepare {
-            action: "create a log file",
-            source,
-        };
+        let prepare = |source| StartError::Prepare { action: "create a log file", source };
         let output = File::create(&log).map_err(prepare)?;
         let errors = output.try_clone().map_err(prepare)?;
         let child = Command::new(&program)
@@ -50,20 +47,15 @@ impl Process {
 
     /// An error if the process has ended.
     pub(crate) fn check(&mut self) -> Result<(), StartError> {
-        let ended = self
-            .child
-            .try_wait()
-            .map_err(|source| StartError::Prepare {
-                action: "look after a process of the control plane",
-                source,
-            })?;
+        let ended = self.child.try_wait().map_err(|source| StartError::Prepare {
+            action: "look after a process of the control plane",
+            source,
+        })?;
         match ended {
             None => Ok(()),
-            Some(status) => Err(StartError::Exited {
-                program: self.name,
-                status,
-                log: self.log_end(),
-            }),
+            Some(status) => {
+                Err(StartError::Exited { program: self.name, status, log: self.log_end() })
+            }
         }
     }
 

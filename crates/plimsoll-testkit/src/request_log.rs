@@ -40,9 +40,7 @@ impl RequestLog {
         let mut counts = BTreeMap::new();
         for entry in lock(&self.entries).iter() {
             let path = entry.target.split('?').next().unwrap_or_default();
-            *counts
-                .entry((entry.method.to_string(), path.to_owned()))
-                .or_default() += 1;
+            *counts.entry((entry.method.to_string(), path.to_owned())).or_default() += 1;
         }
         counts
     }
@@ -54,18 +52,12 @@ impl RequestLog {
 
     /// How many requests there were that change something.
     pub fn count_writes(&self) -> usize {
-        lock(&self.entries)
-            .iter()
-            .filter(|entry| !entry.method.is_safe())
-            .count()
+        lock(&self.entries).iter().filter(|entry| !entry.method.is_safe()).count()
     }
 
     /// How many watches were opened.
     pub fn count_watches(&self) -> usize {
-        lock(&self.entries)
-            .iter()
-            .filter(|entry| entry.watch)
-            .count()
+        lock(&self.entries).iter().filter(|entry| entry.watch).count()
     }
 
     /// Forgets what was logged so far.
@@ -78,10 +70,7 @@ impl<S> Layer<S> for RequestLog {
     type Service = Logged<S>;
 
     fn layer(&self, inner: S) -> Logged<S> {
-        Logged {
-            inner,
-            log: self.clone(),
-        }
+        Logged { inner, log: self.clone() }
     }
 }
 

@@ -48,16 +48,11 @@ pub(crate) fn lock<T>(shared: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
 
 /// What follows the host in a request.
 pub(crate) fn target(request: &Request<Body>) -> &str {
-    request
-        .uri()
-        .path_and_query()
-        .map_or("/", |target| target.as_str())
+    request.uri().path_and_query().map_or("/", |target| target.as_str())
 }
 
 /// Whether a request opens a watch.
 pub(crate) fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    query
-        .split('&')
-        .any(|pair| matches!(pair, "watch=true" | "watch=1"))
+    query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }

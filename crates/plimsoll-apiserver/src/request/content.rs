@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::status::{ApiError, Result, StatusReason};
 
+/// How much of an unreadable body an error repeats.
+const SHOWN_LEN_MAX: usize = 100;
+
 /// The media types of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaType {
@@ -35,26 +38,37 @@ impl MediaType {
     }
 }
 
-/// The body of a create, update or delete.
+/// The body of a create, update or delete of a `kind`.
 ///
 /// # Errors
 /// When the media type is not one of whole objects, or the text cannot be read.
-pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8]) -> Result<Value> {
-    match MediaType::of(headers) {
-        Some(MediaType::Json) => decode_json(bytes),
-        Some(MediaType::Yaml) => decode_yaml(bytes),
+pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Result<Value> {
+    let decoded = match MediaType::of(headers) {
+        Some(MediaType::Json) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        Some(MediaType::Yaml) => decode_yaml(bytes).map_err(|error| error.message),
         Some(
             MediaType::JsonPatch
             | MediaType::MergePatch
             | MediaType::StrategicMergePatch
             | MediaType::ApplyPatch,
         )
-        | None => Err(ApiError::new(
-            StatusReason::UnsupportedMediaType,
-            "the body of the request was in an unknown format - accepted media types include: \
-             application/json, application/yaml",
-        )),
-    }
+        | None => {
+            return Err(ApiError::new(
+                StatusReason::UnsupportedMediaType,
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            ));
+        }
+    };
+    decoded.map_err(|error| {
+        let text = String::from_utf8_lossy(bytes);
+        let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get \
+             version/kind; json parse error: {error} ({})",
+            if shown.is_empty() { "<empty>" } else { &shown }
+        ))
+    })
 }
 
 /// Reads JSON.

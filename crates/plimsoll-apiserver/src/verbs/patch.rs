@@ -1,5 +1,5 @@
 //! The four kinds of patch.
-use plimsoll_schema::managed::{self, ApplyError, Conflict};
+use plimsoll_schema::managed::{self, ApplyError};
 use plimsoll_schema::patch as schema_patch;
 use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
@@ -135,7 +135,7 @@ fn apply(
         &actor(call, aim.resource, &api_version, aim.part.subresource()),
         call.parameters.force.unwrap_or_default(),
     )
-    .map_err(|error| refused_apply(aim, document, error))?;
+    .map_err(|error| refused_apply(aim, document, &error))?;
     match live {
         Some(live) => {
             let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
@@ -201,95 +201,33 @@ fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> R
     }
 }
 
-fn refused_apply(aim: Aim<'_>, document: &Value, error: ApplyError) -> ApiError {
+fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError {
     match error {
-        ApplyError::Conflicts(conflicts) => conflict_error(&conflicts),
-        ApplyError::ManagedFieldsInApply => ApiError::bad_request("metadata.managedFields must be nil"),
-        ApplyError::Typed(problems) => untyped(aim, document, "patch", &problems),
-        ApplyError::Live(problems) => untyped(aim, document, "live", &problems),
-    }
-}
-
-fn untyped(aim: Aim<'_>, document: &Value, which: &str, problems: &[String]) -> ApiError {
-    let listed = match problems {
-        [one] => one.clone(),
-        _ => format!(
-            "errors:{}",
-            problems
-                .iter()
-                .map(|problem| format!("\n  {problem}"))
-                .collect::<String>()
-        ),
-    };
-    let api_version = aim.resource.api_version();
-    let shown = if aim.resource.group.is_empty() {
-        format!("/{api_version}")
-    } else {
-        api_version
-    };
-    ApiError::new(
-        StatusReason::Unknown,
-        format!(
-            "failed to create typed {which} object ({}/{}; {shown}, Kind={}): {listed}",
-            metadata::text(document, "namespace"),
-            aim.key.name,
-            aim.resource.kind
-        ),
-    )
-}
-
-/// How a conflict names the other side.
-fn holder(conflict: &Conflict) -> String {
-    let mut shown = format!("{:?}", conflict.manager);
-    if !conflict.subresource.is_empty() {
-        shown.push_str(&format!(" with subresource {:?}", conflict.subresource));
-    }
-    if conflict.operation == managed::Operation::Update {
-        shown.push_str(&format!(" using {}", conflict.api_version));
-    }
-    shown
-}
-
-fn conflict_error(conflicts: &[Conflict]) -> ApiError {
-    let causes: Vec<Cause> = conflicts
-        .iter()
-        .map(|conflict| Cause {
-            reason: "FieldManagerConflict".to_owned(),
-            message: format!("conflict with {}", holder(conflict)),
-            field: conflict.path.clone(),
-        })
-        .collect();
-    let message = match conflicts {
-        [one] => format!(
-            "Apply failed with 1 conflict: conflict with {}: {}",
-            holder(one),
-            one.path
-        ),
-        _ => {
-            let mut by_holder: Vec<(String, Vec<&str>)> = Vec::new();
-            for conflict in conflicts {
-                let shown = holder(conflict);
-                match by_holder.iter_mut().find(|(name, _)| *name == shown) {
-                    Some((_, paths)) => paths.push(&conflict.path),
-                    None => by_holder.push((shown, vec![&conflict.path])),
-                }
-            }
-            by_holder.sort();
-            let listed: Vec<String> = by_holder
-                .iter()
-                .map(|(name, paths)| {
-                    let paths: String = paths.iter().map(|path| format!("\n- {path}")).collect();
-                    format!("conflicts with {name}:{paths}")
-                })
-                .collect();
-            format!(
-                "Apply failed with {} conflicts: {}",
-                conflicts.len(),
-                listed.join("\n")
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.iter().map(|conflict| Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: conflict.cause(),
+                field: conflict.path.clone(),
+            });
+            ApiError::new(StatusReason::Conflict, error.to_string()).with_causes(causes)
+        }
+        ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
+        ApplyError::Typed(_) => {
+            let api_version = aim.resource.api_version();
+            let shown = if aim.resource.group.is_empty() {
+                format!("/{api_version}")
+            } else {
+                api_version
+            };
+            ApiError::new(
+                StatusReason::Unknown,
+                format!(
+                    "failed to create typed patch object ({}/{}; {shown}, Kind={}): {error}",
+                    metadata::text(document, "namespace"),
+                    aim.key.name,
+                    aim.resource.kind
+                ),
             )
         }
-    };
-    let mut error = ApiError::new(StatusReason::Conflict, message);
-    error.details = Some(Box::default());
-    error.with_causes(causes)
+    }
 }

@@ -1,1 +1,71 @@
-//! `plimsoll release`.
+//! `plimsoll release`: look into release payloads without a cluster.
+
+mod info;
+mod lint;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+
+/// What can be asked about a payload.
+#[derive(Debug, Subcommand)]
+pub enum ReleaseCommand {
+    /// Show what a payload holds, and why each document is in or out
+    Info(InfoArguments),
+    /// Name every defect of a payload
+    Lint(LintArguments),
+}
+
+/// Arguments of `plimsoll release info`.
+#[derive(Debug, Args)]
+pub struct InfoArguments {
+    /// Directory of the payload
+    directory: PathBuf,
+    /// Cluster profile to decide for
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    profile: String,
+    /// Feature set to decide for
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    feature_set: String,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// Arguments of `plimsoll release lint`.
+#[derive(Debug, Args)]
+pub struct LintArguments {
+    /// Directory of the payload
+    directory: PathBuf,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// For whom the output is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the payload cannot be loaded (`info`) or the output cannot be written.
+pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    match command {
+        ReleaseCommand::Info(arguments) => info::run(&arguments, out),
+        ReleaseCommand::Lint(arguments) => lint::run(&arguments, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;

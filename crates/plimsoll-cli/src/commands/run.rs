@@ -98,7 +98,7 @@ pub async fn client(
     context: Option<&str>,
 ) -> Result<Client, anyhow::Error> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-    let config = match kubeconfig {
+    let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path)
                 .with_context(|| format!("failed to read kubeconfig `{}`", path.display()))?;
@@ -111,6 +111,8 @@ pub async fn client(
             .await
             .context("no cluster is configured; name one with --kubeconfig FILE")?,
     };
+    // What fails is tried again by the plan, which says so; the client's own retries are silent.
+    config.default_retry = false;
     Client::try_from(config).context("failed to set up the client")
 }
 

@@ -123,11 +123,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
             .with_context(|| format!("failed to load release `{}`", path.display()))?;
         payloads.push(Arc::new(payload));
     }
-    let client = client(
-        arguments.kubeconfig.as_deref(),
-        arguments.context.as_deref(),
-    )
-    .await?;
+    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let options = StandInOptions {
         payloads,
         profile: arguments.profile,

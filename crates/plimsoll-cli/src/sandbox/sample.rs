@@ -23,12 +23,7 @@ fn files(version: &str) -> Vec<SourceFile> {
             let found = PAYLOADS.get_dir(path).into_iter().flat_map(Dir::files);
             found.map(move |file| SourceFile {
                 directory,
-                name: file
-                    .path()
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned(),
+                name: file.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 bytes: file.contents().to_vec(),
             })
         })

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use kube::Client;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{self, Context, Decision};
+use plimsoll_content::inclusion::{self, Decision};
 use plimsoll_controller::{SharedClock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -99,11 +99,7 @@ pub async fn run(
     options: StandInOptions,
     stop: CancellationToken,
 ) -> Result<(), FaultError> {
-    let scripts: Vec<Script> = options
-        .payloads
-        .iter()
-        .map(|it| script(it, &options))
-        .collect();
+    let scripts: Vec<Script> = options.payloads.iter().map(|it| script(it, &options)).collect();
     let cast = Cast::new(&scripts);
     drop(scripts);
     let operators: BTreeSet<&str> = cast.operators.keys().map(String::as_str).collect();
@@ -118,22 +114,23 @@ pub async fn run(
         foreign_kinds: cast.foreign_kinds.clone(),
     };
     let director = Director::new(cast, options.faults, options.delay);
-    Stage::new(client, director, furniture, options.clock)
-        .play(&stop)
-        .await;
+    Stage::new(client, director, furniture, options.clock).play(&stop).await;
     Ok(())
 }
 
 /// The included manifests of a payload. Capabilities are not considered: what is not enabled does
 /// not appear in the cluster, so nobody plays it.
 fn script(payload: &Payload, options: &StandInOptions) -> Script {
-    let context = Context::new(&options.profile, &options.feature_set);
+    let context = payload.context(&options.profile, &options.feature_set);
     let included = |it: &&plimsoll_content::Manifest| {
         matches!(inclusion::decide(it, &context), Decision::Included)
     };
     Script {
         version: payload.release.version.clone(),
         manifests: payload.manifests.iter().filter(included).cloned().collect(),
-        cluster_kinds: payload.cluster_kinds(),
+        cluster_kinds: context.cluster_kinds,
     }
 }
+
+#[cfg(test)]
+mod tests;

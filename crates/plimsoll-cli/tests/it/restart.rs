@@ -12,7 +12,7 @@ use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
 /// Steps recorded as done.
 async fn recorded(rig: &Rig) -> Vec<usize> {
     let progress = rig.progress().await;
-    parse_ranges(progress["done"].as_str().unwrap_or_default(), usize::MAX)
+    parse_ranges(progress["doneSteps"].as_str().unwrap_or_default(), usize::MAX)
 }
 
 #[test]

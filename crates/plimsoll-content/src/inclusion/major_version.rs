@@ -45,6 +45,11 @@ pub(super) fn exclusion(manifest: &Manifest, version: u64) -> Option<Exclusion> 
     }
 }
 
+/// Why the annotation of a manifest cannot be honoured.
+pub(crate) fn problem(manifest: &Manifest) -> Option<MajorVersionProblem> {
+    includes(manifest, manifest.annotations.get(MAJOR_VERSION)?, 0).err()
+}
+
 fn includes(manifest: &Manifest, value: &str, version: u64) -> Result<bool, MajorVersionProblem> {
     let key = &manifest.key;
     if !KINDS.contains(&(key.group.as_str(), key.kind.as_str())) {

@@ -86,7 +86,7 @@ fn the_feature_set_must_be_listed() {
         (
             "Default, OKD",
             "",
-            "unrecognized value \" OKD\" in release.openshift.io/feature-set=Default, OKD",
+            "unrecognized value \" OKD\" in release.openshift.io/feature-set= OKD,Default",
         ),
         ("", "", "unrecognized value \"\" in release.openshift.io/feature-set="),
     ];

@@ -80,14 +80,15 @@ impl Progress {
             })
         };
         match &track.state {
-            State::Pending | State::Due | State::Running | State::Done(None) => None,
+            State::Pending | State::Done(None) => None,
             State::Blocked(obstacle) => {
                 let overdue = is_older(since, OBSTACLE_TOLERATED, now);
                 let effect = if overdue { Effect::Fail } else { Effect::None };
                 let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
                 problem(state, obstacle.reason(), Some(effect), self.blocked(index, obstacle))
             }
-            State::Retry { error, .. } => {
+            State::Due | State::Running | State::Retry { .. } => {
+                let error = track.error.as_ref()?;
                 let quiet = match error.transience {
                     Transience::Transient => !is_older(since, TRANSIENT_UNREPORTED, now),
                     Transience::Lasting => track.attempts <= ATTEMPTS_UNREPORTED,

@@ -61,7 +61,7 @@ pub(super) enum State {
     /// Its turn has come, but something it needs is missing.
     Blocked(Obstacle),
     /// It failed and is tried again at a time.
-    Retry { at: Timestamp, error: TryError },
+    Retry { at: Timestamp },
     /// Executed, and not yet as it must be.
     Waiting(Verdict),
     /// As it must be; with something to report in some cases.
@@ -72,8 +72,10 @@ pub(super) enum State {
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     pub(super) state: State,
-    /// Tries since it last succeeded.
+    /// Tries since it last succeeded, and why the last one failed: told until one succeeds, also
+    /// while the next one is under way.
     pub(super) attempts: u32,
+    pub(super) error: Option<TryError>,
     /// Since when it is in its state, counting a change of error or verdict as the same.
     pub(super) since: Timestamp,
     /// Whether it was done once under this plan: what progress counts.
@@ -94,6 +96,7 @@ impl Track {
         Self {
             state: State::Pending,
             attempts: 0,
+            error: None,
             since: now,
             reached: false,
             applied: None,
@@ -109,7 +112,7 @@ impl Track {
         let trying =
             |state: &State| matches!(state, State::Due | State::Running | State::Retry { .. });
         let same = std::mem::discriminant(&self.state) == std::mem::discriminant(&state)
-            || (self.attempts > 0 && trying(&self.state) && trying(&state));
+            || (self.error.is_some() && trying(&self.state) && trying(&state));
         if !same {
             self.since = now;
         }

@@ -107,11 +107,8 @@ fn apply(
     }
     let set = set.difference(&unowned_fields());
     let unchanged = values_equal(live, &merged);
-    let time = if unchanged {
-        before.and_then(|before| before.time)
-    } else {
-        Some(actor.now.to_owned())
-    };
+    let time =
+        if unchanged { before.and_then(|before| before.time) } else { Some(actor.now.to_owned()) };
     managers.0.insert(identity, Owned { api_version: actor.api_version.to_owned(), time, set });
     managers.drop_empty();
     let merged = if unchanged { live.clone() } else { merged };

@@ -88,8 +88,7 @@ pub(super) fn update(
     if taken.is_empty() {
         return managers;
     }
-    let identity =
-        Identity::new(manager, Operation::Update, actor.api_version, actor.subresource);
+    let identity = Identity::new(manager, Operation::Update, actor.api_version, actor.subresource);
     let before = managers.0.remove(&identity).map_or_else(FieldSet::default, |owned| owned.set);
     managers.0.insert(
         identity,

@@ -202,7 +202,9 @@ fn bad_directive(directive: &Value) -> PatchError {
 
 fn key_of(item: &Value, merge_key: &str) -> Result<Value, PatchError> {
     item.get(merge_key).cloned().ok_or_else(|| {
-        PatchError::Malformed(format!("map: {item} does not contain declared merge key: {merge_key}"))
+        PatchError::Malformed(format!(
+            "map: {item} does not contain declared merge key: {merge_key}"
+        ))
     })
 }
 
@@ -220,7 +222,8 @@ fn retain_keys(original: &mut Entries, patch: &mut Entries) -> Result<(), PatchE
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let keys = keys.as_array().ok_or_else(malformed)?;
     let kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
-    let is_directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
+    let is_directive =
+        |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !is_directive(key) && !kept(key)) {
         return Err(malformed());
     }
@@ -275,7 +278,8 @@ fn arrange(
     of_patch.sort_by_key(|item| place(patch_order, item));
     of_server.sort_by_key(|item| place(server_order, item).unwrap_or(usize::MAX));
     let mut out = Vec::with_capacity(of_patch.len() + of_server.len());
-    let (mut server, mut patch) = (of_server.into_iter().peekable(), of_patch.into_iter().peekable());
+    let (mut server, mut patch) =
+        (of_server.into_iter().peekable(), of_patch.into_iter().peekable());
     loop {
         let take_server = match (server.peek(), patch.peek()) {
             (None, None) => return out,

@@ -1,1 +1,121 @@
-//! Tests.
+//! The patch formats.
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
+use serde_json::{Value, json};
+
+use super::{json_patch, merge_patch, strategic_merge_patch};
+use crate::builtin;
+
+#[track_caller]
+fn check_strategic(kind: (&str, &str), object: Value, patch: Value, expected: Value) {
+    let schema = builtin::schema(kind.0, "v1", kind.1).expect("built in");
+    let patched = strategic_merge_patch(&schema, &object, &patch).expect("the patch applies");
+    assert_eq!(patched, expected);
+}
+
+const POD: (&str, &str) = ("", "Pod");
+
+#[test]
+fn lists_merge_by_the_key_of_their_type() {
+    let object = json!({"spec": {"containers": [
+        {"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "1"}]}});
+    check_strategic(
+        POD,
+        object.clone(),
+        json!({"spec": {"containers": [{"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]}]}}),
+        json!({"spec": {"containers": [
+            {"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]},
+            {"name": "b", "image": "1"}]}}),
+    );
+    check_strategic(
+        POD,
+        object.clone(),
+        json!({"spec": {"containers": [{"name": "a", "$patch": "delete"}]}}),
+        json!({"spec": {"containers": [{"name": "b", "image": "1"}]}}),
+    );
+    check_strategic(
+        POD,
+        object.clone(),
+        json!({"spec": {"containers": [{"$patch": "replace"}, {"name": "c", "image": "3"}]}}),
+        json!({"spec": {"containers": [{"name": "c", "image": "3"}]}}),
+    );
+    check_strategic(
+        POD,
+        object,
+        json!({"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
+                        "containers": [{"name": "b", "image": "2"}]}}),
+        json!({"spec": {"containers": [
+            {"name": "b", "image": "2"},
+            {"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}]}}),
+    );
+}
+
+#[test]
+fn scalars_lists_and_maps_have_their_directives() {
+    let finalizers = json!({"metadata": {"finalizers": ["a", "b"]}});
+    check_strategic(
+        POD,
+        finalizers.clone(),
+        json!({"metadata": {"finalizers": ["c"]}}),
+        json!({"metadata": {"finalizers": ["c", "a", "b"]}}),
+    );
+    check_strategic(
+        POD,
+        finalizers,
+        json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}),
+        json!({"metadata": {"finalizers": ["b"]}}),
+    );
+    check_strategic(
+        POD,
+        json!({"metadata": {"labels": {"a": "1", "b": "2"}}}),
+        json!({"metadata": {"labels": {"$patch": "replace", "c": "3"}}}),
+        json!({"metadata": {"labels": {"c": "3"}}}),
+    );
+    check_strategic(
+        POD,
+        json!({"metadata": {"labels": {"a": "1", "b": "2"}}}),
+        json!({"metadata": {"labels": {"a": null, "new": {"x": null}}}}),
+        json!({"metadata": {"labels": {"b": "2", "new": {}}}}),
+    );
+    check_strategic(
+        ("apps", "Deployment"),
+        json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}),
+        json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
+        json!({"spec": {"strategy": {"type": "Recreate"}}}),
+    );
+}
+
+#[test]
+fn lists_without_a_strategy_are_replaced() {
+    check_strategic(
+        POD,
+        json!({"spec": {"containers": [{"name": "a", "args": ["1", "2"]}]}}),
+        json!({"spec": {"containers": [{"name": "a", "args": ["3"]}]}}),
+        json!({"spec": {"containers": [{"name": "a", "args": ["3"]}]}}),
+    );
+}
+
+#[test]
+fn a_list_item_without_its_key_is_refused() {
+    let schema = builtin::schema("", "v1", "Pod").expect("built in");
+    let object = json!({"spec": {"containers": [{"name": "a"}]}});
+    let patch = json!({"spec": {"containers": [{"image": "x"}]}});
+    let error = strategic_merge_patch(&schema, &object, &patch).expect_err("no key");
+    assert_eq!(
+        error.to_string(),
+        r#"map: {"image":"x"} does not contain declared merge key: name"#
+    );
+}
+
+#[test]
+fn json_and_merge_patches_apply() {
+    let object = json!({"a": 1, "b": {"c": 2}});
+    let patch = json!([{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/b/c"}]);
+    assert_eq!(json_patch(&object, &patch).expect("it applies"), json!({"a": 1, "b": {}}));
+    let failing = json!([{"op": "remove", "path": "/nope"}]);
+    assert!(json_patch(&object, &failing).is_err());
+    assert!(json_patch(&object, &json!({"op": "remove"})).is_err());
+    assert_eq!(
+        merge_patch(&object, &json!({"a": null, "b": {"d": 3}})),
+        json!({"b": {"c": 2, "d": 3}})
+    );
+}

@@ -1,1 +1,92 @@
-//! Tests.
+//! Pruning, of custom resources and of built-in kinds.
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
+use serde_json::{Value, json};
+
+use super::{prune, unknown_fields};
+use crate::{Schema, builtin};
+
+fn custom(properties: Value) -> Schema {
+    Schema::from_crd(&json!({"type": "object", "properties": properties}), false)
+        .expect("a structural schema")
+}
+
+#[track_caller]
+fn check(schema: &Schema, mut value: Value, expected: Value, dropped: &[&str]) {
+    assert_eq!(unknown_fields(schema, &value), dropped);
+    assert_eq!(prune(schema, &mut value), dropped);
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn undeclared_fields_go_wherever_they_are() {
+    let schema = custom(json!({
+        "spec": {"type": "object", "properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        }},
+    }));
+    check(
+        &schema,
+        json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "n", "odd": 1},
+               "extra": 1, "spec": {"list": [{"a": "1", "b": 2}], "map": {"k": {"a": "1", "b": 2}}}}),
+        json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "n"},
+               "spec": {"list": [{"a": "1"}], "map": {"k": {"a": "1"}}}}),
+        &["extra", "metadata.odd", "spec.list[0].b", "spec.map.k.b"],
+    );
+}
+
+#[test]
+fn preserved_fields_stay_and_declared_ones_below_are_still_pruned() {
+    let schema = custom(json!({
+        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "known": {"type": "object", "properties": {"a": {"type": "string"}}},
+        }},
+    }));
+    check(
+        &schema,
+        json!({"spec": {"any": {"thing": 1}, "known": {"a": "1", "b": 2}}}),
+        json!({"spec": {"any": {"thing": 1}, "known": {"a": "1"}}}),
+        &["spec.known.b"],
+    );
+}
+
+#[test]
+fn an_embedded_resource_keeps_what_says_what_it_is() {
+    let schema = custom(json!({
+        "template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+            "spec": {"type": "object"},
+        }},
+    }));
+    check(
+        &schema,
+        json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "status": {}}}),
+        json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}}),
+        &["template.status"],
+    );
+}
+
+#[test]
+fn without_a_schema_everything_stays() {
+    check(&Schema::untyped(), json!({"a": {"b": [1]}}), json!({"a": {"b": [1]}}), &[]);
+}
+
+#[test]
+fn built_in_kinds_know_their_fields() {
+    let schema = builtin::schema("apps", "v1", "Deployment").expect("built in");
+    check(
+        &schema,
+        json!({"spec": {"replicas": 1, "bogus": 1, "template": {"spec": {"containers": [{"name": "c", "nope": 1}]}}}}),
+        json!({"spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}}),
+        &["spec.bogus", "spec.template.spec.containers[0].nope"],
+    );
+    let crd = builtin::schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+        .expect("built in");
+    let properties = json!({"a": {"type": "string", "default": {"any": 1}, "odd": 1}});
+    check(
+        &crd,
+        json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": properties}}}]}}),
+        json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties":
+            {"a": {"type": "string", "default": {"any": 1}}}}}}]}}),
+        &["spec.versions[0].schema.openAPIV3Schema.properties.a.odd"],
+    );
+}

@@ -44,13 +44,7 @@ impl<'a> Builder<'a> {
             anything(UNTYPED_ATOMIC, UNTYPED_ATOMIC, true),
             anything(UNTYPED_ATOMIC, DEDUCED, false),
         ];
-        Self {
-            nodes,
-            named: BTreeMap::new(),
-            definitions,
-            flavor,
-            has_expression_rules: false,
-        }
+        Self { nodes, named: BTreeMap::new(), definitions, flavor, has_expression_rules: false }
     }
 
     pub(crate) fn finish(self) -> Arena {
@@ -140,7 +134,9 @@ impl<'a> Builder<'a> {
             _ => None,
         });
         let node = match reference.and_then(Value::as_str) {
-            Some(reference) => self.named(reference.strip_prefix(REFERENCE_PREFIX).unwrap_or(reference)),
+            Some(reference) => {
+                self.named(reference.strip_prefix(REFERENCE_PREFIX).unwrap_or(reference))
+            }
             None => self.inline(schema, preserve),
         };
         Edge {
@@ -219,8 +215,7 @@ impl<'a> Builder<'a> {
             Some(Value::Bool(allowed)) => (allowed.then(|| Edge::plain(DEDUCED)), false),
             Some(value) => (Some(self.edge(value, preserve)), false),
         };
-        let atomic =
-            schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
+        let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
         MapType { fields, additional, free, atomic }
     }
 

@@ -178,7 +178,8 @@ impl Schema {
     /// the type, which prefers maps to scalars to lists.
     pub(crate) fn shape(&self, edge: &Edge, value: Option<&Value>) -> Shape<'_> {
         let node = self.node(edge.node);
-        let map = || node.map.as_ref().map(|map| Shape::Map(map, edge.atomic.unwrap_or(map.atomic)));
+        let map =
+            || node.map.as_ref().map(|map| Shape::Map(map, edge.atomic.unwrap_or(map.atomic)));
         let scalar = || node.scalar.map(Shape::Scalar);
         let list = || node.list.as_ref().map(Shape::List);
         let chosen = match value {

@@ -180,11 +180,15 @@ fn check_nested(nested: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(items) = nested.get("items") {
         check_nested(items, &child(path, "items"), errors);
     }
-    for (name, property) in nested.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in
+        nested.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
         check_nested(property, &child(path, &format!("properties[{name}]")), errors);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
-        for (index, inner) in nested.get(key).and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (index, inner) in
+            nested.get(key).and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
             check_nested(inner, &child(path, &format!("{key}[{index}]")), errors);
         }
     }

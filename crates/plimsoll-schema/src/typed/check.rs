@@ -32,7 +32,11 @@ fn walk(schema: &Schema, edge: &Edge, value: &Value, path: &mut String, errors: 
                 Value::Null => return,
                 Value::Object(entries) => entries,
                 other => {
-                    return report(path, &format!("expected map, got &{{{}}}", shown(other)), errors);
+                    return report(
+                        path,
+                        &format!("expected map, got &{{{}}}", shown(other)),
+                        errors,
+                    );
                 }
             };
             // As kube-apiserver does, of several unknown fields in one object one is named.
@@ -107,9 +111,7 @@ fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
             quoted(other)
         )),
         (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", shown(other))),
-        (Scalar::Untyped, other) => {
-            Some(format!("expected any scalar, got &{{{}}}", shown(other)))
-        }
+        (Scalar::Untyped, other) => Some(format!("expected any scalar, got &{{{}}}", shown(other))),
     }
 }
 

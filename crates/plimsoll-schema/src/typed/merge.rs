@@ -52,17 +52,13 @@ fn only(schema: &Schema, edge: &Edge, value: &Value) -> Option<Value> {
         Shape::Nothing => None,
         Shape::Scalar(_) => Some(value.clone()),
         Shape::Map(map, atomic) => match value.as_object() {
-            Some(inner) if !atomic && !inner.is_empty() => {
-                entries(schema, map, Some(inner), None)
-            }
+            Some(inner) if !atomic && !inner.is_empty() => entries(schema, map, Some(inner), None),
             _ => Some(value.clone()),
         },
         Shape::List(list) => match value.as_array() {
             Some(inner) if list.relationship != Relationship::Atomic && !inner.is_empty() => {
-                let out: Vec<Value> = inner
-                    .iter()
-                    .filter_map(|item| only(schema, &list.items, item))
-                    .collect();
+                let out: Vec<Value> =
+                    inner.iter().filter_map(|item| only(schema, &list.items, item)).collect();
                 (!out.is_empty()).then_some(Value::Array(out))
             }
             _ => Some(value.clone()),

@@ -41,14 +41,15 @@ fn below(schema: &Schema, edge: &Edge, value: &Value, set: &FieldSet) -> Option<
         Shape::List(list) if list.relationship != Relationship::Atomic => {
             let mut out = Vec::new();
             for item in value.as_array()? {
-                let node = item_element(schema, list, item)
-                    .ok()
-                    .and_then(|element| set.node(&element));
+                let node =
+                    item_element(schema, list, item).ok().and_then(|element| set.node(&element));
                 match node {
                     None => out.push(item.clone()),
                     Some(node) if node.member => {}
                     Some(node) => {
-                        out.push(below(schema, &list.items, item, &node.children).unwrap_or_default());
+                        out.push(
+                            below(schema, &list.items, item, &node.children).unwrap_or_default(),
+                        );
                     }
                 }
             }

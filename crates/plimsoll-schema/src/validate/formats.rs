@@ -162,17 +162,18 @@ fn is_clock(text: &str, fields: usize) -> bool {
 
 /// Go's durations (`1h30m`), or a number and the name of a unit (`3 days`).
 fn is_duration(text: &str) -> bool {
-    const LONG_UNITS: [&str; 17] = [
+    const LONG_UNITS: [&str; 20] = [
         "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "second", "m", "min",
-        "minute", "h", "hr", "d", "w",
+        "minute", "h", "hr", "hour", "d", "day", "w", "week",
     ];
     let text = text.trim();
     if text == "0" {
         return true;
     }
     if let Some((number, unit)) = text.split_once(' ') {
-        let unit = unit.trim().trim_end_matches('s');
-        let known = LONG_UNITS.contains(&unit) || ["hour", "day", "week"].contains(&unit);
+        let unit = unit.trim();
+        let singular = unit.strip_suffix('s').unwrap_or(unit);
+        let known = LONG_UNITS.contains(&unit) || LONG_UNITS.contains(&singular);
         return number.parse::<f64>().is_ok() && (known || unit.is_empty());
     }
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -52,10 +52,8 @@ fn map_keys(names: &[String], items: &[Value], path: &str, errors: &mut Vec<Fiel
         return errors.push(error.with_value(items[index].clone()));
     }
     let key = |item: &Value| {
-        let key: Map<String, Value> = names
-            .iter()
-            .filter_map(|name| Some((name.clone(), item.get(name)?.clone())))
-            .collect();
+        let key: Map<String, Value> =
+            names.iter().filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect();
         Value::Object(key)
     };
     repeated(items.iter().map(key), path, errors);

@@ -87,9 +87,7 @@ pub(super) fn allowed(rules: &Rules, value: &Value, path: &str, out: &mut Outcom
         })
         .collect();
     let detail = format!("supported values: {}", quoted.join(", "));
-    out.push(
-        FieldError::new(path, FieldErrorKind::NotSupported, detail).with_value(value.clone()),
-    );
+    out.push(FieldError::new(path, FieldErrorKind::NotSupported, detail).with_value(value.clone()));
 }
 
 fn too_many(path: &str, actual: u64, limit: u64, out: &mut Outcome) {
@@ -108,8 +106,7 @@ pub(super) fn items(rules: &Rules, items: &[Value], path: &str, out: &mut Outcom
     if let Some(limit) = rules.max_items.filter(|limit| count > *limit) {
         too_many(path, count, limit, out);
     }
-    let repeats =
-        || items.iter().enumerate().any(|(index, item)| items[..index].contains(item));
+    let repeats = || items.iter().enumerate().any(|(index, item)| items[..index].contains(item));
     if rules.unique_items && repeats() {
         invalid(path, "".into(), "shouldn't contain duplicates", out);
     }

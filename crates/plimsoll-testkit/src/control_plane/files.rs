@@ -25,20 +25,13 @@ pub(super) fn directory() -> Result<TempDir, StartError> {
     tempfile::Builder::new()
         .prefix("plimsoll-control-plane-")
         .tempdir()
-        .map_err(|source| StartError::Prepare {
-            action: "create a temporary directory",
-            source,
-        })
+        .map_err(|source| StartError::Prepare { action: "create a temporary directory", source })
 }
 
 /// Writes who may log in.
 pub(super) fn write_tokens(root: &Path) -> Result<(), StartError> {
     let line = format!("{TOKEN},plimsoll-test,plimsoll-test,\"system:masters\"\n");
-    write(
-        &root.join(TOKENS),
-        &line,
-        "write the tokens of the API server",
-    )
+    write(&root.join(TOKENS), &line, "write the tokens of the API server")
 }
 
 /// Writes the kubeconfig for a server on `port`.

@@ -23,12 +23,7 @@ pub(super) struct BrokenBody {
 impl BrokenBody {
     /// Ends `inner` after a time: as a server does that closes, or as a connection that fails.
     pub(super) fn new(inner: AnswerBody, after: Duration, cleanly: bool) -> Self {
-        Self {
-            inner,
-            end: Box::pin(sleep(after)),
-            cleanly,
-            ended: false,
-        }
+        Self { inner, end: Box::pin(sleep(after)), cleanly, ended: false }
     }
 }
 

@@ -45,9 +45,7 @@ impl Random {
     fn new(seed: u64, position: u64) -> Self {
         let mut random = Self { state: seed };
         let base = random.next();
-        Self {
-            state: base ^ position.wrapping_mul(Self::STEP),
-        }
+        Self { state: base ^ position.wrapping_mul(Self::STEP) }
     }
 
     fn next(&mut self) -> u64 {

@@ -22,44 +22,24 @@ fn config_maps(client: Client) -> Api<ConfigMap> {
 #[tokio::test]
 async fn a_scripted_fault_meets_the_next_request_of_its_pattern_once() {
     let faults = Faults::none();
-    faults.add(
-        "PATCH /api/v1/namespaces/default/configmaps/a",
-        Fault::Refused(409),
-    );
-    faults.add(
-        "PATCH /api/v1/namespaces/default/configmaps/a",
-        Fault::ConnectionLost,
-    );
+    faults.add("PATCH /api/v1/namespaces/default/configmaps/a", Fault::Refused(409));
+    faults.add("PATCH /api/v1/namespaces/default/configmaps/a", Fault::ConnectionLost);
     let (client, log) = client(&faults);
     let api = config_maps(client);
     let patch = Patch::Merge(json!({"data": {}}));
     let parameters = PatchParams::default();
 
-    let first = api
-        .patch("a", &parameters, &patch)
-        .await
-        .expect_err("it was refused");
-    let kube::Error::Api(status) = first else {
-        panic!("not a refusal: {first:?}")
-    };
+    let first = api.patch("a", &parameters, &patch).await.expect_err("it was refused");
+    let kube::Error::Api(status) = first else { panic!("not a refusal: {first:?}") };
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
-    let second = api
-        .patch("a", &parameters, &patch)
-        .await
-        .expect_err("nothing came back");
+    let second = api.patch("a", &parameters, &patch).await.expect_err("nothing came back");
     assert!(!matches!(second, kube::Error::Api(_)), "{second:?}");
     assert_eq!(faults.fired().len(), 2);
     let _ = api.list(&ListParams::default()).await;
     assert_eq!(faults.fired().len(), 2);
 
-    assert_eq!(
-        (log.count(), log.count_writes(), log.count_watches()),
-        (3, 2, 0)
-    );
-    let key = (
-        "PATCH".to_owned(),
-        "/api/v1/namespaces/default/configmaps/a".to_owned(),
-    );
+    assert_eq!((log.count(), log.count_writes(), log.count_watches()), (3, 2, 0));
+    let key = ("PATCH".to_owned(), "/api/v1/namespaces/default/configmaps/a".to_owned());
     assert_eq!(log.counts()[&key], 2);
     log.clear();
     assert!(log.requests().is_empty());
@@ -69,17 +49,12 @@ async fn a_scripted_fault_meets_the_next_request_of_its_pattern_once() {
 fn chance_is_the_same_for_the_same_seed_and_as_frequent_as_said() {
     for seed in [0, 1, u64::MAX] {
         let draw = || -> Vec<Option<Fault>> {
-            (0..10_000)
-                .map(|position| choose(seed, position, 0.1, true, false))
-                .collect()
+            (0..10_000).map(|position| choose(seed, position, 0.1, true, false)).collect()
         };
         let faults = draw();
         assert_eq!(faults, draw());
         let hits = faults.iter().flatten().count();
-        assert!(
-            (900..1_100).contains(&hits),
-            "{hits} of 10000 with seed {seed}"
-        );
+        assert!((900..1_100).contains(&hits), "{hits} of 10000 with seed {seed}");
     }
     assert_eq!(choose(7, 3, 0.0, true, true), None);
     assert!(choose(7, 3, 1.0, true, true).is_some());

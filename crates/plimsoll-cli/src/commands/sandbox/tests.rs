@@ -22,34 +22,17 @@ fn only_loopback_addresses_are_listened_on() {
     for (text, expected) in cases {
         let problem = loopback(text).err();
         assert_eq!(problem.is_some(), expected.is_some(), "{text}: {problem:?}");
-        assert!(
-            problem
-                .unwrap_or_default()
-                .contains(expected.unwrap_or_default()),
-            "{text}"
-        );
+        assert!(problem.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
     }
 }
 
 #[test]
 fn releases_can_be_given_several_times() {
-    let line = [
-        "sandbox",
-        "operators",
-        "--release",
-        "a",
-        "--release",
-        "b",
-        "--delay",
-        "2s",
-    ];
+    let line = ["sandbox", "operators", "--release", "a", "--release", "b", "--delay", "2s"];
     let SandboxCommand::Operators(arguments) = Line::try_parse_from(line).unwrap().command else {
         panic!("another command");
     };
     assert_eq!(arguments.release.len(), 2);
     assert_eq!(arguments.delay.as_secs(), 2);
-    assert!(
-        Line::try_parse_from(["sandbox", "operators"]).is_err(),
-        "a release is needed"
-    );
+    assert!(Line::try_parse_from(["sandbox", "operators"]).is_err(), "a release is needed");
 }

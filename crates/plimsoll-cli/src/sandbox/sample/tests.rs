@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Context, DEFAULT_PROFILE, Decision, decide};
+use plimsoll_content::inclusion::{DEFAULT_PROFILE, Decision, decide};
+use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::graph::position;
 
@@ -18,11 +19,8 @@ fn payload(files: &[SourceFile]) -> Payload {
 }
 
 fn included(payload: &Payload, feature_set: &str) -> BTreeSet<String> {
-    let context = Context::new(DEFAULT_PROFILE, feature_set);
-    let included = payload
-        .manifests
-        .iter()
-        .filter(|it| decide(it, &context) == Decision::Included);
+    let context = payload.context(DEFAULT_PROFILE, feature_set);
+    let included = payload.manifests.iter().filter(|it| decide(it, &context) == Decision::Included);
     included.map(|manifest| manifest.key.to_string()).collect()
 }
 
@@ -36,6 +34,19 @@ fn both_versions_are_payloads_without_warnings() {
 }
 
 #[test]
+fn lint_finds_nothing_but_kinds_that_the_program_brings_itself() {
+    for files in [v1(), v2()] {
+        let findings = lint(&files, &TemplateContext::default());
+        let unexpected: Vec<String> = findings
+            .iter()
+            .map(ToString::to_string)
+            .filter(|text| !text.ends_with("defines ClusterOperator.config.openshift.io"))
+            .collect();
+        assert_eq!(unexpected, Vec::<String>::new());
+    }
+}
+
+#[test]
 fn there_are_enough_manifests_levels_and_operators() {
     for files in [v1(), v2()] {
         let payload = payload(&files);
@@ -45,10 +56,7 @@ fn there_are_enough_manifests_levels_and_operators() {
         assert!(payload.manifests.len() >= 60, "{}", payload.manifests.len());
         assert!(levels.len() >= 6, "{levels:?}");
         assert!(lanes.len() > levels.len(), "no level has parallel lanes");
-        let operators = payload
-            .manifests
-            .iter()
-            .filter(|it| it.key.kind == "ClusterOperator");
+        let operators = payload.manifests.iter().filter(|it| it.key.kind == "ClusterOperator");
         assert_eq!(operators.count(), 8);
     }
 }
@@ -61,10 +69,8 @@ fn an_update_changes_every_operator() {
         .iter()
         .filter(|it| ["Deployment", "DaemonSet", "ClusterOperator"].contains(&it.key.kind.as_str()))
     {
-        let next = second
-            .manifests
-            .iter()
-            .find(|it| it.key == manifest.key && it.file == manifest.file);
+        let next =
+            second.manifests.iter().find(|it| it.key == manifest.key && it.file == manifest.file);
         assert_ne!(next.unwrap().raw, manifest.raw, "{}", manifest.key);
     }
     let (first, second) = (included(&first, "Default"), included(&second, "Default"));
@@ -78,11 +84,8 @@ fn what_is_for_others_is_left_out() {
     let autopilot = "configmap \"harbour-pilot/autopilot\"";
     assert!(!included(&payload, "Default").contains(autopilot));
     assert!(included(&payload, "TechPreviewNoUpgrade").contains(autopilot));
-    let hosted = payload
-        .manifests
-        .iter()
-        .filter(|it| it.file.contains("hosted"));
-    let context = Context::new(DEFAULT_PROFILE, "Default");
+    let hosted = payload.manifests.iter().filter(|it| it.file.contains("hosted"));
+    let context = payload.context(DEFAULT_PROFILE, "Default");
     for manifest in hosted {
         assert!(matches!(decide(manifest, &context), Decision::Excluded(_)));
     }

@@ -105,10 +105,7 @@ impl Cast {
 
     fn add_operators(&mut self, release: usize, manifests: &[Manifest]) {
         let mut lanes: BTreeMap<_, BTreeMap<ObjectKey, Look>> = BTreeMap::new();
-        for manifest in manifests
-            .iter()
-            .filter(|manifest| !manifest.is_annotated_true(DELETE))
-        {
+        for manifest in manifests.iter().filter(|manifest| !manifest.is_annotated_true(DELETE)) {
             let Some(position) = position(&manifest.file) else {
                 continue;
             };
@@ -125,21 +122,13 @@ impl Cast {
                     related_objects: status.related_objects,
                     workloads: lanes.get(&position).cloned().unwrap_or_default(),
                 };
-                self.operators
-                    .entry(key.name.clone())
-                    .or_default()
-                    .0
-                    .insert(release, part);
+                self.operators.entry(key.name.clone()).or_default().0.insert(release, part);
             }
         }
     }
 
     fn add_namespaces(&mut self, script: &Script) {
-        let Script {
-            manifests,
-            cluster_kinds,
-            ..
-        } = script;
+        let Script { manifests, cluster_kinds, .. } = script;
         let created: BTreeSet<&str> = manifests
             .iter()
             .filter(|manifest| manifest.key.group.is_empty() && manifest.key.kind == "Namespace")
@@ -160,10 +149,7 @@ impl Cast {
         let mut brought = BTreeSet::new();
         for definition in definitions(manifests) {
             let spec = &definition["spec"];
-            brought.insert(GroupKind::new(
-                text(&spec["group"]),
-                text(&spec["names"]["kind"]),
-            ));
+            brought.insert(GroupKind::new(text(&spec["group"]), text(&spec["names"]["kind"])));
         }
         for manifest in manifests {
             let kind = manifest.key.group_kind();

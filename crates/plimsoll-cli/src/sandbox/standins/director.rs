@@ -119,11 +119,7 @@ enum Stage {
     #[default]
     Waiting,
     /// On the way to a release.
-    Moving {
-        from: Option<usize>,
-        to: usize,
-        due: Duration,
-    },
+    Moving { from: Option<usize>, to: usize, due: Duration },
     /// At a release.
     At(usize),
 }
@@ -139,16 +135,9 @@ enum Furnishing {
 
 impl Director {
     pub(super) fn new(cast: Cast, faults: Faults, delay: Duration) -> Self {
-        let furnishing = if cast.is_without_workloads() {
-            Furnishing::Due(delay)
-        } else {
-            Furnishing::Waiting
-        };
-        let actors = cast
-            .operators
-            .keys()
-            .map(|name| (name.clone(), Actor::default()))
-            .collect();
+        let furnishing =
+            if cast.is_without_workloads() { Furnishing::Due(delay) } else { Furnishing::Waiting };
+        let actors = cast.operators.keys().map(|name| (name.clone(), Actor::default())).collect();
         Self {
             cast,
             faults,
@@ -165,11 +154,7 @@ impl Director {
     /// Takes note of what happened.
     pub(super) fn observe(&mut self, event: Event, now: Duration) {
         match event {
-            Event::Workload {
-                key,
-                look,
-                rolled_out,
-            } => {
+            Event::Workload { key, look, rolled_out } => {
                 if self.cast.has_workload(&key) {
                     if rolled_out && self.furnishing == Furnishing::Waiting {
                         self.furnishing = Furnishing::Due(now + self.delay);
@@ -192,11 +177,7 @@ impl Director {
             }
             Event::OperatorsListed(names) => {
                 self.operators_listed = true;
-                for (_, actor) in self
-                    .actors
-                    .iter_mut()
-                    .filter(|(name, _)| !names.contains(name))
-                {
+                for (_, actor) in self.actors.iter_mut().filter(|(name, _)| !names.contains(name)) {
                     actor.live = None;
                 }
             }
@@ -230,11 +211,7 @@ impl Director {
         }
         let mut actors = std::mem::take(&mut self.actors);
         for (name, actor) in &mut actors {
-            let role = self
-                .cast
-                .operators
-                .get(name)
-                .expect("each actor has a role");
+            let role = self.cast.operators.get(name).expect("each actor has a role");
             actor.stage = self.next_stage(name, role, actor, now);
             acts.extend(self.report(name, role, actor, now, time));
         }
@@ -262,12 +239,7 @@ impl Director {
             };
             [Some(scripted.after), end].into_iter().flatten()
         });
-        stages
-            .chain(furnishing)
-            .chain(pauses)
-            .chain(faults)
-            .filter(|due| *due > now)
-            .min()
+        stages.chain(furnishing).chain(pauses).chain(faults).filter(|due| *due > now).min()
     }
 
     fn next_stage(&self, name: &str, role: &Role, actor: &Actor, now: Duration) -> Stage {
@@ -289,29 +261,16 @@ impl Director {
         let moving = match before {
             Stage::At(release) if release == target => return before,
             Stage::Moving { to, .. } if to == target => before,
-            Stage::Moving {
-                from: Some(release),
-                ..
-            } if release == target => {
+            Stage::Moving { from: Some(release), .. } if release == target => {
                 return Stage::At(release);
             }
-            _ => Stage::Moving {
-                from,
-                to: target,
-                due: now + self.delay,
-            },
+            _ => Stage::Moving { from, to: target, due: now + self.delay },
         };
         let Stage::Moving { due, .. } = moving else {
             return moving;
         };
-        let stuck = self
-            .active_faults(name, target, now)
-            .any(|fault| fault == Fault::VersionStuck);
-        if due <= now && !stuck {
-            Stage::At(target)
-        } else {
-            moving
-        }
+        let stuck = self.active_faults(name, target, now).any(|fault| fault == Fault::VersionStuck);
+        if due <= now && !stuck { Stage::At(target) } else { moving }
     }
 
     /// The release whose workloads run, if they have all rolled out.
@@ -325,18 +284,13 @@ impl Director {
         let alike: Vec<usize> = running
             .iter()
             .filter(|(_, part)| {
-                part.workloads
-                    .iter()
-                    .all(|(key, look)| look.is_seen_in(&self.workloads[key].look))
+                part.workloads.iter().all(|(key, look)| look.is_seen_in(&self.workloads[key].look))
             })
             .map(|&(release, _)| release)
             .collect();
         // None looks alike: something was injected into all of them. Then the ClusterVersion tells.
         let (candidates, sure) = if alike.is_empty() {
-            (
-                running.iter().map(|&(release, _)| release).collect(),
-                role.0.len() == 1,
-            )
+            (running.iter().map(|&(release, _)| release).collect(), role.0.len() == 1)
         } else {
             (alike, true)
         };
@@ -360,10 +314,7 @@ impl Director {
             .iter()
             .filter(move |scripted| scripted.operator == name && scripted.after <= now)
             .filter(move |scripted| {
-                scripted
-                    .release
-                    .as_ref()
-                    .is_none_or(|only| *only == self.cast.releases[release])
+                scripted.release.as_ref().is_none_or(|only| *only == self.cast.releases[release])
             })
             .map(|scripted| scripted.fault)
     }
@@ -411,11 +362,7 @@ impl Director {
         let status = report::status(&play, actor.live.as_ref(), time)?;
         actor.writing = true;
         actor.pause = None;
-        Some(Act::Report {
-            name: name.to_owned(),
-            create: actor.live.is_none(),
-            status,
-        })
+        Some(Act::Report { name: name.to_owned(), create: actor.live.is_none(), status })
     }
 }
 

@@ -145,10 +145,8 @@ impl Faults {
     ///
     /// When it cannot be read, or is not a list of faults.
     pub fn read(path: &Path) -> Result<Self, FaultError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FaultError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| FaultError::Read { path: path.to_owned(), source })?;
         Self::parse(&text)
     }
 
@@ -159,17 +157,9 @@ impl Faults {
     /// When it is none.
     pub fn parse(text: &str) -> Result<Self, FaultError> {
         let options = serde_saphyr::options! { with_snippet: false };
-        let entries: Vec<Entry> =
-            serde_saphyr::from_str_with_options(text, options).map_err(|source| {
-                FaultError::Parse {
-                    source: Box::new(source),
-                }
-            })?;
-        entries
-            .into_iter()
-            .map(ScriptedFault::try_from)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let entries: Vec<Entry> = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|source| FaultError::Parse { source: Box::new(source) })?;
+        entries.into_iter().map(ScriptedFault::try_from).collect::<Result<_, _>>().map(Self)
     }
 
     /// Checks that every operator and release that is named exists.
@@ -187,11 +177,7 @@ impl Faults {
             match &scripted.release {
                 Some(release) if !releases.contains(release) => {
                     let (release, known) = (release.clone(), releases.to_vec());
-                    return Err(FaultError::ReleaseUnknown {
-                        operator,
-                        release,
-                        known,
-                    });
+                    return Err(FaultError::ReleaseUnknown { operator, release, known });
                 }
                 _ => {}
             }
@@ -204,13 +190,7 @@ impl TryFrom<Entry> for ScriptedFault {
     type Error = FaultError;
 
     fn try_from(entry: Entry) -> Result<Self, FaultError> {
-        let Entry {
-            operator,
-            fault,
-            minutes,
-            after,
-            release,
-        } = entry;
+        let Entry { operator, fault, minutes, after, release } = entry;
         let fault = match (fault, minutes) {
             (Name::Degraded, None) => return Err(FaultError::MinutesMissing { operator }),
             (Name::Degraded, Some(minutes)) => {
@@ -224,12 +204,7 @@ impl TryFrom<Entry> for ScriptedFault {
             (Name::VersionStuck, None) => Fault::VersionStuck,
             (Name::NotUpgradeable, None) => Fault::NotUpgradeable,
         };
-        Ok(Self {
-            operator,
-            fault,
-            after,
-            release,
-        })
+        Ok(Self { operator, fault, after, release })
     }
 }
 

@@ -31,9 +31,7 @@ impl Look {
     /// Whether a live workload with the look `live` may have been applied from a manifest with
     /// this one: all that the manifest says is there.
     pub(super) fn is_seen_in(&self, live: &Self) -> bool {
-        self.0
-            .iter()
-            .all(|(place, value)| live.0.get(place) == Some(value))
+        self.0.iter().all(|(place, value)| live.0.get(place) == Some(value))
     }
 
     fn insert_entries(&mut self, prefix: &str, entries: &Value) {
@@ -48,16 +46,14 @@ impl Look {
         let prefix = format!("{field}/{}", container["name"].as_str().unwrap_or_default());
         for part in ["image", "command", "args"] {
             if !container[part].is_null() {
-                self.0
-                    .insert(format!("{prefix}/{part}"), container[part].to_string());
+                self.0.insert(format!("{prefix}/{part}"), container[part].to_string());
             }
         }
         for variable in container["env"].as_array().into_iter().flatten() {
             if let (Some(name), Some(value)) =
                 (variable["name"].as_str(), variable["value"].as_str())
             {
-                self.0
-                    .insert(format!("{prefix}/env/{name}"), value.to_owned());
+                self.0.insert(format!("{prefix}/env/{name}"), value.to_owned());
             }
         }
     }

@@ -41,15 +41,10 @@ pub(super) fn status(
     live: Option<&ClusterOperatorStatus>,
     time: Timestamp,
 ) -> Option<ClusterOperatorStatus> {
-    let reported = live
-        .map(|live| live.conditions.as_slice())
-        .unwrap_or_default();
+    let reported = live.map(|live| live.conditions.as_slice()).unwrap_or_default();
     let status = ClusterOperatorStatus {
         conditions: merge_conditions(reported, conditions(play, time)),
-        versions: play
-            .reported
-            .map(|part| part.versions.clone())
-            .unwrap_or_default(),
+        versions: play.reported.map(|part| part.versions.clone()).unwrap_or_default(),
         related_objects: play.part.related_objects.clone(),
         extension: live.and_then(|live| live.extension.clone()),
     };
@@ -57,44 +52,21 @@ pub(super) fn status(
 }
 
 fn conditions(play: &Play<'_>, time: Timestamp) -> Vec<Condition> {
-    let Trouble {
-        unavailable,
-        degraded,
-        not_upgradeable,
-        stuck,
-    } = play.trouble;
+    let Trouble { unavailable, degraded, not_upgradeable, stuck } = play.trouble;
     let works = play.reported.is_some() || play.moving_to.is_none() || stuck;
-    let moving = play
-        .moving_to
-        .map(|version| format!("Moving to v{version}"));
+    let moving = play.moving_to.map(|version| format!("Moving to v{version}"));
     let expected = Reason::AsExpected.as_str();
     let available = match (unavailable, works) {
-        (true, _) => (
-            ConditionStatus::False,
-            SCRIPTED,
-            "Never available, as scripted".to_owned(),
-        ),
+        (true, _) => (ConditionStatus::False, SCRIPTED, "Never available, as scripted".to_owned()),
         (false, true) => (ConditionStatus::True, expected, "All is well".to_owned()),
-        (false, false) => (
-            ConditionStatus::False,
-            MOVING,
-            "Nothing has rolled out yet".to_owned(),
-        ),
+        (false, false) => (ConditionStatus::False, MOVING, "Nothing has rolled out yet".to_owned()),
     };
     let progressing = match moving {
         Some(message) => (ConditionStatus::True, MOVING, message),
-        None => (
-            ConditionStatus::False,
-            expected,
-            "All has rolled out".to_owned(),
-        ),
+        None => (ConditionStatus::False, expected, "All has rolled out".to_owned()),
     };
     let degraded = if degraded {
-        (
-            ConditionStatus::True,
-            SCRIPTED,
-            "Degraded for a while, as scripted".to_owned(),
-        )
+        (ConditionStatus::True, SCRIPTED, "Degraded for a while, as scripted".to_owned())
     } else {
         (ConditionStatus::False, expected, "All is well".to_owned())
     };
@@ -102,11 +74,7 @@ fn conditions(play: &Play<'_>, time: Timestamp) -> Vec<Condition> {
         let message = "Not ready for another minor version, as scripted".to_owned();
         (ConditionStatus::False, SCRIPTED, message)
     } else {
-        (
-            ConditionStatus::True,
-            expected,
-            "Ready for another minor version".to_owned(),
-        )
+        (ConditionStatus::True, expected, "Ready for another minor version".to_owned())
     };
     [
         ("Available", available),

@@ -50,10 +50,7 @@ enum Source {
 
 /// A write that has come to its end.
 enum Written {
-    Report {
-        name: String,
-        status: Option<ClusterOperatorStatus>,
-    },
+    Report { name: String, status: Option<ClusterOperatorStatus> },
     Furnished(Result<(), kube::Error>),
     Other,
 }
@@ -124,27 +121,14 @@ impl Stage {
             let resource = workload_resource(kind);
             let ready = std::future::ready(());
             let source = Source::Workloads(kind);
-            watches.spawn(relay(
-                self.client.clone(),
-                resource,
-                ready,
-                source,
-                sender.clone(),
-            ));
+            watches.spawn(relay(self.client.clone(), resource, ready, source, sender.clone()));
         }
-        for (kind, source) in [
-            (CLUSTER_OPERATOR, Source::Operators),
-            (CLUSTER_VERSION, Source::Versions),
-        ] {
+        for (kind, source) in
+            [(CLUSTER_OPERATOR, Source::Operators), (CLUSTER_VERSION, Source::Versions)]
+        {
             let ready = served(self.client.clone(), kind);
             let resource = resource_of(kind);
-            watches.spawn(relay(
-                self.client.clone(),
-                resource,
-                ready,
-                source,
-                sender.clone(),
-            ));
+            watches.spawn(relay(self.client.clone(), resource, ready, source, sender.clone()));
         }
         watches
     }
@@ -203,11 +187,7 @@ impl Stage {
                 Written::Other
             });
         }
-        Event::Workload {
-            look: Look::of(&value),
-            rolled_out: rolled_out(kind, &value),
-            key,
-        }
+        Event::Workload { look: Look::of(&value), rolled_out: rolled_out(kind, &value), key }
     }
 
     /// Counts a write to a workload; false when somebody keeps undoing ours.
@@ -226,11 +206,7 @@ impl Stage {
 
     fn perform(&mut self, act: Act) {
         match act {
-            Act::Report {
-                name,
-                create,
-                status,
-            } => {
+            Act::Report { name, create, status } => {
                 tracing::info!(operator = name, "{}", headline(&status));
                 let api: Api<DynamicObject> =
                     Api::all_with(self.client.clone(), &resource_of(CLUSTER_OPERATOR));
@@ -239,9 +215,7 @@ impl Stage {
                         create_operator(&api, &name).await;
                     }
                     let patch = json!({ "status": status });
-                    let status = patch_status(&api, &name, &patch)
-                        .await
-                        .map(|it| status_of(&it));
+                    let status = patch_status(&api, &name, &patch).await.map(|it| status_of(&it));
                     Written::Report { name, status }
                 });
             }
@@ -314,21 +288,14 @@ async fn patch_status(
     name: &str,
     patch: &Value,
 ) -> Option<DynamicObject> {
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let mut pause = ATTEMPT_PAUSE;
     for attempt in 1..=ATTEMPTS_MAX {
         let error = match api.patch_status(name, &params, &Patch::Merge(patch)).await {
             Ok(object) => return Some(object),
             Err(error) => error,
         };
-        let code = if let kube::Error::Api(status) = &error {
-            status.code
-        } else {
-            0
-        };
+        let code = if let kube::Error::Api(status) = &error { status.code } else { 0 };
         if code == NOT_FOUND {
             return None;
         }
@@ -352,10 +319,7 @@ const INVALID: u16 = 422;
 async fn create_operator(api: &Api<DynamicObject>, name: &str) {
     let object =
         DynamicObject::new(name, &resource_of(CLUSTER_OPERATOR)).data(json!({ "spec": {} }));
-    let params = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
     if let Err(error) = api.create(&params, &object).await {
         tracing::debug!(name, %error, "did not create a clusteroperator");
     }
@@ -400,10 +364,7 @@ fn status_of(object: &DynamicObject) -> ClusterOperatorStatus {
 
 /// What a report comes down to, for the log.
 fn headline(status: &ClusterOperatorStatus) -> String {
-    let trouble = status
-        .conditions
-        .iter()
-        .find(|it| it.reason != "AsExpected");
+    let trouble = status.conditions.iter().find(|it| it.reason != "AsExpected");
     let version = status.versions.iter().find(|it| it.name == "operator");
     match (trouble, version) {
         (Some(condition), _) => condition.message.clone(),

@@ -34,10 +34,7 @@ pub(super) async fn furnish(client: Client, furniture: Furniture) -> Result<(), 
     let mut unserved: BTreeMap<(&str, &str), Vec<&ForeignKind>> = BTreeMap::new();
     for kind in &furniture.foreign_kinds {
         if !is_served(&client, kind).await? {
-            unserved
-                .entry((&kind.group, &kind.kind))
-                .or_default()
-                .push(kind);
+            unserved.entry((&kind.group, &kind.kind)).or_default().push(kind);
         }
     }
     for versions in unserved.values() {
@@ -56,12 +53,7 @@ fn namespace(name: &str) -> Value {
 
 /// A definition that allows everything, for the versions of one kind that manifests use.
 fn definition(versions: &[&ForeignKind]) -> Value {
-    let ForeignKind {
-        group,
-        version,
-        kind,
-        ..
-    } = versions[0];
+    let ForeignKind { group, version, kind, .. } = versions[0];
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let names: BTreeSet<&str> = versions.iter().map(|it| it.version.as_str()).collect();
     let served: Vec<Value> = names
@@ -110,18 +102,11 @@ async fn create(client: &Client, object: Value) -> Result<(), kube::Error> {
     let types = object.types.clone().expect("what we create names its kind");
     let gvk = GroupVersionKind::try_from(&types).expect("what we create names its kind");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
-    let params = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
     match api.create(&params, &object).await {
         Ok(created) => {
             let name = created.metadata.name.unwrap_or_default();
-            tracing::info!(
-                kind = types.kind,
-                name,
-                "created, since no manifest creates it"
-            );
+            tracing::info!(kind = types.kind, name, "created, since no manifest creates it");
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == ALREADY_EXISTS => Ok(()),
@@ -137,10 +122,7 @@ const NOT_FOUND: u16 = 404;
 async fn is_served(client: &Client, kind: &ForeignKind) -> Result<bool, kube::Error> {
     let group_version = format!("{}/{}", kind.group, kind.version);
     match client.list_api_group_resources(&group_version).await {
-        Ok(list) => Ok(list
-            .resources
-            .iter()
-            .any(|resource| resource.kind == kind.kind)),
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == kind.kind)),
         Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(false),
         Err(error) => Err(error),
     }

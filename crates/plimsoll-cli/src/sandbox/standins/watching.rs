@@ -40,31 +40,28 @@ pub(super) fn watch(
 ) -> impl Stream<Item = Sighting> + use<> {
     let plural = resource.plural.clone();
     let mut names = Vec::new();
-    watcher(
-        Api::<DynamicObject>::all_with(client, resource),
-        watcher::Config::default(),
-    )
-    .backoff(Doubling::default())
-    .inspect_err(move |error| {
-        tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
-    })
-    .filter_map(|event| std::future::ready(event.ok()))
-    .filter_map(move |event| {
-        let sighting = match event {
-            watcher::Event::Init => {
-                names.clear();
-                None
-            }
-            watcher::Event::InitApply(object) => {
-                names.extend(object.metadata.name.clone());
-                Some(Sighting::There(Box::new(object)))
-            }
-            watcher::Event::InitDone => Some(Sighting::Listed(std::mem::take(&mut names))),
-            watcher::Event::Apply(object) => Some(Sighting::There(Box::new(object))),
-            watcher::Event::Delete(object) => Some(Sighting::Gone(Box::new(object))),
-        };
-        std::future::ready(sighting)
-    })
+    watcher(Api::<DynamicObject>::all_with(client, resource), watcher::Config::default())
+        .backoff(Doubling::default())
+        .inspect_err(move |error| {
+            tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
+        })
+        .filter_map(|event| std::future::ready(event.ok()))
+        .filter_map(move |event| {
+            let sighting = match event {
+                watcher::Event::Init => {
+                    names.clear();
+                    None
+                }
+                watcher::Event::InitApply(object) => {
+                    names.extend(object.metadata.name.clone());
+                    Some(Sighting::There(Box::new(object)))
+                }
+                watcher::Event::InitDone => Some(Sighting::Listed(std::mem::take(&mut names))),
+                watcher::Event::Apply(object) => Some(Sighting::There(Box::new(object))),
+                watcher::Event::Delete(object) => Some(Sighting::Gone(Box::new(object))),
+            };
+            std::future::ready(sighting)
+        })
 }
 
 /// Waits until the server serves a kind that a CustomResourceDefinition defines.

@@ -18,12 +18,8 @@ pub(super) enum WorkloadKind {
 
 impl WorkloadKind {
     /// All of them.
-    pub(super) const ALL: [Self; 4] = [
-        Self::Deployment,
-        Self::DaemonSet,
-        Self::StatefulSet,
-        Self::Job,
-    ];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job];
 
     /// API group, version and kind.
     pub(super) fn names(self) -> (&'static str, &'static str, &'static str) {
@@ -57,29 +53,17 @@ pub(super) fn rolled_out(kind: WorkloadKind, object: &Value) -> bool {
             }
             &["updatedReplicas", "readyReplicas", "availableReplicas"][..]
         }
-        WorkloadKind::StatefulSet => &[
-            "replicas",
-            "updatedReplicas",
-            "readyReplicas",
-            "availableReplicas",
-        ],
+        WorkloadKind::StatefulSet => {
+            &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
+        }
         WorkloadKind::DaemonSet => {
             if number(&status["desiredNumberScheduled"]) != NODES {
                 return false;
             }
-            &[
-                "currentNumberScheduled",
-                "updatedNumberScheduled",
-                "numberAvailable",
-                "numberReady",
-            ]
+            &["currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"]
         }
     };
-    let count = if kind == WorkloadKind::DaemonSet {
-        NODES
-    } else {
-        replicas(object)
-    };
+    let count = if kind == WorkloadKind::DaemonSet { NODES } else { replicas(object) };
     status["observedGeneration"] == object["metadata"]["generation"]
         && wanted.iter().all(|field| number(&status[*field]) == count)
 }
@@ -185,13 +169,8 @@ fn job_conditions(now: Timestamp) -> Value {
 }
 
 fn has_condition(status: &Value, type_: &str, value: &str) -> bool {
-    let conditions = status["conditions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|condition| condition["type"] == type_ && condition["status"] == value)
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|condition| condition["type"] == type_ && condition["status"] == value)
 }
 
 fn replicas(object: &Value) -> i64 {

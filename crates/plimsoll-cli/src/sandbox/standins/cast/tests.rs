@@ -41,11 +41,7 @@ fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
 
 fn cast(manifests: Vec<Manifest>) -> Cast {
     let cluster_kinds = BTreeSet::from([GroupKind::new("example.com", "Wide")]);
-    Cast::new(&[Script {
-        version: "1.0.0".into(),
-        manifests,
-        cluster_kinds,
-    }])
+    Cast::new(&[Script { version: "1.0.0".into(), manifests, cluster_kinds }])
 }
 
 #[test]
@@ -54,38 +50,17 @@ fn an_operator_waits_for_the_workloads_before_it_in_its_lane() {
     let mut ending = object("apps/v1", "Deployment", "crane", "tombstone");
     ending["metadata"]["annotations"] = json!({ "release.openshift.io/delete": "true" });
     let cast = cast(vec![
-        manifest(
-            "0000_20_crane_01.yaml",
-            &object("apps/v1", "Deployment", "crane", "other-level"),
-        ),
-        manifest(
-            "0000_30_crane_01.yaml",
-            &object("apps/v1", "Deployment", "crane", "before"),
-        ),
-        manifest(
-            "0000_30_crane_02.yaml",
-            &object("apps/v1", "DaemonSet", "crane", "before-too"),
-        ),
+        manifest("0000_20_crane_01.yaml", &object("apps/v1", "Deployment", "crane", "other-level")),
+        manifest("0000_30_crane_01.yaml", &object("apps/v1", "Deployment", "crane", "before")),
+        manifest("0000_30_crane_02.yaml", &object("apps/v1", "DaemonSet", "crane", "before-too")),
         manifest("0000_30_crane_03.yaml", &ending),
-        manifest(
-            "0000_30_crane_04.yaml",
-            &object("batch/v1", "Job", "crane", "job"),
-        ),
-        manifest(
-            "0000_30_pilot_01.yaml",
-            &object("apps/v1", "Deployment", "pilot", "pilot"),
-        ),
+        manifest("0000_30_crane_04.yaml", &object("batch/v1", "Job", "crane", "job")),
+        manifest("0000_30_pilot_01.yaml", &object("apps/v1", "Deployment", "pilot", "pilot")),
         manifest("0000_30_crane_08.yaml", &operator()),
-        manifest(
-            "0000_30_crane_09.yaml",
-            &object("apps/v1", "Deployment", "crane", "after"),
-        ),
+        manifest("0000_30_crane_09.yaml", &object("apps/v1", "Deployment", "crane", "after")),
     ]);
-    let workloads: Vec<&str> = cast.operators["crane"].0[&0]
-        .workloads
-        .keys()
-        .map(|key| key.name.as_str())
-        .collect();
+    let workloads: Vec<&str> =
+        cast.operators["crane"].0[&0].workloads.keys().map(|key| key.name.as_str()).collect();
     assert_eq!(workloads, ["before-too", "before"]);
 }
 
@@ -96,37 +71,21 @@ fn namespaces_that_nobody_creates_are_created_by_somebody() {
         manifest("b.yaml", &object("v1", "ConfigMap", "made", "a")),
         manifest("b.yaml", &object("v1", "ConfigMap", "operand", "a")),
         manifest("b.yaml", &object("v1", "ConfigMap", "kube-system", "a")),
-        manifest(
-            "b.yaml",
-            &object("example.com/v1", "Wide", "written-in-vain", "a"),
-        ),
+        manifest("b.yaml", &object("example.com/v1", "Wide", "written-in-vain", "a")),
     ]);
-    assert_eq!(
-        cast.namespaces
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>(),
-        ["operand"]
-    );
+    assert_eq!(cast.namespaces.iter().map(String::as_str).collect::<Vec<_>>(), ["operand"]);
 }
 
 #[test]
 fn kinds_that_the_payload_does_not_define_are_foreign() {
-    let mut definition = object(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        "",
-        "berths.example.com",
-    );
+    let mut definition =
+        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "berths.example.com");
     definition["spec"] = json!({ "group": "example.com", "names": { "kind": "Berth" } });
     let cast = cast(vec![
         manifest("a.yaml", &definition),
         manifest("b.yaml", &object("example.com/v1", "Berth", "", "north")),
         manifest("b.yaml", &object("apps/v1", "Deployment", "crane", "crane")),
-        manifest(
-            "b.yaml",
-            &object("image.example.com/v1", "Picture", "crane", "a"),
-        ),
+        manifest("b.yaml", &object("image.example.com/v1", "Picture", "crane", "a")),
     ]);
     let foreign: Vec<(&str, &str, bool)> = cast
         .foreign_kinds

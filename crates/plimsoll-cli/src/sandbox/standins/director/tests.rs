@@ -30,10 +30,7 @@ fn look(image: &str) -> Look {
 }
 
 fn versions(version: &str) -> Vec<OperandVersion> {
-    vec![OperandVersion {
-        name: "operator".into(),
-        version: version.into(),
-    }]
+    vec![OperandVersion { name: "operator".into(), version: version.into() }]
 }
 
 /// Releases 1.0.0, 1.1.0, … whose Deployment `crane` has these images; without images the operator
@@ -43,17 +40,11 @@ fn cast(images: &[&str], has_deployment: bool) -> Cast {
     let mut role = Role(BTreeMap::new());
     for (release, image) in images.iter().enumerate() {
         let version = format!("1.{release}.0");
-        let workloads = has_deployment
-            .then(|| (key(), look(image)))
-            .into_iter()
-            .collect::<BTreeMap<_, _>>();
+        let workloads =
+            has_deployment.then(|| (key(), look(image))).into_iter().collect::<BTreeMap<_, _>>();
         role.0.insert(
             release,
-            Part {
-                versions: versions(&version),
-                related_objects: Vec::new(),
-                workloads,
-            },
+            Part { versions: versions(&version), related_objects: Vec::new(), workloads },
         );
         cast.releases.push(version);
     }
@@ -73,11 +64,7 @@ impl Play {
     fn new(cast: Cast, faults: &str) -> Self {
         let faults = Faults::parse(faults).unwrap();
         let director = Director::new(cast, faults, Duration::from_secs(DELAY));
-        Self {
-            director,
-            log: Vec::new(),
-            now: 0,
-        }
+        Self { director, log: Vec::new(), now: 0 }
     }
 
     /// Both lists have been seen: no ClusterOperator but those told before, and this version
@@ -89,14 +76,7 @@ impl Play {
     }
 
     fn deployment(&mut self, second: u64, image: &str, rolled_out: bool) {
-        self.at(
-            second,
-            Event::Workload {
-                key: key(),
-                look: look(image),
-                rolled_out,
-            },
-        );
+        self.at(second, Event::Workload { key: key(), look: look(image), rolled_out });
     }
 
     fn at(&mut self, second: u64, event: Event) {
@@ -117,13 +97,7 @@ impl Play {
             for act in acts {
                 self.log.push(format!("{second}s {}", told(&act)));
                 if let Act::Report { name, status, .. } = act {
-                    self.director.observe(
-                        Event::Reported {
-                            name,
-                            status: Some(status),
-                        },
-                        now,
-                    );
+                    self.director.observe(Event::Reported { name, status: Some(status) }, now);
                 }
             }
         }
@@ -147,42 +121,20 @@ fn told(act: &Act) -> String {
     let Act::Report { create, status, .. } = act else {
         return "furnish".to_owned();
     };
-    let version = status
-        .versions
-        .first()
-        .map_or("none", |it| it.version.as_str());
-    let letters: String = status
-        .conditions
-        .iter()
-        .map(|it| &it.status.as_str()[..1])
-        .collect();
-    format!(
-        "{}{version} {letters}",
-        if *create { "create " } else { "" }
-    )
+    let version = status.versions.first().map_or("none", |it| it.version.as_str());
+    let letters: String = status.conditions.iter().map(|it| &it.status.as_str()[..1]).collect();
+    format!("{}{version} {letters}", if *create { "create " } else { "" })
 }
 
 fn reports(version: &str) -> Event {
-    let status = ClusterOperatorStatus {
-        versions: versions(version),
-        ..Default::default()
-    };
-    Event::Operator {
-        name: "crane".into(),
-        status,
-    }
+    let status = ClusterOperatorStatus { versions: versions(version), ..Default::default() };
+    Event::Operator { name: "crane".into(), status }
 }
 
 #[test]
 fn an_operator_reports_the_delay_after_its_deployment_rolled_out() {
     let mut play = Play::new(cast(&["a"], true), "[]");
-    play.at(
-        0,
-        Event::Operator {
-            name: "crane".into(),
-            status: Default::default(),
-        },
-    );
+    play.at(0, Event::Operator { name: "crane".into(), status: Default::default() });
     play.listed(&["crane"], "1.0.0");
     play.deployment(10, "a", false);
     play.deployment(11, "a", true);
@@ -203,21 +155,10 @@ fn an_operator_with_nothing_to_run_waits_for_its_clusteroperator() {
     let mut play = Play::new(cast(&["a", "b"], false), "[]");
     play.listed(&[], "1.0.0");
     play.pass(60);
-    play.at(
-        60,
-        Event::Operator {
-            name: "crane".into(),
-            status: Default::default(),
-        },
-    );
+    play.at(60, Event::Operator { name: "crane".into(), status: Default::default() });
     play.at(70, Event::Desired(Some("1.1.0".into())));
     play.pass(100);
-    play.check(&[
-        "5s furnish",
-        "60s 1.0.0 TFFT",
-        "70s 1.0.0 TTFT",
-        "75s 1.1.0 TFFT",
-    ]);
+    play.check(&["5s furnish", "60s 1.0.0 TFFT", "70s 1.0.0 TTFT", "75s 1.1.0 TFFT"]);
 }
 
 #[test]
@@ -240,12 +181,7 @@ fn an_update_reports_the_old_versions_until_the_new_ones_have_rolled_out() {
     play.deployment(20, "b", false);
     play.deployment(21, "b", true);
     play.pass(60);
-    play.check(&[
-        "0s 1.0.0 TFFT",
-        "5s furnish",
-        "21s 1.0.0 TTFT",
-        "26s 1.1.0 TFFT",
-    ]);
+    play.check(&["0s 1.0.0 TFFT", "5s furnish", "21s 1.0.0 TTFT", "26s 1.1.0 TFFT"]);
 }
 
 #[test]
@@ -256,12 +192,7 @@ fn releases_that_look_the_same_are_told_apart_by_the_desired_version() {
     play.listed(&["crane"], "1.0.0");
     play.at(20, Event::Desired(Some("1.1.0".into())));
     play.pass(60);
-    play.check(&[
-        "0s 1.0.0 TFFT",
-        "5s furnish",
-        "20s 1.0.0 TTFT",
-        "25s 1.1.0 TFFT",
-    ]);
+    play.check(&["0s 1.0.0 TFFT", "5s furnish", "20s 1.0.0 TTFT", "25s 1.1.0 TFFT"]);
 }
 
 #[test]
@@ -300,25 +231,17 @@ fn a_deleted_clusteroperator_comes_back_at_once() {
 fn a_report_that_could_not_be_written_is_written_later() {
     let mut play = Play::new(cast(&["a"], true), "[]");
     play.director.observe(reports("1.0.0"), Duration::ZERO);
-    play.director
-        .observe(Event::OperatorsListed(vec!["crane".into()]), Duration::ZERO);
+    play.director.observe(Event::OperatorsListed(vec!["crane".into()]), Duration::ZERO);
     play.director.observe(Event::Desired(None), Duration::ZERO);
     let act = |play: &mut Play, second| {
-        play.director
-            .act(Duration::from_secs(second), Timestamp::UNIX_EPOCH)
+        play.director.act(Duration::from_secs(second), Timestamp::UNIX_EPOCH)
     };
     assert_eq!(act(&mut play, 0).len(), 1);
     assert_eq!(act(&mut play, 0), [], "one report at a time");
-    let lost = Event::Reported {
-        name: "crane".into(),
-        status: None,
-    };
+    let lost = Event::Reported { name: "crane".into(), status: None };
     play.director.observe(lost, Duration::ZERO);
     assert_eq!(act(&mut play, 0), [], "not at once");
-    assert_eq!(
-        play.director.next_due(Duration::ZERO),
-        Some(Duration::from_secs(1))
-    );
+    assert_eq!(play.director.next_due(Duration::ZERO), Some(Duration::from_secs(1)));
     assert_eq!(act(&mut play, 1).len(), 1);
 }
 
@@ -327,19 +250,10 @@ fn faults_change_what_is_reported() {
     let cases: [(&str, &[&str]); 7] = [
         ("NeverAvailable}", &["10s 1.0.0 FTFT", "15s 1.1.0 FFFT"]),
         ("NotUpgradeable}", &["10s 1.0.0 TTFF", "15s 1.1.0 TFFF"]),
-        (
-            "Degraded, minutes: 1}",
-            &["10s 1.0.0 TTTT", "15s 1.1.0 TFTT", "70s 1.1.0 TFFT"],
-        ),
+        ("Degraded, minutes: 1}", &["10s 1.0.0 TTTT", "15s 1.1.0 TFTT", "70s 1.1.0 TFFT"]),
         ("VersionStuck}", &["10s 1.0.0 TTFT"]),
-        (
-            "VersionStuck, release: 1.0.0}",
-            &["10s 1.0.0 TTFT", "15s 1.1.0 TFFT"],
-        ),
-        (
-            "NeverAvailable, after: 20s}",
-            &["10s 1.0.0 TTFT", "15s 1.1.0 TFFT", "20s 1.1.0 FFFT"],
-        ),
+        ("VersionStuck, release: 1.0.0}", &["10s 1.0.0 TTFT", "15s 1.1.0 TFFT"]),
+        ("NeverAvailable, after: 20s}", &["10s 1.0.0 TTFT", "15s 1.1.0 TFFT", "20s 1.1.0 FFFT"]),
         (
             "Degraded, minutes: 1, after: 20s, release: 1.0.0}",
             &["10s 1.0.0 TTFT", "15s 1.1.0 TFFT"],

@@ -20,33 +20,20 @@ fn check(text: &str, expected: Result<&[ScriptedFault], &str>) {
 }
 
 fn fault(fault: Fault) -> ScriptedFault {
-    ScriptedFault {
-        operator: "crane".into(),
-        fault,
-        after: Duration::ZERO,
-        release: None,
-    }
+    ScriptedFault { operator: "crane".into(), fault, after: Duration::ZERO, release: None }
 }
 
 #[test]
 fn faults_are_lists_of_what_goes_wrong() {
-    let minutes = Fault::Degraded {
-        lasts: Duration::from_secs(90),
-    };
+    let minutes = Fault::Degraded { lasts: Duration::from_secs(90) };
     let later = ScriptedFault {
         after: Duration::from_secs(30),
         release: Some("1.1.0".into()),
         ..fault(Fault::VersionStuck)
     };
     check("[]", Ok(&[]));
-    check(
-        "- {operator: crane, fault: NeverAvailable}",
-        Ok(&[fault(Fault::NeverAvailable)]),
-    );
-    check(
-        "- {operator: crane, fault: Degraded, minutes: 1.5}",
-        Ok(&[fault(minutes)]),
-    );
+    check("- {operator: crane, fault: NeverAvailable}", Ok(&[fault(Fault::NeverAvailable)]));
+    check("- {operator: crane, fault: Degraded, minutes: 1.5}", Ok(&[fault(minutes)]));
     check(
         "- operator: crane\n  fault: VersionStuck\n  after: 30s\n  release: 1.1.0\n",
         Ok(&[later]),
@@ -61,26 +48,11 @@ fn faults_are_lists_of_what_goes_wrong() {
 fn what_is_no_fault_is_refused_with_the_reason() {
     check("operator: crane", Err("failed to parse the faults"));
     check("- {operator: crane, fault: Sunk}", Err("Sunk"));
-    check(
-        "- {operator: crane, fault: Degraded}",
-        Err("does not say how many minutes"),
-    );
-    check(
-        "- {operator: crane, fault: Degraded, minutes: -1}",
-        Err("cannot last -1 minutes"),
-    );
-    check(
-        "- {operator: crane, fault: VersionStuck, minutes: 1}",
-        Err("only fault Degraded"),
-    );
-    check(
-        "- {operator: crane, fault: VersionStuck, later: 1s}",
-        Err("later"),
-    );
-    check(
-        "- {operator: crane, fault: VersionStuck, after: soon}",
-        Err("expected number"),
-    );
+    check("- {operator: crane, fault: Degraded}", Err("does not say how many minutes"));
+    check("- {operator: crane, fault: Degraded, minutes: -1}", Err("cannot last -1 minutes"));
+    check("- {operator: crane, fault: VersionStuck, minutes: 1}", Err("only fault Degraded"));
+    check("- {operator: crane, fault: VersionStuck, later: 1s}", Err("later"));
+    check("- {operator: crane, fault: VersionStuck, after: soon}", Err("expected number"));
 }
 
 #[test]
@@ -99,19 +71,12 @@ fn operators_and_releases_must_exist() {
             None,
             Some("no release has an operator `crane`; there are beacon, pilot"),
         ),
-        (
-            &["crane"],
-            Some("2.0.0"),
-            Some("names release `2.0.0`; there are 1.0.0, 1.1.0"),
-        ),
+        (&["crane"], Some("2.0.0"), Some("names release `2.0.0`; there are 1.0.0, 1.1.0")),
     ];
     for (operators, release, expected) in cases {
         let operators: BTreeSet<&str> = operators.iter().copied().collect();
         let result = faults(release).check(&operators, &["1.0.0".into(), "1.1.0".into()]);
-        let message = result
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default();
+        let message = result.err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(expected.is_none(), message.is_empty(), "{message}");
         assert!(message.contains(expected.unwrap_or_default()), "{message}");
     }

@@ -20,48 +20,14 @@ fn a_look_is_seen_where_all_of_it_is_there() {
         { "name": "NODE", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
     ]);
     let cases = [
-        (
-            "the same",
-            workload("a", &version("1")),
-            workload("a", &version("1")),
-            true,
-        ),
-        (
-            "another image",
-            workload("a", &version("1")),
-            workload("b", &version("1")),
-            false,
-        ),
-        (
-            "another version",
-            workload("a", &version("1")),
-            workload("a", &version("2")),
-            false,
-        ),
-        (
-            "more variables",
-            workload("a", &version("1")),
-            workload("a", &injected),
-            true,
-        ),
-        (
-            "fewer variables",
-            workload("a", &injected),
-            workload("a", &version("1")),
-            false,
-        ),
-        (
-            "nothing said",
-            json!({}),
-            workload("a", &version("1")),
-            true,
-        ),
+        ("the same", workload("a", &version("1")), workload("a", &version("1")), true),
+        ("another image", workload("a", &version("1")), workload("b", &version("1")), false),
+        ("another version", workload("a", &version("1")), workload("a", &version("2")), false),
+        ("more variables", workload("a", &version("1")), workload("a", &injected), true),
+        ("fewer variables", workload("a", &injected), workload("a", &version("1")), false),
+        ("nothing said", json!({}), workload("a", &version("1")), true),
     ];
     for (name, manifest, live, expected) in cases {
-        assert_eq!(
-            Look::of(&manifest).is_seen_in(&Look::of(&live)),
-            expected,
-            "{name}"
-        );
+        assert_eq!(Look::of(&manifest).is_seen_in(&Look::of(&live)), expected, "{name}");
     }
 }

@@ -12,27 +12,14 @@ fn object(spec: &Value) -> Value {
 /// Plays a workload and returns its status.
 fn check(kind: WorkloadKind, spec: &Value) -> Value {
     let mut object = object(spec);
-    assert!(
-        !rolled_out(kind, &object),
-        "{kind:?}: rolled out before anything was played"
-    );
+    assert!(!rolled_out(kind, &object), "{kind:?}: rolled out before anything was played");
     let patch = played(kind, &object, Timestamp::UNIX_EPOCH).unwrap();
     object["status"] = patch["status"].clone();
-    assert!(
-        rolled_out(kind, &object),
-        "{kind:?}: not rolled out by {patch}"
-    );
-    assert_eq!(
-        played(kind, &object, Timestamp::UNIX_EPOCH),
-        None,
-        "{kind:?}: played twice"
-    );
+    assert!(rolled_out(kind, &object), "{kind:?}: not rolled out by {patch}");
+    assert_eq!(played(kind, &object, Timestamp::UNIX_EPOCH), None, "{kind:?}: played twice");
     if kind != WorkloadKind::Job {
         object["metadata"]["generation"] = json!(4);
-        assert!(
-            !rolled_out(kind, &object),
-            "{kind:?}: an older generation counts"
-        );
+        assert!(!rolled_out(kind, &object), "{kind:?}: an older generation counts");
     }
     patch["status"].clone()
 }
@@ -40,32 +27,12 @@ fn check(kind: WorkloadKind, spec: &Value) -> Value {
 #[test]
 fn each_kind_rolls_out_once_for_each_generation() {
     let cases = [
-        (
-            WorkloadKind::Deployment,
-            json!({ "replicas": 3 }),
-            "availableReplicas",
-            3,
-        ),
-        (
-            WorkloadKind::Deployment,
-            json!({ "replicas": 0 }),
-            "availableReplicas",
-            0,
-        ),
+        (WorkloadKind::Deployment, json!({ "replicas": 3 }), "availableReplicas", 3),
+        (WorkloadKind::Deployment, json!({ "replicas": 0 }), "availableReplicas", 0),
         (WorkloadKind::Deployment, json!({}), "updatedReplicas", 1),
-        (
-            WorkloadKind::StatefulSet,
-            json!({ "replicas": 2 }),
-            "readyReplicas",
-            2,
-        ),
+        (WorkloadKind::StatefulSet, json!({ "replicas": 2 }), "readyReplicas", 2),
         (WorkloadKind::DaemonSet, json!({}), "numberAvailable", 1),
-        (
-            WorkloadKind::Job,
-            json!({ "completions": 2 }),
-            "succeeded",
-            2,
-        ),
+        (WorkloadKind::Job, json!({ "completions": 2 }), "succeeded", 2),
     ];
     for (kind, spec, field, count) in cases {
         assert_eq!(check(kind, &spec)[field], count, "{kind:?}");
@@ -76,13 +43,7 @@ fn each_kind_rolls_out_once_for_each_generation() {
 fn what_is_ending_or_suspended_is_left_alone() {
     let mut ending = object(&json!({}));
     ending["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(
-        played(WorkloadKind::Deployment, &ending, Timestamp::UNIX_EPOCH),
-        None
-    );
+    assert_eq!(played(WorkloadKind::Deployment, &ending, Timestamp::UNIX_EPOCH), None);
     let suspended = object(&json!({ "suspend": true }));
-    assert_eq!(
-        played(WorkloadKind::Job, &suspended, Timestamp::UNIX_EPOCH),
-        None
-    );
+    assert_eq!(played(WorkloadKind::Job, &suspended, Timestamp::UNIX_EPOCH), None);
 }

@@ -1,0 +1,317 @@
+//! CustomResourceDefinitions: what they may say, and how they come to be served and end.
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::set_condition;
+use crate::cluster::{Cluster, Notice};
+use crate::registry::custom::resource_of;
+use crate::registry::{ApiResource, versions};
+use crate::store::{ObjectKey, StorageId, Stored};
+use crate::verbs::delete::{DeleteOptions, delete};
+use crate::verbs::metadata;
+
+pub(crate) mod rules;
+
+pub(crate) use rules::validate;
+
+/// The storage of definitions.
+pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The finalizer under which the objects of a deleted definition are deleted.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The manager that writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The version that a definition stores its objects in.
+pub(crate) fn storage_version(spec: Option<&Value>) -> String {
+    spec.and_then(|spec| spec["versions"].as_array())
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .and_then(|version| version["name"].as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Adds the storage version of an updated definition to those that objects may be stored in.
+pub(crate) fn note_storage_version(object: &mut Value) {
+    let version = storage_version(object.get("spec"));
+    let stored = &mut object["status"]["storedVersions"];
+    if !stored.is_array() {
+        *stored = json!([]);
+    }
+    if let Some(stored) = stored.as_array_mut()
+        && !version.is_empty()
+        && !stored.iter().any(|known| *known == version)
+    {
+        stored.push(version.into());
+    }
+}
+
+/// Marks a definition that is about to be deleted.
+pub(crate) fn mark_terminating(object: &mut Value, now: &str) {
+    let metadata = metadata::of(object);
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|finalizer| finalizer == CLEANUP)
+    {
+        finalizers.push(CLEANUP.into());
+    }
+    set_condition(
+        &mut object["status"]["conditions"],
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        now,
+    );
+}
+
+/// Acts on a write of a definition.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    let name = notice.key.name.to_string();
+    let Some(current) = &notice.current else {
+        let storages: Vec<StorageId> = cluster
+            .registry
+            .custom_of(&name)
+            .iter()
+            .map(|resource| resource.storage.clone())
+            .collect();
+        cluster.registry.withdraw(&name);
+        for storage in storages {
+            cluster.store.drop_storage(&storage);
+        }
+        resettle_names(cluster, now, &name);
+        return;
+    };
+    if !super::is_current(cluster, notice) {
+        return;
+    }
+    if current.deleting {
+        clean_up(cluster, now, current);
+    } else {
+        establish(cluster, now, current);
+    }
+}
+
+/// Acts on the removal of any object: it may have been the last one of a deleted definition.
+pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    let Some(resource) = cluster.registry.find_storage(&notice.storage) else {
+        return;
+    };
+    if resource.custom().is_none() {
+        return;
+    }
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let definition = cluster
+        .store
+        .find(&StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"), &ObjectKey::new("", &name))
+        .cloned();
+    if let Some(definition) = definition.filter(|definition| definition.deleting) {
+        clean_up(cluster, now, &definition);
+    }
+}
+
+fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
+    cluster
+        .registry
+        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        .cloned()
+}
+
+/// Names that became free may be what another definition waits for.
+fn resettle_names(cluster: &mut Cluster, now: &str, gone: &str) {
+    let Some(resource) = definitions(cluster) else {
+        return;
+    };
+    let waiting: Vec<Arc<Stored>> = cluster
+        .store
+        .list(&resource.storage, None)
+        .filter(|stored| &*stored.key.name != gone && !stored.deleting)
+        .filter(|stored| cluster.registry.custom_of(&stored.key.name).is_empty())
+        .cloned()
+        .collect();
+    for stored in waiting {
+        establish(cluster, now, &stored);
+    }
+}
+
+/// Accepts the names of a definition, if they are free, and serves it.
+fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+    let Some(resource) = definitions(cluster) else {
+        return;
+    };
+    let name = stored.key.name.to_string();
+    let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
+    let conflict = name_conflict(cluster, &name, &object);
+    let was_established = condition_is(&object, "Established", "True");
+    if conflict.is_none() {
+        object["status"]["acceptedNames"] = object["spec"]["names"].clone();
+    }
+    let conditions = &mut object["status"]["conditions"];
+    match &conflict {
+        None => {
+            set_condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+            set_condition(
+                conditions,
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                now,
+            );
+        }
+        Some((reason, message)) => {
+            set_condition(conditions, "NamesAccepted", "False", reason, message, now);
+            if !was_established {
+                set_condition(
+                    conditions,
+                    "Established",
+                    "False",
+                    "NotAccepted",
+                    "not all names are accepted",
+                    now,
+                );
+            }
+        }
+    }
+    if conflict.is_none() || was_established {
+        serve(cluster, &name, &object);
+    }
+    super::write_as(cluster, now, MANAGER, &resource, stored, object);
+}
+
+fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
+    object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == condition_type && condition["status"] == status)
+}
+
+/// The first of a definition's names that another resource of its group has.
+fn name_conflict(cluster: &Cluster, name: &str, object: &Value) -> Option<(&'static str, String)> {
+    let spec = &object["spec"];
+    let names = &spec["names"];
+    let group = spec["group"].as_str().unwrap_or_default();
+    let others: Vec<&Arc<ApiResource>> = cluster
+        .registry
+        .custom_except(name)
+        .filter(|resource| resource.group == group)
+        .collect();
+    let is_taken = |wanted: &str| {
+        others.iter().any(|resource| {
+            resource.plural == wanted
+                || resource.singular == wanted
+                || resource.short_names.iter().any(|short| short == wanted)
+        })
+    };
+    let plural = names["plural"].as_str().unwrap_or_default();
+    let singular = names["singular"].as_str().unwrap_or_default();
+    let kind = names["kind"].as_str().unwrap_or_default();
+    let list_kind = names["listKind"].as_str().unwrap_or_default();
+    let in_use = |what: &str| format!("\"{what}\" is already in use");
+    if is_taken(plural) {
+        return Some(("PluralConflict", in_use(plural)));
+    }
+    if !singular.is_empty() && is_taken(singular) {
+        return Some(("SingularConflict", in_use(singular)));
+    }
+    if let Some(short) = texts(&names["shortNames"]).find(|short| is_taken(short)) {
+        return Some(("ShortNamesConflict", in_use(short)));
+    }
+    let kind_is_taken = |wanted: &str| {
+        others
+            .iter()
+            .any(|resource| resource.kind == wanted || resource.list_kind == wanted)
+    };
+    if kind_is_taken(kind) {
+        return Some(("KindConflict", in_use(kind)));
+    }
+    if !list_kind.is_empty() && kind_is_taken(list_kind) {
+        return Some(("ListKindConflict", in_use(list_kind)));
+    }
+    None
+}
+
+/// Serves the versions of a definition, unless they are served already.
+fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let plural = object["spec"]["names"]["plural"].as_str().unwrap_or_default();
+    if cluster.registry.is_built_in(group, plural) {
+        return;
+    }
+    let source = object["spec"].to_string();
+    if cluster.registry.is_served_from(name, &source) {
+        return;
+    }
+    let mut resources = Vec::new();
+    let mut served: Vec<&Value> = object["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|version| version["served"] == true)
+        .collect();
+    served.sort_by(|left, right| {
+        let name = |version: &'_ Value| version["name"].as_str().unwrap_or_default().to_owned();
+        versions::compare(&name(left), &name(right))
+    });
+    for version in served {
+        cluster.stamp += 1;
+        match resource_of(object, version, cluster.stamp) {
+            Ok(resource) => resources.push(Arc::new(resource)),
+            // Validation has refused such a definition before it got here.
+            Err(errors) => tracing::warn!(?errors, name, "a stored schema is not structural"),
+        }
+    }
+    // Watches need the storage to exist from now on.
+    for resource in &resources {
+        drop(cluster.store.subscribe(&resource.storage));
+    }
+    cluster.registry.serve(name, &source, resources);
+}
+
+/// Deletes the objects of a deleted definition, and then lets it go.
+fn clean_up(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+    let Some(definitions) = definitions(cluster) else {
+        return;
+    };
+    let name = stored.key.name.to_string();
+    let resource = cluster.registry.custom_of(&name).first().cloned();
+    let mut left = 0;
+    if let Some(resource) = resource {
+        let keys: Vec<ObjectKey> = cluster
+            .store
+            .list(&resource.storage, None)
+            .filter(|object| !object.deleting)
+            .map(|object| object.key.clone())
+            .collect();
+        for key in keys {
+            let options = DeleteOptions::default();
+            if let Err(error) = delete(cluster, now, &resource, &key, &options) {
+                tracing::debug!(%error, name, "an object of a deleted definition stays");
+            }
+        }
+        left = cluster.store.count(&resource.storage);
+    }
+    if left == 0 {
+        super::garbage::drop_finalizer(cluster, &definitions, &stored.key, CLEANUP);
+        return;
+    }
+    let mut object = stored.decode_as(&definitions.api_version(), &definitions.kind);
+    set_condition(
+        &mut object["status"]["conditions"],
+        "Terminating",
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+        now,
+    );
+    super::write_as(cluster, now, MANAGER, &definitions, stored, object);
+}

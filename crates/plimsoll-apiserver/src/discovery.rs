@@ -1,0 +1,302 @@
+//! Documents about the API itself: groups, versions and resources.
+use serde_json::{Value, json};
+
+use crate::registry::{ApiResource, Registry, Scope, Subresource, versions};
+
+/// The media type of aggregated discovery.
+pub(crate) const AGGREGATED_MEDIA_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// The versions of a group, the preferred one first.
+struct Group<'a> {
+    name: &'a str,
+    versions: Vec<Version<'a>>,
+}
+
+struct Version<'a> {
+    name: &'a str,
+    resources: Vec<&'a ApiResource>,
+}
+
+/// All groups: the built-in ones in their order, then the others by name.
+fn groups(registry: &Registry) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut custom: Vec<Group<'_>> = Vec::new();
+    for resource in registry.all() {
+        let place = if resource.custom().is_some() && !groups.iter().any(|group| group.name == resource.group) {
+            &mut custom
+        } else {
+            &mut groups
+        };
+        add(place, resource);
+    }
+    custom.sort_by(|left, right| left.name.cmp(right.name));
+    for group in &mut custom {
+        group
+            .versions
+            .sort_by(|left, right| versions::compare(left.name, right.name));
+        for version in &mut group.versions {
+            version
+                .resources
+                .sort_by(|left, right| left.plural.cmp(&right.plural));
+        }
+    }
+    groups.extend(custom);
+    groups
+}
+
+fn add<'a>(groups: &mut Vec<Group<'a>>, resource: &'a ApiResource) {
+    let group = match groups.iter_mut().position(|group| group.name == resource.group) {
+        Some(index) => &mut groups[index],
+        None => {
+            groups.push(Group {
+                name: &resource.group,
+                versions: Vec::new(),
+            });
+            groups.last_mut().expect("a group was pushed above")
+        }
+    };
+    match group
+        .versions
+        .iter_mut()
+        .find(|version| version.name == resource.version)
+    {
+        Some(version) => version.resources.push(resource),
+        None => group.versions.push(Version {
+            name: &resource.version,
+            resources: vec![resource],
+        }),
+    }
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// `/api`.
+pub(crate) fn core_versions() -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [
+            {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"},
+        ],
+    })
+}
+
+/// `/apis`.
+pub(crate) fn group_list(registry: &Registry) -> Value {
+    let groups: Vec<Value> = groups(registry)
+        .iter()
+        .filter(|group| !group.name.is_empty())
+        .map(group_document)
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+fn group_document(group: &Group<'_>) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            json!({
+                "groupVersion": group_version(group.name, version.name),
+                "version": version.name,
+            })
+        })
+        .collect();
+    json!({
+        "name": group.name,
+        "versions": versions,
+        "preferredVersion": versions.first(),
+    })
+}
+
+/// `/apis/GROUP`.
+pub(crate) fn one_group(registry: &Registry, name: &str) -> Option<Value> {
+    let groups = groups(registry);
+    let group = groups.iter().find(|group| group.name == name)?;
+    let mut document = group_document(group);
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    Some(document)
+}
+
+/// `/apis/GROUP/VERSION` and `/api/VERSION`.
+pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let groups = groups(registry);
+    let found = groups
+        .iter()
+        .find(|candidate| candidate.name == group)?
+        .versions
+        .iter()
+        .find(|candidate| candidate.name == version)?;
+    let mut resources = Vec::new();
+    for resource in &found.resources {
+        resources.push(legacy_resource(resource));
+        resources.extend(
+            resource
+                .subresources
+                .iter()
+                .map(|subresource| legacy_subresource(resource, subresource)),
+        );
+    }
+    let mut list = json!({
+        "kind": "APIResourceList",
+        "groupVersion": group_version(group, version),
+        "resources": resources,
+    });
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
+}
+
+fn legacy_resource(resource: &ApiResource) -> Value {
+    let mut document = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.scope == Scope::Namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
+    });
+    add_names(&mut document, resource);
+    document
+}
+
+fn add_names(document: &mut Value, resource: &ApiResource) {
+    if !resource.short_names.is_empty() {
+        document["shortNames"] = resource.short_names.clone().into();
+    }
+    if !resource.categories.is_empty() {
+        document["categories"] = resource.categories.clone().into();
+    }
+}
+
+fn legacy_subresource(resource: &ApiResource, subresource: &Subresource) -> Value {
+    let mut document = json!({
+        "name": format!("{}/{}", resource.plural, subresource.name),
+        "singularName": "",
+        "namespaced": resource.scope == Scope::Namespaced,
+        "kind": subresource.kind,
+        "verbs": subresource.verbs,
+    });
+    if subresource.group != resource.group || subresource.version != resource.version {
+        document["group"] = subresource.group.clone().into();
+        document["version"] = subresource.version.clone().into();
+    }
+    document
+}
+
+/// `/api` or `/apis` with everything below it.
+pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
+    let items: Vec<Value> = groups(registry)
+        .iter()
+        .filter(|group| group.name.is_empty() == core)
+        .map(aggregated_group)
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn aggregated_group(group: &Group<'_>) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            let resources: Vec<Value> = version
+                .resources
+                .iter()
+                .map(|resource| aggregated_resource(resource))
+                .collect();
+            json!({
+                "version": version.name,
+                "resources": resources,
+                "freshness": "Current",
+            })
+        })
+        .collect();
+    let mut metadata = json!({});
+    if !group.name.is_empty() {
+        metadata["name"] = group.name.into();
+    }
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn aggregated_resource(resource: &ApiResource) -> Value {
+    let mut document = json!({
+        "resource": resource.plural,
+        "responseKind": {
+            "group": resource.group,
+            "version": resource.version,
+            "kind": resource.kind,
+        },
+        "scope": match resource.scope {
+            Scope::Namespaced => "Namespaced",
+            Scope::Cluster => "Cluster",
+        },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    add_names(&mut document, resource);
+    if !resource.subresources.is_empty() {
+        let subresources: Vec<Value> = resource
+            .subresources
+            .iter()
+            .map(|subresource| {
+                json!({
+                    "subresource": subresource.name,
+                    "responseKind": {
+                        "group": subresource.group,
+                        "version": subresource.version,
+                        "kind": subresource.kind,
+                    },
+                    "verbs": subresource.verbs,
+                })
+            })
+            .collect();
+        document["subresources"] = subresources.into();
+    }
+    document
+}
+
+/// `/version`.
+pub(crate) fn server_version() -> Value {
+    let version = plimsoll_schema::builtin::kubernetes_version();
+    let mut numbers = version.trim_start_matches('v').split('.');
+    json!({
+        "major": numbers.next().unwrap_or_default(),
+        "minor": numbers.next().unwrap_or_default(),
+        "gitVersion": version,
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "linux/amd64",
+    })
+}
+
+/// `/`.
+pub(crate) fn paths(registry: &Registry) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for group in groups(registry).iter().filter(|group| !group.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        for version in &group.versions {
+            paths.push(format!("/apis/{}/{}", group.name, version.name));
+        }
+    }
+    paths.extend(
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned),
+    );
+    json!({"paths": paths})
+}

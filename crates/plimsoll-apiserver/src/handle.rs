@@ -1,0 +1,105 @@
+//! From a request to its answer.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use crate::body::Body;
+use crate::clock::rfc3339_seconds;
+use crate::cluster::Call;
+use crate::request::accept::{Format, wants_aggregated_discovery};
+use crate::request::parameters::Parameters;
+use crate::request::path::{self, Route};
+use crate::server::Shared;
+use crate::status::{ApiError, Result};
+use crate::{discovery, encode, openapi, respond};
+
+mod objects;
+
+/// Longest name of a field manager that is taken from a user agent.
+const MANAGER_LEN_MAX: usize = 128;
+
+/// Answers a request.
+pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
+    answer(shared, parts, body).unwrap_or_else(|error| respond::error(&error))
+}
+
+fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<Body>> {
+    let route = path::parse(parts.uri.path());
+    if let Route::Resource(target) = &route {
+        let mut parameters = Parameters::parse(parts.uri.query().unwrap_or_default())?;
+        parameters.watch |= target.watch;
+        let mut call = Call {
+            manager: manager(&parameters, &parts.headers),
+            now: rfc3339_seconds(shared.now()),
+            warnings: Vec::new(),
+            parameters,
+        };
+        let mut response = objects::answer(shared, parts, target, &mut call, body)?;
+        respond::warn(&mut response, &call.warnings);
+        return Ok(response);
+    }
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(match route {
+            Route::Unknown => ApiError::no_such_path(),
+            _ => ApiError::method_not_allowed(),
+        });
+    }
+    describe(shared, &route, &parts.headers)
+}
+
+/// Who writes: the field manager of the query, or else the beginning of the user agent.
+fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
+    if let Some(manager) = parameters.field_manager.as_deref().filter(|name| !name.is_empty()) {
+        return manager.to_owned();
+    }
+    headers
+        .get(USER_AGENT)
+        .and_then(|agent| agent.to_str().ok())
+        .map(|agent| agent.split('/').next().unwrap_or_default())
+        .filter(|name| !name.is_empty())
+        .map_or_else(
+            || "unknown".to_owned(),
+            |name| name.chars().take(MANAGER_LEN_MAX).collect(),
+        )
+}
+
+/// Documents about the server and its API.
+fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Response<Body>> {
+    let aggregated = wants_aggregated_discovery(headers);
+    let found = shared.read(|cluster| {
+        let registry = &cluster.registry;
+        match route {
+            Route::CoreVersions if aggregated => Some(discovery::aggregated(registry, true)),
+            Route::Groups if aggregated => Some(discovery::aggregated(registry, false)),
+            Route::CoreVersions => Some(discovery::core_versions()),
+            Route::Groups => Some(discovery::group_list(registry)),
+            Route::Group(name) => discovery::one_group(registry, name),
+            Route::Version { group, version } => {
+                discovery::resource_list(registry, group, version)
+            }
+            Route::ServerVersion => Some(discovery::server_version()),
+            Route::Root => Some(discovery::paths(registry)),
+            Route::OpenApiV2 => Some(openapi::version_2()),
+            Route::OpenApiV3Index => Some(openapi::version_3_index(registry)),
+            Route::OpenApiV3 { group, version } => openapi::version_3(registry, group, version),
+            Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => None,
+        }
+    });
+    match (route, found) {
+        (Route::Health, _) => Ok(respond::text("ok")),
+        (Route::Metrics, _) => Ok(respond::text("")),
+        (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
+            let mut response = respond::compressed(headers, StatusCode::OK, encode::json(&document));
+            response.headers_mut().insert(
+                CONTENT_TYPE,
+                HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE),
+            );
+            Ok(response)
+        }
+        (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (_, None) => Err(ApiError::no_such_path()),
+    }
+}

@@ -1,0 +1,406 @@
+//! Requests for objects: which verb it is, and the form of the answer.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use plimsoll_schema::patch as schema_patch;
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::cluster::Call;
+use crate::registry::{ApiResource, Scope};
+use crate::request::accept::{Accept, Format, View};
+use crate::request::content::{MediaType, decode_json, decode_object, decode_yaml};
+use crate::request::path::Target;
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::store::ObjectKey;
+use crate::table::{self, IncludeObject};
+use crate::verbs::delete::DeleteOptions;
+use crate::verbs::list::{Query, Selection};
+use crate::verbs::update::{Aim, Part};
+use crate::verbs::watch::Watch;
+use crate::verbs::{create, delete, patch, scale, update};
+use crate::{convert, encode, kinds, respond};
+
+/// A request whose resource is known.
+struct Request<'a> {
+    shared: &'a Arc<Shared>,
+    parts: &'a Parts,
+    target: &'a Target,
+    body: &'a Bytes,
+    resource: Arc<ApiResource>,
+    accept: Accept,
+    include: IncludeObject,
+}
+
+/// Answers a request for objects.
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    target: &Target,
+    call: &mut Call,
+    body: &Bytes,
+) -> Result<Response<Body>> {
+    let resource = shared
+        .read(|cluster| {
+            cluster
+                .registry
+                .find(&target.group, &target.version, &target.resource)
+                .cloned()
+        })
+        .ok_or_else(ApiError::no_such_path)?;
+    if resource.scope == Scope::Cluster && target.namespace.is_some() {
+        return Err(ApiError::no_such_path());
+    }
+    let request = Request {
+        shared,
+        parts,
+        target,
+        body,
+        accept: Accept::negotiate(&parts.headers)?,
+        include: IncludeObject::read(call.parameters.include_object.as_deref()),
+        resource,
+    };
+    match (&target.name, &target.subresource) {
+        (None, _) => request.collection(call),
+        (Some(name), None) => request.object(call, name),
+        (Some(name), Some(subresource)) => request.subresource(call, name, subresource),
+    }
+}
+
+impl Request<'_> {
+    fn namespace(&self) -> Option<&str> {
+        self.target.namespace.as_deref()
+    }
+
+    fn key(&self, name: &str) -> Result<ObjectKey> {
+        match (self.resource.scope, self.namespace()) {
+            (Scope::Namespaced, None) => Err(ApiError::no_such_path()),
+            (Scope::Namespaced, Some(namespace)) => Ok(ObjectKey::new(namespace, name)),
+            (Scope::Cluster, _) => Ok(ObjectKey::new("", name)),
+        }
+    }
+
+    fn require(&self, verb: &str) -> Result<()> {
+        if self.resource.serves(verb) {
+            Ok(())
+        } else {
+            Err(ApiError::method_not_allowed())
+        }
+    }
+
+    fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        match self.parts.method {
+            Method::GET if call.parameters.watch => {
+                self.require("watch")?;
+                let selection =
+                    Selection::read(&self.resource, self.namespace(), &call.parameters)?;
+                self.watch(call, selection)
+            }
+            Method::GET => self.list(call),
+            Method::POST => self.create(call),
+            Method::DELETE => self.delete_collection(call),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn object(&self, call: &mut Call, name: &str) -> Result<Response<Body>> {
+        let key = self.key(name)?;
+        let aim = Aim {
+            resource: &self.resource,
+            key: &key,
+            part: Part::Main,
+        };
+        match self.parts.method {
+            Method::GET if call.parameters.watch => {
+                let selection =
+                    Selection::read(&self.resource, self.namespace(), &call.parameters)?
+                        .of_name(name)?;
+                self.watch(call, selection)
+            }
+            Method::GET => self.get(&key),
+            Method::PUT => {
+                self.require("update")?;
+                self.put(call, aim)
+            }
+            Method::PATCH => {
+                self.require("patch")?;
+                self.patch(call, aim)
+            }
+            Method::DELETE => {
+                self.require("delete")?;
+                self.delete(call, &key)
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn subresource(&self, call: &mut Call, name: &str, subresource: &str) -> Result<Response<Body>> {
+        let known = self
+            .resource
+            .subresource(subresource)
+            .ok_or_else(ApiError::no_such_path)?;
+        let key = self.key(name)?;
+        let part = match subresource {
+            "status" => Part::Status,
+            "scale" => return self.scale(call, &key),
+            "finalize" => Part::Special("finalize"),
+            "approval" => Part::Special("approval"),
+            "ephemeralcontainers" => Part::Special("ephemeralcontainers"),
+            "resize" => Part::Special("resize"),
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        let aim = Aim {
+            resource: &self.resource,
+            key: &key,
+            part,
+        };
+        let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
+        match self.parts.method {
+            Method::GET if serves("get") => self.get(&key),
+            Method::PUT if serves("update") => self.put(call, aim),
+            Method::PATCH if serves("patch") => self.patch(call, aim),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn get(&self, key: &ObjectKey) -> Result<Response<Body>> {
+        self.require("get")?;
+        let stored = self
+            .shared
+            .read(|cluster| cluster.store.find(&self.resource.storage, key).cloned())
+            .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+        if self.accept.view == View::Table || self.accept.format == Format::Yaml {
+            return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
+        }
+        let mut out = Vec::with_capacity(stored.bytes().len() + 128);
+        encode::object(&mut out, &self.resource, &stored, self.accept.view);
+        Ok(respond::compressed(
+            &self.parts.headers,
+            StatusCode::OK,
+            out.into(),
+        ))
+    }
+
+    /// Answers with an object in the form that the client asked for.
+    fn show(&self, status: StatusCode, object: &Value) -> Result<Response<Body>> {
+        let is_object = object["kind"] == self.resource.kind.as_str();
+        let shown = match self.accept.view {
+            View::Metadata if is_object => &encode::metadata_view(object),
+            View::Table if is_object => {
+                &table::of_object(&self.resource, object, self.include, self.shared.now())
+            }
+            View::Full | View::Metadata | View::Table => object,
+        };
+        Ok(respond::document(status, self.accept.format, shown))
+    }
+
+    fn list(&self, call: &Call) -> Result<Response<Body>> {
+        self.require("list")?;
+        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
+        let listing = self
+            .shared
+            .read(|cluster| query.run(cluster, &self.resource))?;
+        self.show_list(&listing)
+    }
+
+    fn show_list(&self, listing: &crate::verbs::list::Listing) -> Result<Response<Body>> {
+        let encoded = if self.accept.view == View::Table {
+            let table =
+                table::of_list(&self.resource, listing, self.include, self.shared.now());
+            encode::json(&table)
+        } else {
+            encode::list(&self.resource, listing, self.accept.view)
+        };
+        if self.accept.format == Format::Yaml {
+            return Ok(respond::yaml(StatusCode::OK, &decode_json(&encoded)?));
+        }
+        Ok(respond::compressed(
+            &self.parts.headers,
+            StatusCode::OK,
+            encoded,
+        ))
+    }
+
+    fn watch(&self, call: &Call, selection: Selection) -> Result<Response<Body>> {
+        let watch = self.shared.write(&call.now, |cluster| {
+            Watch::begin(
+                cluster,
+                &self.resource,
+                selection,
+                &call.parameters,
+                (self.accept.view, self.include, self.shared.now()),
+            )
+        })?;
+        let mut response = Response::new(Body::stream(watch.into_stream(Arc::clone(self.shared))));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        Ok(response)
+    }
+
+    fn create(&self, call: &mut Call) -> Result<Response<Body>> {
+        self.require("create")?;
+        let mut object = self.body_object()?;
+        if let Some(answer) = kinds::review::answer(&self.resource, &object) {
+            return self.show(StatusCode::CREATED, &answer);
+        }
+        if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {
+            return Err(ApiError::method_not_allowed());
+        }
+        if object.is_null() {
+            object = Value::Object(serde_json::Map::new());
+        }
+        let now = call.now.clone();
+        let created = self.shared.write(&now, |cluster| {
+            create::create(
+                cluster,
+                call,
+                &self.resource,
+                self.namespace(),
+                object,
+                create::Origin::Create,
+            )
+        })?;
+        self.show(StatusCode::CREATED, &created)
+    }
+
+    fn body_object(&self) -> Result<Value> {
+        decode_object(&self.parts.headers, self.body, &self.resource.kind)
+    }
+
+    fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+        let object = self.body_object()?;
+        let now = call.now.clone();
+        let (updated, is_new) = self
+            .shared
+            .write(&now, |cluster| update::put(cluster, call, aim, object))?;
+        self.show(written(is_new), &updated)
+    }
+
+    fn read_patch(&self) -> Result<patch::Patch> {
+        let custom = self.resource.custom().is_some();
+        let media_type = match MediaType::of(&self.parts.headers) {
+            Some(MediaType::StrategicMergePatch) if custom => {
+                return Err(ApiError::new(
+                    StatusReason::UnsupportedMediaType,
+                    "the body of the request was in an unknown format - accepted media types \
+                     include: application/json-patch+json, application/merge-patch+json, \
+                     application/apply-patch+yaml",
+                ));
+            }
+            Some(
+                media_type @ (MediaType::JsonPatch
+                | MediaType::MergePatch
+                | MediaType::StrategicMergePatch
+                | MediaType::ApplyPatch),
+            ) => media_type,
+            Some(MediaType::Json | MediaType::Yaml) | None => {
+                return Err(ApiError {
+                    details: Some(Box::default()),
+                    ..ApiError::new(
+                        StatusReason::UnsupportedMediaType,
+                        "415: Unsupported Media Type",
+                    )
+                });
+            }
+        };
+        let document = match media_type {
+            MediaType::ApplyPatch => decode_yaml(self.body)
+                .map_err(|error| ApiError::bad_request(format!("error encoding patch: {error}")))?,
+            MediaType::MergePatch | MediaType::StrategicMergePatch => decode_json(self.body)
+                .map_err(|_| ApiError::bad_request("invalid JSON patch"))?,
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml => decode_json(self.body)
+                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
+        };
+        if media_type == MediaType::MergePatch && !document.is_object() {
+            return Err(ApiError::bad_request("invalid JSON patch"));
+        }
+        Ok(patch::Patch {
+            media_type,
+            document,
+        })
+    }
+
+    fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+        let document = self.read_patch()?;
+        let now = call.now.clone();
+        let (patched, is_new) = self
+            .shared
+            .write(&now, |cluster| patch::patch(cluster, call, aim, &document))?;
+        self.show(written(is_new), &patched)
+    }
+
+    fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        let resource = &self.resource;
+        let now = call.now.clone();
+        let scale = match self.parts.method {
+            Method::GET => self.shared.read(|cluster| scale::get(cluster, resource, key))?,
+            Method::PUT => {
+                let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
+                self.shared.write(&now, |cluster| {
+                    scale::write(cluster, call, resource, key, |_| Ok(wanted))
+                })?
+            }
+            Method::PATCH => {
+                let patch = self.read_patch()?;
+                self.shared.write(&now, |cluster| {
+                    scale::write(cluster, call, resource, key, |present| {
+                        match patch.media_type {
+                            MediaType::JsonPatch => {
+                                schema_patch::json_patch(&present, &patch.document)
+                                    .map_err(|error| ApiError::bad_request(error.to_string()))
+                            }
+                            _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
+                        }
+                    })
+                })?
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        Ok(respond::document(StatusCode::OK, self.accept.format, &scale))
+    }
+
+    /// The options in the body of a delete, if there are any.
+    fn delete_body(&self) -> Result<Option<Value>> {
+        if self.body.is_empty() {
+            return Ok(None);
+        }
+        decode_object(&self.parts.headers, self.body, "DeleteOptions").map(Some)
+    }
+
+    fn delete(&self, call: &Call, key: &ObjectKey) -> Result<Response<Body>> {
+        let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
+        let deleted = self.shared.write(&call.now, |cluster| {
+            delete::delete(cluster, &call.now, &self.resource, key, &options)
+        })?;
+        self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
+    }
+
+    fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        self.require("deletecollection")?;
+        let body = self.delete_body()?;
+        let now = call.now.clone();
+        let listing = self.shared.write(&now, |cluster| {
+            delete::delete_collection(
+                cluster,
+                call,
+                &self.resource,
+                self.namespace(),
+                body.as_ref(),
+            )
+        })?;
+        self.show_list(&listing)
+    }
+}
+
+fn written(is_new: bool) -> StatusCode {
+    if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    }
+}

@@ -1,0 +1,304 @@
+//! Watch.
+//!
+//! A watch is a cursor into the log of its resource: it takes what is new, sends it, and sleeps
+//! until the resource changes, a bookmark is due or its time is up. It holds no lock while it
+//! sleeps, and events that nobody transforms are encoded once for all watchers.
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use jiff::Timestamp;
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+
+use super::list::{Selection, read_revision};
+use crate::cluster::Cluster;
+use crate::encode;
+use crate::registry::ApiResource;
+use crate::request::accept::View;
+use crate::request::parameters::{Parameters, VersionMatch};
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::store::{Change, Event, Lost, Stored};
+use crate::table::{self, IncludeObject};
+
+/// How long a watch goes on that does not say so itself.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(45 * 60);
+
+/// How often a watch that accepts bookmarks gets one.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// Marks the end of the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// A watch under way.
+pub(crate) struct Watch {
+    resource: Arc<ApiResource>,
+    selection: Selection,
+    view: View,
+    include: IncludeObject,
+    /// The time that tables show ages at.
+    now: Timestamp,
+    bookmarks: bool,
+    /// Everything up to this revision has been sent.
+    revision: u64,
+    ready: VecDeque<Bytes>,
+    changed: Receiver<u64>,
+    deadline: Instant,
+    next_bookmark: Instant,
+    ended: bool,
+}
+
+impl Watch {
+    /// Begins a watch.
+    ///
+    /// # Errors
+    /// When its parameters make no sense.
+    pub(crate) fn begin(
+        cluster: &mut Cluster,
+        resource: &Arc<ApiResource>,
+        selection: Selection,
+        parameters: &Parameters,
+        (view, include, now): (View, IncludeObject, Timestamp),
+    ) -> Result<Self> {
+        check_parameters(parameters)?;
+        let asked = read_revision(&parameters.resource_version)?;
+        let begin = Instant::now();
+        let mut watch = Self {
+            changed: cluster.store.subscribe(&resource.storage),
+            resource: Arc::clone(resource),
+            selection,
+            view,
+            include,
+            now,
+            bookmarks: parameters.allow_watch_bookmarks,
+            revision: asked,
+            ready: VecDeque::new(),
+            deadline: begin
+                + parameters
+                    .timeout_seconds
+                    .filter(|seconds| *seconds > 0)
+                    .map_or(TIMEOUT_DEFAULT, Duration::from_secs),
+            next_bookmark: begin + BOOKMARK_PERIOD,
+            ended: false,
+        };
+        let wants_state = match parameters.send_initial_events {
+            Some(wanted) => wanted,
+            None => asked == 0,
+        };
+        if wants_state {
+            watch.revision = cluster.store.revision();
+            let namespace = watch.selection.namespace.clone();
+            let objects: Vec<Arc<Stored>> = cluster
+                .store
+                .list(&resource.storage, namespace.as_deref())
+                .filter(|stored| watch.selection.matches(resource, stored))
+                .cloned()
+                .collect();
+            for stored in objects {
+                let line = watch.line(Change::Added, &stored);
+                watch.ready.push_back(line);
+            }
+            if parameters.send_initial_events == Some(true) && watch.bookmarks {
+                let line = watch.bookmark(true);
+                watch.ready.push_back(line);
+            }
+        } else if asked == 0 {
+            watch.revision = cluster.store.revision();
+        }
+        Ok(watch)
+    }
+
+    /// The body of the answer.
+    pub(crate) fn into_stream(self, shared: Arc<Shared>) -> impl Stream<Item = Bytes> + Send {
+        futures::stream::unfold((self, shared), |(mut watch, shared)| async move {
+            let chunk = watch.next_chunk(&shared).await?;
+            Some((chunk, (watch, shared)))
+        })
+    }
+
+    async fn next_chunk(&mut self, shared: &Shared) -> Option<Bytes> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Some(chunk);
+            }
+            if self.ended {
+                return None;
+            }
+            self.collect(shared);
+            if !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            let until = if self.bookmarks {
+                self.next_bookmark.min(self.deadline)
+            } else {
+                self.deadline
+            };
+            tokio::select! {
+                changed = self.changed.changed() => self.ended = changed.is_err(),
+                () = tokio::time::sleep_until(until) => self.on_time(),
+            }
+        }
+    }
+
+    /// The time of the next bookmark or of the end has come.
+    fn on_time(&mut self) {
+        let now = Instant::now();
+        self.ended = now >= self.deadline;
+        if self.bookmarks {
+            self.next_bookmark = now + BOOKMARK_PERIOD;
+            if self.revision > 0 {
+                let line = self.bookmark(false);
+                self.ready.push_back(line);
+            }
+        }
+    }
+
+    /// Takes what is new from the log.
+    fn collect(&mut self, shared: &Shared) {
+        self.changed.mark_unchanged();
+        self.now = shared.now();
+        let news = shared.read(|cluster| cluster.store.news(&self.resource.storage, self.revision));
+        match news {
+            Ok(news) => {
+                for event in news.events {
+                    self.take(&event);
+                }
+                self.revision = news.revision;
+            }
+            Err(Lost::Compacted { oldest }) => {
+                let error = ApiError::new(
+                    StatusReason::Expired,
+                    format!("too old resource version: {} ({oldest})", self.revision),
+                );
+                let line = event_line("ERROR", &encode::json(&error.to_status()));
+                self.ready.push_back(line);
+                self.ended = true;
+            }
+            Err(Lost::Gone) => self.ended = true,
+        }
+    }
+
+    /// Sends an event as the selection sees it: an object that comes to be selected is added.
+    fn take(&mut self, event: &Event) {
+        let is_selected = event.change != Change::Deleted
+            && self.selection.matches(&self.resource, &event.object);
+        let was_selected = event
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selection.matches(&self.resource, previous));
+        let change = match (was_selected, is_selected) {
+            (false, true) => Change::Added,
+            (true, true) => Change::Modified,
+            (true, false) => Change::Deleted,
+            (false, false) => return,
+        };
+        let line = if change == event.change && self.view == View::Full {
+            self.shared_line(event)
+        } else if change == Change::Deleted && event.change == Change::Modified {
+            self.line_of_lost(event)
+        } else {
+            self.line(change, &event.object)
+        };
+        self.ready.push_back(line);
+    }
+
+    /// The line that all watchers of the same version share.
+    fn shared_line(&self, event: &Event) -> Bytes {
+        let version = self.resource.api_version();
+        let (made_for, line) = event.line.get_or_init(|| {
+            (
+                version.as_str().into(),
+                self.line(event.change, &event.object),
+            )
+        });
+        if **made_for == *version {
+            line.clone()
+        } else {
+            self.line(event.change, &event.object)
+        }
+    }
+
+    /// An object that is no longer selected is shown as it was, under the revision of the change.
+    fn line_of_lost(&self, event: &Event) -> Bytes {
+        let last = event
+            .previous
+            .as_ref()
+            .unwrap_or(&event.object)
+            .at_revision(event.object.revision);
+        self.line(Change::Deleted, &Arc::new(last))
+    }
+
+    fn line(&self, change: Change, stored: &Arc<Stored>) -> Bytes {
+        let mut out = Vec::with_capacity(stored.bytes().len() + 128);
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(change.name().as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        if self.view == View::Table {
+            let table = table::of_one(&self.resource, stored, self.include, self.now);
+            out.extend_from_slice(&encode::json(&table));
+        } else {
+            encode::object(&mut out, &self.resource, stored, self.view);
+        }
+        out.extend_from_slice(b"}\n");
+        out.into()
+    }
+
+    fn bookmark(&self, ends_initial_events: bool) -> Bytes {
+        let mut metadata = serde_json::json!({"resourceVersion": self.revision.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
+        }
+        let (kind, api_version) = match self.view {
+            View::Full => (self.resource.kind.as_str(), self.resource.api_version()),
+            View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
+            View::Table => {
+                let table = table::bookmark(metadata);
+                return event_line("BOOKMARK", &encode::json(&table));
+            }
+        };
+        let object = serde_json::json!({
+            "kind": kind,
+            "apiVersion": api_version,
+            "metadata": metadata,
+        });
+        event_line("BOOKMARK", &encode::json(&object))
+    }
+}
+
+fn event_line(event_type: &str, object: &[u8]) -> Bytes {
+    let mut out = format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes();
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+fn check_parameters(parameters: &Parameters) -> Result<()> {
+    let invalid = |field: &str, detail: &str| {
+        Err(super::patch::invalid_options(
+            "ListOptions",
+            plimsoll_schema::FieldError::new(
+                field,
+                plimsoll_schema::FieldErrorKind::Forbidden,
+                detail,
+            ),
+        ))
+    };
+    match (parameters.send_initial_events, parameters.resource_version_match) {
+        (Some(_), None) => invalid(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (None, Some(_)) => invalid(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (Some(_), Some(VersionMatch::Exact)) => invalid(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
+    }
+}

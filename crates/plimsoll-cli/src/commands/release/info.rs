@@ -1,0 +1,248 @@
+//! `plimsoll release info`: what a payload holds, and why each document is in or out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use plimsoll_content::finding::Finding;
+use plimsoll_content::inclusion::{
+    Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, INCLUDE_PREFIX, capability_names, decide,
+};
+use plimsoll_content::payload::{Payload, ReleaseInfo, TemplateContext};
+use plimsoll_content::position::Position;
+use plimsoll_content::Manifest;
+use serde::Serialize;
+
+use super::{InfoArguments, Output};
+use crate::exit;
+use crate::render::table;
+
+/// What is not known without a cluster, in the place of a value.
+const RELEASE_IMAGE: &str = "release-image";
+
+pub(super) fn run(
+    arguments: &InfoArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let template = TemplateContext {
+        release_image: RELEASE_IMAGE.to_owned(),
+        cluster_profile: arguments.profile.clone(),
+    };
+    let payload = plimsoll_source::load(&arguments.directory, &template)
+        .with_context(|| format!("failed to load release `{}`", arguments.directory.display()))?;
+    let report = report(&payload, &arguments.profile, &arguments.feature_set);
+    match arguments.output {
+        Output::Json => {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)?;
+        }
+        Output::Text => write_text(&report, out)?,
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// What the command says.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    version: &'a str,
+    digest: &'a str,
+    profile: &'a str,
+    feature_set: &'a str,
+    release: &'a ReleaseInfo,
+    documents: usize,
+    included: usize,
+    excluded: usize,
+    counts: Counts,
+    manifests: Vec<Entry<'a>>,
+    warnings: &'a [Finding],
+}
+
+/// How many documents there are of each sort, included and all.
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    kinds: BTreeMap<String, Count>,
+    run_levels: BTreeMap<String, Count>,
+    capabilities: BTreeMap<String, Count>,
+    /// Documents for each profile, with the feature set that was asked for.
+    profiles: BTreeMap<String, Count>,
+    /// Documents for each feature set, with the profile that was asked for.
+    feature_sets: BTreeMap<String, Count>,
+}
+
+/// A number of documents, and how many of them are included.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+struct Count {
+    documents: usize,
+    included: usize,
+}
+
+impl Count {
+    fn add(&mut self, included: bool) {
+        self.documents += 1;
+        self.included += usize::from(included);
+    }
+}
+
+/// A document and what becomes of it.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    file: &'a str,
+    document: usize,
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    included: bool,
+    /// Why it is not included; empty if it is.
+    reason: String,
+}
+
+fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> Report<'a> {
+    let context = payload.context(profile, feature_set);
+    let mut counts = Counts::default();
+    let mut manifests = Vec::with_capacity(payload.manifests.len());
+    for manifest in &payload.manifests {
+        let reason = match decide(manifest, &context) {
+            Decision::Included => None,
+            Decision::Excluded(reason) => Some(reason.to_string()),
+        };
+        counts.add(manifest, reason.is_none());
+        manifests.push(entry(manifest, reason));
+    }
+    counts.profiles = count_each(payload, profiles(payload), |name| payload.context(name, feature_set));
+    counts.feature_sets = count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
+    let included = manifests.iter().filter(|entry| entry.included).count();
+    Report {
+        version: &payload.release.version,
+        digest: &payload.digest,
+        profile,
+        feature_set: if feature_set.is_empty() { DEFAULT_FEATURE_SET } else { feature_set },
+        release: &payload.release,
+        documents: manifests.len(),
+        included,
+        excluded: manifests.len() - included,
+        counts,
+        manifests,
+        warnings: &payload.warnings,
+    }
+}
+
+impl Counts {
+    fn add(&mut self, manifest: &Manifest, included: bool) {
+        let level = Position::of(&manifest.file).map_or_else(
+            || "none".to_owned(),
+            |position| format!("{:02}", position.level),
+        );
+        self.kinds.entry(manifest.key.group_kind().to_string()).or_default().add(included);
+        self.run_levels.entry(level).or_default().add(included);
+        for name in capability_names(&manifest.annotations) {
+            self.capabilities.entry(name.to_owned()).or_default().add(included);
+        }
+    }
+}
+
+/// The profiles that any document names.
+fn profiles(payload: &Payload) -> BTreeSet<&str> {
+    let keys = payload.manifests.iter().flat_map(|manifest| manifest.annotations.keys());
+    keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect()
+}
+
+fn count_each<'a>(
+    payload: &Payload,
+    names: impl IntoIterator<Item = &'a str>,
+    context: impl Fn(&str) -> Context,
+) -> BTreeMap<String, Count> {
+    let count = |name: &str| {
+        let context = context(name);
+        let mut count = Count::default();
+        for manifest in &payload.manifests {
+            count.add(decide(manifest, &context) == Decision::Included);
+        }
+        count
+    };
+    names.into_iter().map(|name| (name.to_owned(), count(name))).collect()
+}
+
+fn entry(manifest: &Manifest, reason: Option<String>) -> Entry<'_> {
+    Entry {
+        file: &manifest.file,
+        document: manifest.document,
+        group: &manifest.key.group,
+        version: &manifest.version,
+        kind: &manifest.key.kind,
+        namespace: &manifest.key.namespace,
+        name: &manifest.key.name,
+        included: reason.is_none(),
+        reason: reason.unwrap_or_default(),
+    }
+}
+
+fn write_text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let release = report.release;
+    let mut facts = vec![
+        ("Version", report.version.to_owned()),
+        ("Digest", report.digest.to_owned()),
+        ("Created", release.created.clone().unwrap_or_default()),
+        ("URL", release.url.clone()),
+        ("Channels", release.channels.join(", ")),
+        ("Architecture", release.architecture.clone()),
+        ("Updates from", release.previous.join(", ")),
+        ("Updates to", release.next.join(", ")),
+        ("Images", release.images.len().to_string()),
+        ("Profile", report.profile.to_owned()),
+        ("Feature set", report.feature_set.to_owned()),
+    ];
+    facts.push((
+        "Documents",
+        format!(
+            "{}: {} included, {} excluded",
+            report.documents, report.included, report.excluded
+        ),
+    ));
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        writeln!(out, "{:<14} {value}", format!("{name}:"))?;
+    }
+    let counts = &report.counts;
+    write_counts("KIND", &counts.kinds, out)?;
+    write_counts("RUN LEVEL", &counts.run_levels, out)?;
+    write_counts("CAPABILITY", &counts.capabilities, out)?;
+    write_counts("PROFILE", &counts.profiles, out)?;
+    write_counts("FEATURE SET", &counts.feature_sets, out)?;
+    writeln!(out)?;
+    let rows: Vec<Vec<String>> = report.manifests.iter().map(row).collect();
+    table::print(out, &["FILE", "DOCUMENT", "OBJECT", "INCLUDED", "REASON"], &rows)?;
+    if !report.warnings.is_empty() {
+        writeln!(out)?;
+    }
+    report.warnings.iter().try_for_each(|warning| writeln!(out, "{warning}"))
+}
+
+fn write_counts(
+    heading: &str,
+    counts: &BTreeMap<String, Count>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if counts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let row = |(name, count): (&String, &Count)| {
+        vec![name.clone(), count.documents.to_string(), count.included.to_string()]
+    };
+    let rows: Vec<Vec<String>> = counts.iter().map(row).collect();
+    table::print(out, &[heading, "DOCUMENTS", "INCLUDED"], &rows)
+}
+
+fn row(entry: &Entry<'_>) -> Vec<String> {
+    let dot = if entry.group.is_empty() { "" } else { "." };
+    let slash = if entry.namespace.is_empty() { "" } else { "/" };
+    vec![
+        entry.file.to_owned(),
+        entry.document.to_string(),
+        format!("{}{dot}{} {}{slash}{}", entry.kind, entry.group, entry.namespace, entry.name),
+        if entry.included { "yes" } else { "no" }.to_owned(),
+        entry.reason.clone(),
+    ]
+}

@@ -1,0 +1,60 @@
+//! `plimsoll release lint`: every defect of a payload.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use plimsoll_content::finding::{Finding, Severity};
+use plimsoll_content::lint::{has_errors, lint};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_source::{ReadError, read_directory};
+use serde::Serialize;
+
+use super::{LintArguments, Output};
+use crate::exit;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    errors: usize,
+    warnings: usize,
+    /// Files that cannot be read; each counts as an error.
+    unreadable: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+/// Lints a payload: fails if it has errors, warnings alone do no harm.
+pub(super) fn run(
+    arguments: &LintArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let (files, unread) = match read_directory(&arguments.directory) {
+        Ok(files) => (files, Vec::new()),
+        Err(errors) => (errors.files, errors.errors),
+    };
+    let mut findings = lint(&files, &TemplateContext::default());
+    // What follows from a file not having been read is not said twice.
+    findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.place)));
+    let failed = !unread.is_empty() || has_errors(&findings);
+    let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
+    let report = Report {
+        errors: errors + unread.len(),
+        warnings: findings.len() - errors,
+        unreadable: unread.iter().map(ReadError::to_string).collect(),
+        findings,
+    };
+    match arguments.output {
+        Output::Json => {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)?;
+        }
+        Output::Text => {
+            for unreadable in &report.unreadable {
+                writeln!(out, "{unreadable}")?;
+            }
+            for finding in &report.findings {
+                writeln!(out, "{finding}")?;
+            }
+            writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
+        }
+    }
+    Ok(if failed { exit::FAILURE } else { exit::SUCCESS }.into())
+}

@@ -1,0 +1,121 @@
+//! What the author of a payload should change: every defect, with its place.
+//!
+//! Errors keep the payload from being loaded, or a document from doing what it is meant to do;
+//! warnings are worth a look. Manifests are judged as they stand in the payload, whatever cluster
+//! they are for.
+
+mod annotations;
+mod duplicates;
+mod objects;
+mod operators;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::finding::{Code, Finding, Place, Severity};
+use crate::kinds::Kinds;
+use crate::payload::{Directory, LoadError, SourceFile, TemplateContext, parse_partly};
+use crate::position::Position;
+use crate::{Manifest, yaml};
+
+/// Everything there is to say about the files of a payload, in their order.
+pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
+    let (payload, errors) = parse_partly(files, context);
+    let mut report = Report { directories: directories(files), findings: Vec::new() };
+    let known = errors.iter().map(LoadError::finding).chain(payload.warnings);
+    let known = known.chain(files.iter().filter_map(file_name));
+    report.findings.extend(known.map(Located::from));
+
+    let kinds = Kinds::of(&payload.manifests);
+    for manifest in &payload.manifests {
+        let object = manifest.object();
+        annotations::check(manifest, &object, &mut report);
+        objects::check(manifest, &object, &kinds, &mut report);
+    }
+    operators::check(&payload.manifests, &mut report);
+    duplicates::check(&payload.manifests, &mut report);
+    report.finish(files)
+}
+
+/// Whether any finding is an error.
+pub fn has_errors(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Error)
+}
+
+/// In which directories there are manifest files of a name; a manifest does not know its own.
+type Directories<'a> = BTreeMap<&'a str, Vec<Directory>>;
+
+fn directories(files: &[SourceFile]) -> Directories<'_> {
+    let mut directories = Directories::new();
+    for file in files.iter().filter(|file| file.holds_manifests()) {
+        directories.entry(file.name.as_str()).or_default().push(file.directory);
+    }
+    directories
+}
+
+fn file_name(file: &SourceFile) -> Option<Finding> {
+    if !file.holds_manifests() || Position::of(&file.name).is_some() {
+        return None;
+    }
+    let message = "the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order";
+    Some(Finding::new(file.place(), Code::FileName, message))
+}
+
+/// The findings so far, and what is needed to say where something is.
+struct Report<'a> {
+    directories: Directories<'a>,
+    findings: Vec<Located>,
+}
+
+/// A finding and the path of the field that it is about.
+struct Located {
+    finding: Finding,
+    field: String,
+}
+
+impl From<Finding> for Located {
+    fn from(finding: Finding) -> Self {
+        Self { finding, field: String::new() }
+    }
+}
+
+impl Report<'_> {
+    /// Adds a finding about a field of a manifest, named by its path such as `spec.a[0].b`.
+    fn add(&mut self, manifest: &Manifest, field: &str, code: Code, message: impl Into<String>) {
+        let directories = self.directories.get(&*manifest.file);
+        let directory = directories.and_then(|directories| directories.last().copied());
+        let place = Place {
+            directory: directory.unwrap_or(Directory::ReleaseManifests),
+            file: Arc::clone(&manifest.file),
+            document: Some(manifest.document),
+            line: None,
+        };
+        let finding = Finding::new(place, code, message);
+        self.findings.push(Located { finding, field: field.to_owned() });
+    }
+
+    /// The findings with their lines, in order.
+    fn finish(mut self, files: &[SourceFile]) -> Vec<Finding> {
+        let mut lines: BTreeMap<(Directory, Arc<str>), Vec<yaml::Lines>> = BTreeMap::new();
+        for Located { finding, field } in &mut self.findings {
+            let place = &mut finding.place;
+            let (None, Some(document)) = (place.line, place.document) else { continue };
+            let documents =
+                lines.entry((place.directory, Arc::clone(&place.file))).or_insert_with(|| {
+                    let mut same = files.iter().filter(|file| {
+                        file.directory == place.directory && *file.name == *place.file
+                    });
+                    let text = same.next().and_then(|file| std::str::from_utf8(&file.bytes).ok());
+                    text.map(yaml::lines).unwrap_or_default()
+                });
+            place.line = documents.get(document).map(|lines| lines.of(field));
+        }
+        let mut findings: Vec<Finding> = self.findings.into_iter().map(|it| it.finding).collect();
+        findings.sort();
+        findings.dedup();
+        findings
+    }
+}
+
+#[cfg(test)]
+mod tests;

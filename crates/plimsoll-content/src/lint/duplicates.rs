@@ -1,0 +1,54 @@
+//! Objects that more than one file has a manifest of, for the same cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_model::ObjectKey;
+
+use super::Report;
+use crate::Manifest;
+use crate::finding::Code;
+use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
+
+pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
+    let mut by_object: BTreeMap<&ObjectKey, Vec<&Manifest>> = BTreeMap::new();
+    for manifest in manifests {
+        by_object.entry(&manifest.key).or_default().push(manifest);
+    }
+    let contexts = contexts(manifests);
+    for (key, manifests) in by_object {
+        for (index, later) in manifests.iter().enumerate() {
+            let meets = |earlier: &&&Manifest| can_meet(earlier, later, &contexts);
+            if let Some(earlier) = manifests[..index].iter().find(meets) {
+                let message = format!("{key} is in {}, too: both are applied, in order", earlier.file);
+                report.add(later, "metadata.name", Code::DuplicateObject, message);
+            }
+        }
+    }
+}
+
+/// Every profile of the payload with every feature set.
+fn contexts(manifests: &[Manifest]) -> Vec<Context> {
+    let keys = manifests.iter().flat_map(|manifest| manifest.annotations.keys());
+    let profiles: BTreeSet<&str> = keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect();
+    let with_sets = |profile| FEATURE_SETS.map(|set| Context::new(profile, set));
+    profiles.into_iter().flat_map(with_sets).collect()
+}
+
+/// Whether some cluster includes both manifests.
+fn can_meet(left: &Manifest, right: &Manifest, contexts: &[Context]) -> bool {
+    let contradicts = |left: &Manifest, right: &Manifest| {
+        let (wanted, unwanted) = (gates(left, false), gates(right, true));
+        wanted.intersection(&unwanted).next().is_some()
+    };
+    let both = |context| {
+        decide(left, context) == Decision::Included && decide(right, context) == Decision::Included
+    };
+    !contradicts(left, right) && !contradicts(right, left) && contexts.iter().any(both)
+}
+
+/// The feature gates that a manifest needs on, or those it needs off.
+fn gates(manifest: &Manifest, off: bool) -> BTreeSet<&str> {
+    let value = manifest.annotations.get(FEATURE_GATE).map_or("", String::as_str);
+    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.filter(|name| name.starts_with('-') == off).map(|name| name.trim_start_matches('-')).collect()
+}

@@ -1,0 +1,63 @@
+//! ClusterOperators that gate nothing, or too early.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Report;
+use crate::Manifest;
+use crate::finding::Code;
+use crate::position::Position;
+
+pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
+    // The last Deployment of each lane, as its place in the payload.
+    let mut deployments: BTreeMap<Position<'_>, usize> = BTreeMap::new();
+    for (index, manifest) in manifests.iter().enumerate() {
+        if let Some(position) = Position::of(&manifest.file).filter(|_| is_deployment(manifest)) {
+            deployments.insert(position, index);
+        }
+    }
+    for (index, manifest) in manifests.iter().enumerate() {
+        if !is_operator(manifest) || !is_included_anywhere(manifest) {
+            continue;
+        }
+        contents(manifest, report);
+        let last = Position::of(&manifest.file).and_then(|position| deployments.get(&position));
+        if let Some(last) = last.filter(|last| **last > index) {
+            let message = format!(
+                "the ClusterOperator {} comes before {} of its own lane, which waits for it",
+                manifest.key.name, manifests[*last].key
+            );
+            report.add(manifest, "kind", Code::OperatorOrder, message);
+        }
+    }
+}
+
+fn contents(manifest: &Manifest, report: &mut Report<'_>) {
+    let object = manifest.object();
+    let is_empty = |pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_array).is_none_or(Vec::is_empty)
+    };
+    let name = &manifest.key.name;
+    if is_empty("/status/versions") {
+        let message = format!("the ClusterOperator {name} names no versions: its gate cannot pass");
+        report.add(manifest, "status", Code::OperatorVersions, message);
+    }
+    if is_empty("/status/relatedObjects") {
+        let message = format!("the ClusterOperator {name} names no related objects");
+        report.add(manifest, "status", Code::OperatorRelated, message);
+    }
+}
+
+/// Whether the manifest is neither to be deleted nor left out of every cluster.
+fn is_included_anywhere(manifest: &Manifest) -> bool {
+    !manifest.annotations.is_empty() && !manifest.annotations.contains_key("release.openshift.io/delete")
+}
+
+fn is_operator(manifest: &Manifest) -> bool {
+    manifest.key.group == "config.openshift.io" && manifest.key.kind == "ClusterOperator"
+}
+
+fn is_deployment(manifest: &Manifest) -> bool {
+    manifest.key.group == "apps" && manifest.key.kind == "Deployment"
+}

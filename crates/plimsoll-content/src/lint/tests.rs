@@ -1,0 +1,151 @@
+//! Each defect and what is said about it.
+
+use super::{has_errors, lint};
+use crate::finding::Code;
+use crate::payload::{Directory, SourceFile, TemplateContext};
+
+const METADATA: &str = r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0"}"#;
+const IMAGES: &str =
+    r#"{"kind":"ImageStream","apiVersion":"image.openshift.io/v1","metadata":{"name":"1.0.0"}}"#;
+const ANNOTATIONS: &str = "annotations: {include.release.openshift.io/p: 'true'}";
+
+fn findings(files: &[(&str, String)]) -> String {
+    let special = [("release-metadata", METADATA), ("image-references", IMAGES)];
+    let special = special.map(|(name, text)| (name, text.to_owned()));
+    let files: Vec<SourceFile> = files
+        .iter()
+        .chain(&special)
+        .map(|(name, text)| SourceFile {
+            directory: Directory::ReleaseManifests,
+            name: (*name).to_owned(),
+            bytes: text.clone().into_bytes(),
+        })
+        .collect();
+    let findings = lint(&files, &TemplateContext::default());
+    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What is said about a file, without its name.
+fn check(text: &str, expected: &str) {
+    let text = text.replace("ANNOTATIONS", ANNOTATIONS);
+    let found = findings(&[("0000_10_a_b.yaml", text)]);
+    assert_eq!(found.replace("release-manifests/0000_10_a_b.yaml:", ""), expected);
+}
+
+#[test]
+fn a_payload_in_order_has_no_findings() {
+    check("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n", "");
+}
+
+#[test]
+fn load_errors_are_findings() {
+    check("a: [\n", "1 (document 0): error [load]: invalid YAML: unclosed bracket '[', column 4");
+    check(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\ndata:\n  a: b\n  a: c\n",
+        "6 (document 0): warning [duplicate-key]: key \"a\" occurs twice, the last one counts",
+    );
+}
+
+#[test]
+fn annotations_must_mean_something() {
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n";
+    let with = |annotations: &str| format!("{head}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}");
+    check(head, "3 (document 0): warning [no-annotations]: no annotations: no cluster includes the document");
+    check(
+        &format!("{head}  annotations: {{a: b}}\n"),
+        "6 (document 0): warning [no-profile]: no annotation include.release.openshift.io/…: no cluster includes the document",
+    );
+    check(
+        &with("    a: 1\n    exclude.release.openshift.io/x: 'True'\n"),
+        "8 (document 0): error [annotation-type]: the annotation a is not a string but 1: quote it\n\
+         9 (document 0): warning [profile-value]: exclude.release.openshift.io/x=True counts as if it were not there: only `true` counts",
+    );
+    check(
+        &with("    release.openshift.io/feature-set: Tech\n    release.openshift.io/feature-gate: A\n"),
+        "8 (document 0): error [annotation-value]: unknown feature set \"Tech\": no cluster includes the document\n\
+         9 (document 0): error [feature-set-and-gate]: release.openshift.io/feature-set and release.openshift.io/feature-gate exclude each other: no cluster includes the document",
+    );
+    check(
+        &with("    release.openshift.io/major-version: '4'\n    capability.openshift.io/name: Console+console\n"),
+        "8 (document 0): error [major-version]: release.openshift.io/major-version is only allowed on CustomResourceDefinition and FeatureGate\n\
+         9 (document 0): error [unknown-capability]: unknown capability \"console\": no cluster can enable it",
+    );
+    check(
+        &with("    release.openshift.io/delete: 'True'\n    release.openshift.io/create-only: 'yes'\n"),
+        "8 (document 0): error [delete-value]: release.openshift.io/delete=True is refused: only `true` is valid\n\
+         9 (document 0): error [annotation-value]: release.openshift.io/create-only=yes has no effect: only `true` has",
+    );
+}
+
+#[test]
+fn objects_must_be_what_their_kinds_allow() {
+    check(
+        "kind: ConfigMap\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\n",
+        "1 (document 0): error [missing-api-version]: the ConfigMap has no apiVersion",
+    );
+    check(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n",
+        "3 (document 0): error [missing-namespace]: objects of kind ConfigMap need a namespace\n\
+         9 (document 1): warning [unexpected-namespace]: objects of kind Namespace have no namespace: \"ns\" is ignored",
+    );
+    check(
+        "apiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\n",
+        "2 (document 0): warning [unknown-kind]: neither Kubernetes nor a CustomResourceDefinition of the payload defines A.x.io\n\
+         5 (document 1): warning [unknown-kind]: version v1beta1 of Deployment.apps is not served",
+    );
+    check(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\nspec:\n  selector: {}\n  extra: 1\n  template:\n    spec:\n      containers:\n      - name: a\n        inage: b\n",
+        "5 (document 0): error [job-selector]: a Job that is to be applied again must leave its selector to the API server\n\
+         6 (document 0): warning [unknown-field]: Job.batch has no field spec.extra: it is dropped\n\
+         11 (document 0): warning [unknown-field]: Job.batch has no field spec.template.spec.containers[0].inage: it is dropped",
+    );
+}
+
+#[test]
+fn kinds_that_the_payload_defines_are_known() {
+    check(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io, ANNOTATIONS}\nspec: {group: x.io, scope: Namespaced, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true}]}\n---\napiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n",
+        "8 (document 1): error [missing-namespace]: objects of kind A.x.io need a namespace",
+    );
+}
+
+#[test]
+fn cluster_operators_gate_after_their_deployment() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: clusteroperators.config.openshift.io, ANNOTATIONS}\nspec: {group: config.openshift.io, scope: Cluster, names: {kind: ClusterOperator, plural: clusteroperators}, versions: [{name: v1, served: true, storage: true}]}\n";
+    let operator = "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {name: o, ANNOTATIONS}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, ANNOTATIONS}\n";
+    check(
+        &format!("{crd}---\n{operator}---\n{deployment}"),
+        "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
+         6 (document 1): warning [operator-related-objects]: the ClusterOperator o names no related objects\n\
+         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own lane, which waits for it",
+    );
+    let full = format!("{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{}}]}}\n");
+    check(&format!("{crd}---\n{deployment}---\n{full}"), "");
+}
+
+#[test]
+fn files_without_a_place_and_objects_in_two_files_are_named() {
+    let text = |annotations: &str| {
+        format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}")
+    };
+    assert_eq!(
+        findings(&[("a.yaml", text("")), ("0000_10_a_b.yaml", text(""))]),
+        "release-manifests/a.yaml: warning [file-name]: the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order\n\
+         release-manifests/a.yaml:4 (document 0): warning [duplicate-object]: namespace \"a\" is in 0000_10_a_b.yaml, too: both are applied, in order"
+    );
+    let set = |name: &str| text(&format!("    release.openshift.io/feature-set: {name}\n"));
+    assert_eq!(findings(&[("0000_10_a_a.yaml", set("Default")), ("0000_10_a_b.yaml", set("OKD"))]), "");
+    let gate = |name: &str| text(&format!("    release.openshift.io/feature-gate: {name}\n"));
+    assert_eq!(findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-A"))]), "");
+    assert!(!findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-B"))]).is_empty());
+}
+
+#[test]
+fn codes_are_unique_and_only_errors_fail() {
+    let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), Code::ALL.len());
+    assert!(!has_errors(&[]));
+}
