@@ -124,10 +124,6 @@ impl Registry {
         self.sources.get(definition) == Some(&digest(source))
     }
 
-    /// Whether a group has any version served.
-    pub(crate) fn has_group(&self, group: &str) -> bool {
-        self.all().any(|resource| resource.group == group)
-    }
 }
 
 fn name_of(resource: &ApiResource) -> ResourceName {

@@ -108,11 +108,6 @@ impl Store {
             .map_or(0, |found| found.objects.len())
     }
 
-    /// The resources that have or had objects.
-    pub(crate) fn storages(&self) -> impl Iterator<Item = &StorageId> {
-        self.storages.keys()
-    }
-
     /// The state of one resource as it was at `revision`.
     ///
     /// # Errors

@@ -32,13 +32,8 @@ pub const DEFAULT_PROFILE: &str = "self-managed-high-availability";
 /// How annotations spell the empty feature set.
 pub const DEFAULT_FEATURE_SET: &str = "Default";
 /// The feature sets that annotations may name.
-pub const FEATURE_SETS: [&str; 5] = [
-    DEFAULT_FEATURE_SET,
-    "TechPreviewNoUpgrade",
-    "DevPreviewNoUpgrade",
-    "CustomNoUpgrade",
-    "OKD",
-];
+pub const FEATURE_SETS: [&str; 5] =
+    [DEFAULT_FEATURE_SET, "TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade", "OKD"];
 
 /// What the cluster chose, as far as inclusion depends on it. The default filters nothing but
 /// manifests without annotations.
@@ -232,7 +227,8 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<Exclusion> {
         .or_else(|| excluded_by_profile(annotations, context))
         .or_else(|| excluded_by_capability(annotations, context))
         .or_else(|| {
-            let is_overridden = |entry: &Override| entry.matches(&manifest.key, &context.cluster_kinds);
+            let is_overridden =
+                |entry: &Override| entry.matches(&manifest.key, &context.cluster_kinds);
             context.overrides.iter().any(is_overridden).then_some(Exclusion::Overridden)
         })
 }

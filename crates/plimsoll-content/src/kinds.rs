@@ -47,8 +47,7 @@ impl Kinds {
         else {
             return;
         };
-        let scope =
-            if spec["scope"] == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
+        let scope = if spec["scope"] == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
         let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let served = versions.iter().filter(|version| version["served"] == true);
         for version in served.filter_map(|version| version["name"].as_str()) {
@@ -78,6 +77,5 @@ impl Kinds {
 }
 
 fn is_definition(manifest: &Manifest) -> bool {
-    manifest.key.group == "apiextensions.k8s.io"
-        && manifest.key.kind == "CustomResourceDefinition"
+    manifest.key.group == "apiextensions.k8s.io" && manifest.key.kind == "CustomResourceDefinition"
 }

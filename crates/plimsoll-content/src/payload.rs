@@ -92,7 +92,8 @@ impl SourceFile {
 /// What the templates of a payload may ask for, beyond what the payload says itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplateContext {
-    /// Pull specification of the release image.
+    /// Pull specification of the release image; empty for a payload that comes without an image,
+    /// which is named by its digest.
     pub release_image: String,
     /// Cluster profile.
     pub cluster_profile: String,
@@ -128,6 +129,8 @@ pub struct Payload {
     pub manifests: Vec<Manifest>,
     /// Identifies its content: `sha256:` and hexadecimal digits.
     pub digest: String,
+    /// Pull specification that stands for it in templates and status.
+    pub image: String,
     /// What is odd about it but does not keep it from being loaded.
     pub warnings: Vec<Finding>,
 }
@@ -173,8 +176,7 @@ impl Head {
             Ok(release) => head.release = release,
             Err(problem) => head.fail(place(RELEASE_METADATA), problem),
         }
-        let finding =
-            |text| Finding::new(place(RELEASE_METADATA), Code::ReleaseMetadata, text);
+        let finding = |text| Finding::new(place(RELEASE_METADATA), Code::ReleaseMetadata, text);
         head.warnings.extend(warnings.into_iter().map(finding));
 
         let images = special(IMAGE_REFERENCES).ok_or(ReleaseProblem::Missing);
@@ -193,8 +195,13 @@ impl Head {
             }
             Err(problem) => head.fail(place(IMAGE_REFERENCES), problem),
         }
+        let release_image = if context.release_image.is_empty() {
+            format!("{IMAGELESS}@{}", digest(files))
+        } else {
+            context.release_image.clone()
+        };
         head.values = Values {
-            release_image: context.release_image.clone(),
+            release_image,
             cluster_profile: context.cluster_profile.clone(),
             images: head.release.images.clone(),
         };
@@ -226,7 +233,7 @@ pub(crate) fn assemble_partly(
     head: Head,
     parsed: &mut Vec<ParsedFile>,
 ) -> (Payload, Vec<LoadError>) {
-    let Head { release, mut warnings, mut errors, .. } = head;
+    let Head { release, values, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
     for file in parsed.drain(..) {
@@ -234,14 +241,20 @@ pub(crate) fn assemble_partly(
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
-    let payload = Payload { release, manifests, digest: digest(files), warnings };
+    let (digest, image) = (digest(files), values.release_image);
+    let payload = Payload { release, manifests, digest, image, warnings };
     (payload, errors)
 }
+
+/// Name of the image that stands for a payload without one; nothing can be pulled from there.
+const IMAGELESS: &str = "release.localhost/payload";
 
 /// Identifies the content: the special files and the manifest files, by name and bytes.
 fn digest(files: &[SourceFile]) -> String {
     let belongs = |file: &&SourceFile| {
-        file.holds_manifests() || file.is_special(RELEASE_METADATA) || file.is_special(IMAGE_REFERENCES)
+        file.holds_manifests()
+            || file.is_special(RELEASE_METADATA)
+            || file.is_special(IMAGE_REFERENCES)
     };
     let mut files: Vec<&SourceFile> = files.iter().filter(belongs).collect();
     files.sort_by(|left, right| (left.directory, &left.name).cmp(&(right.directory, &right.name)));

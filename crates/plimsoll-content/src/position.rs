@@ -17,9 +17,8 @@ impl<'a> Position<'a> {
     pub fn of(file: &'a str) -> Option<Self> {
         let (level, rest) = file.strip_prefix(PREFIX)?.split_once('_')?;
         let (component, _) = rest.split_once('_')?;
-        let is_word = |word: &str| {
-            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        };
+        let is_word =
+            |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let is_number = level.bytes().all(|byte| byte.is_ascii_digit());
         let level = level.parse().ok().filter(|_| is_number)?;
         component.split('-').all(is_word).then_some(Self { level, component })
@@ -42,9 +41,16 @@ mod tests {
         check("0000_00_a_b_c.yaml", Some((0, "a")));
         check("0000_100_a1_b", Some((100, "a1")));
         for other in [
-            "0000_50_a.yaml", "0001_50_a_b.yaml", "0000_x_a_b.yaml", "0000__a_b.yaml",
-            "0000_+5_a_b.yaml", "0000_50_a--b_c.yaml", "0000_50_a.b_c.yaml", "0000_50__b.yaml",
-            "50_a_b.yaml", "0000_99999999999_a_b.yaml",
+            "0000_50_a.yaml",
+            "0001_50_a_b.yaml",
+            "0000_x_a_b.yaml",
+            "0000__a_b.yaml",
+            "0000_+5_a_b.yaml",
+            "0000_50_a--b_c.yaml",
+            "0000_50_a.b_c.yaml",
+            "0000_50__b.yaml",
+            "50_a_b.yaml",
+            "0000_99999999999_a_b.yaml",
         ] {
             check(other, None);
         }

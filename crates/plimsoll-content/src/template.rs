@@ -229,7 +229,10 @@ mod tests {
         check("\n\n{{ .Foo }}", "3: unknown field .Foo in {{ .Foo }}");
         check(r#"{{index .Images "y"}}"#, r#"1: unknown image "y" in {{index .Images "y"}}"#);
         check("{{ if true }}", "1: unsupported action in {{ if true }}");
-        check("{{ .ReleaseImage | quote }}", "1: unsupported action in {{ .ReleaseImage | quote }}");
+        check(
+            "{{ .ReleaseImage | quote }}",
+            "1: unsupported action in {{ .ReleaseImage | quote }}",
+        );
         check("a {{ .ReleaseImage", "1: unclosed action in {{ .ReleaseImage}}");
         check("{{ \"a\n\" }}", "1: malformed string in {{ \"a\n\" }}");
         check(r#"{{ "\q" }}"#, r#"1: malformed string in {{ "\q" }}"#);

@@ -36,7 +36,7 @@ macro_rules! situation {
         Situation {
             progress: &$work.session.progress,
             release: &$work.release,
-            architecture: &$work.payload.release.architecture,
+            architecture: architecture(&$work.payload),
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
@@ -59,8 +59,6 @@ pub struct Settings {
     pub profile: String,
     /// Feature set of the cluster.
     pub feature_set: String,
-    /// Pull specification of the release; a directory has none, so one is made of its digest.
-    pub image: Option<String>,
     /// The cluster's id, to create a ClusterVersion with when there is none; `None` waits for one.
     pub create: Option<String>,
     /// Who may write.
@@ -205,9 +203,13 @@ impl Work {
         let now = controller.clock.now();
         let payload = Arc::clone(&controller.release.borrow_and_update());
         let (spec, status) = read(cluster_version);
-        let release = release_of(&payload, &controller.settings);
-        let capabilities =
-            capabilities::effective(&spec, &status.capabilities.enabled_capabilities, &[]);
+        let release = release_of(&payload);
+        let capabilities = enabled(
+            &payload,
+            &controller.settings,
+            &spec,
+            &status.capabilities.enabled_capabilities,
+        );
         let request = request(&release, &spec, &capabilities);
         let mode = mode::choose(&status.history, &release.image);
         let planned =
@@ -320,15 +322,14 @@ impl Work {
             self.owner = object.uid().unwrap_or_default().into();
         }
         self.spec = spec;
-        let enabled = &self.capabilities.enabled;
         let kept: Vec<String> = status
             .capabilities
             .enabled_capabilities
             .iter()
-            .chain(enabled.iter())
+            .chain(&self.capabilities.enabled)
             .cloned()
             .collect();
-        self.capabilities = capabilities::effective(&self.spec, &kept, &[]);
+        self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
         let request = request(&self.release, &self.spec, &self.capabilities);
         if request != self.request {
             self.request = request;
@@ -345,7 +346,7 @@ impl Work {
     /// Another release is to be kept.
     async fn released(&mut self, controller: &mut Controller) {
         self.payload = Arc::clone(&controller.release.borrow_and_update());
-        self.release = release_of(&self.payload, &controller.settings);
+        self.release = release_of(&self.payload);
         self.request = request(&self.release, &self.spec, &self.capabilities);
         tracing::info!(version = %self.release.version, "another release is to be applied");
         self.replan(controller).await;
@@ -388,16 +389,33 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
     (spec, serde_json::from_value(part("status")).unwrap_or_default())
 }
 
-fn release_of(payload: &Payload, settings: &Settings) -> Release {
-    let image = settings
-        .image
-        .clone()
-        .unwrap_or_else(|| format!("release.localhost/payload@{}", payload.digest));
+/// The capabilities in force, given those that were enabled before.
+fn enabled(
+    payload: &Payload,
+    settings: &Settings,
+    spec: &ClusterVersionSpec,
+    before: &[String],
+) -> Capabilities {
+    let gates = payload.feature_gates(&settings.profile, &settings.feature_set);
+    capabilities::effective_with_gates(spec, before, &[], &gates)
+}
+
+fn release_of(payload: &Payload) -> Release {
     Release {
         version: payload.release.version.clone(),
-        image,
+        image: payload.image.clone(),
         url: payload.release.url.clone(),
         channels: payload.release.channels.clone(),
+    }
+}
+
+/// The architecture of a payload, as Go names it; one that declares none is for this machine.
+fn architecture(payload: &Payload) -> &str {
+    match (payload.release.architecture.as_str(), std::env::consts::ARCH) {
+        ("", "x86_64") => "amd64",
+        ("", "aarch64") => "arm64",
+        ("", "powerpc64") => "ppc64le",
+        ("", other) | (other, _) => other,
     }
 }
 
@@ -423,17 +441,13 @@ fn make_plan(
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Arc<Plan> {
-    let major_version =
-        payload.release.version.split('.').next().and_then(|part| part.parse().ok());
     let context = Context {
-        major_version,
         capabilities: Some(EnabledCapabilities {
             known: capabilities.known.iter().cloned().collect(),
             enabled: capabilities.enabled.iter().cloned().collect(),
         }),
         overrides: request.overrides.clone(),
-        cluster_kinds: payload.cluster_kinds(),
-        ..Context::new(&settings.profile, &settings.feature_set)
+        ..payload.context(&settings.profile, &settings.feature_set)
     };
     let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
     tracing::info!(

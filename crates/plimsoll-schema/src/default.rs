@@ -34,6 +34,9 @@ impl Walker<'_> {
     fn walk(&self, edge: &Edge, value: &mut Value) {
         let node = self.schema.node(edge.node);
         match value {
+            Value::Object(_) if let Some(id) = node.decodes_to => {
+                self.walk(&Edge::plain(id), value);
+            }
             Value::Object(entries) => {
                 if let Some(map) = &node.map {
                     self.entries(node, map, entries);
@@ -110,8 +113,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Lists and maps that Go leaves out when they are empty.
+    /// Lists and maps that Go leaves out when they are empty, or writes as null; zero values where
+    /// Go has no pointer.
     fn is_left_out(&self, edge: &Edge, value: &Value) -> bool {
+        if edge.left_out_at_zero && is_zero(value) {
+            return true;
+        }
         let node = self.schema.node(edge.node);
         let plain_map =
             node.map.as_ref().is_some_and(|map| map.fields.is_empty() && map.additional.is_some());
@@ -120,7 +127,8 @@ impl Walker<'_> {
             Value::Object(entries) => entries.is_empty() && plain_map,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         };
-        empty && !edge.written && !node.keeps_unknown
+        let null_instead = edge.default == Some(Value::Null);
+        empty && (!edge.written || null_instead) && !node.keeps_unknown
     }
 }
 

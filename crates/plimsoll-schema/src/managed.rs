@@ -34,8 +34,8 @@ pub struct Actor<'a> {
     pub subresource: &'a str,
     /// RFC 3339 time in whole seconds, in UTC.
     pub now: &'a str,
-    /// Fields that this endpoint resets and so nobody comes to own through it: paths such as
-    /// `status` or `metadata.deletionTimestamp`.
+    /// Fields that this endpoint resets: paths such as `status` or `metadata.labels`. Nobody comes
+    /// to own them through it, and in an object that exists they stay as they are.
     pub reset_fields: &'a [&'a str],
 }
 

@@ -29,6 +29,9 @@ fn drop_unknown(
     found: &mut Vec<String>,
 ) {
     let node = schema.node(edge.node);
+    if let (Some(id), true) = (node.decodes_to, value.is_object()) {
+        return drop_unknown(schema, &Edge::plain(id), value, path, &mut Vec::new());
+    }
     if keeps_all(schema, node) {
         return;
     }

@@ -108,7 +108,8 @@ pub enum ReadCause {
 /// # Errors
 /// Everything that cannot be read, together with what could be.
 pub fn read_directory(path: &Path) -> Result<Vec<SourceFile>, ReadErrors> {
-    let mut reader = Reader { root: PathBuf::new(), read: 0, files: Vec::new(), errors: Vec::new() };
+    let mut reader =
+        Reader { root: PathBuf::new(), read: 0, files: Vec::new(), errors: Vec::new() };
     match fs::canonicalize(path) {
         Err(error) => reader.fail(None, "", path, link_cause(path, error)),
         Ok(root) if !root.is_dir() => reader.fail(None, "", path, ReadCause::NotADirectory),

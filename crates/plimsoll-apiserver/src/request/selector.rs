@@ -223,14 +223,6 @@ impl FieldSelector {
             .all(|path| matches!(path, "metadata.name" | "metadata.namespace"))
     }
 
-    /// The value a field is required to have, if it is.
-    pub(crate) fn required(&self, path: &str) -> Option<&str> {
-        self.terms
-            .iter()
-            .find(|term| term.path == path && !term.negated)
-            .map(|term| term.value.as_str())
-    }
-
     /// Whether it holds where `find` gives the value of a field.
     pub(crate) fn matches(&self, find: impl Fn(&str) -> String) -> bool {
         self.terms

@@ -29,8 +29,7 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
     });
     let context = Context {
         overrides: overrides.collect(),
-        cluster_kinds: payload.cluster_kinds(),
-        ..Context::new(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
+        ..payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
     };
     plan(&payload.manifests, &context, Release::default(), mode, 0)
 }

@@ -68,7 +68,6 @@ pub(crate) fn work(
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
-            image: None,
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
         },
@@ -82,7 +81,8 @@ pub(crate) fn work(
 impl Work {
     /// Waits until a version is completed.
     pub(crate) async fn completed(&mut self, version: &str) -> Result<(), anyhow::Error> {
-        let done = self.views.wait_for(|view| view.completed && view.version == version);
+        let mut views = self.views.clone();
+        let done = views.wait_for(|view| view.completed && view.version == version);
         match tokio::time::timeout(Duration::from_secs(900), done).await {
             Ok(seen) => {
                 seen?;

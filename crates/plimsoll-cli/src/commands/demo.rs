@@ -46,7 +46,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     logs::init(true);
     let (first, second) = (sample_payload(sample::v1())?, sample_payload(sample::v2())?);
     let stop = stop_on_signal()?;
-    let server = ApiServer::default();
+    let server = ApiServer::new(plimsoll_apiserver::Options::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen")?;
     let address = listener.local_addr()?;
     tokio::spawn(plimsoll_apiserver::serve(
@@ -72,7 +72,6 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
-            image: None,
             create: Some(new_cluster_id()),
             leadership: Leadership::Alone,
         },

@@ -3,12 +3,14 @@
 mod info;
 mod lint;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+
+use crate::exit;
 
 /// What can be asked about a payload.
 #[derive(Debug, Subcommand)]
@@ -61,10 +63,21 @@ pub enum Output {
 ///
 /// When the payload cannot be loaded (`info`) or the output cannot be written.
 pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
-    match command {
+    let result = match command {
         ReleaseCommand::Info(arguments) => info::run(&arguments, out),
         ReleaseCommand::Lint(arguments) => lint::run(&arguments, out),
+    };
+    match result {
+        // Who reads the output has seen enough of it.
+        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
+        result => result,
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let json = || error.downcast_ref::<serde_json::Error>().and_then(|it| it.io_error_kind());
+    io.or_else(json) == Some(io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

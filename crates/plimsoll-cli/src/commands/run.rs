@@ -68,7 +68,6 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
-        image: arguments.image,
         create: arguments.create.then(new_cluster_id),
         leadership: Leadership::Lease(identity()),
     };

@@ -53,7 +53,7 @@ fn value(map: &ConfigMap, key: &str) -> Option<String> {
 fn changes_and_deletions_are_put_right_and_additions_of_others_stay() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;
@@ -88,7 +88,7 @@ fn a_cluster_at_rest_costs_no_requests_but_watches() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let kind = plimsoll_testkit::ClusterKind::Embedded;
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         let (client, log) = rig.cluster.client_with_log();

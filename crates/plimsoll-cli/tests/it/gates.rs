@@ -53,7 +53,7 @@ async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
 fn an_update_waits_for_an_operator_and_names_it() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;
@@ -78,7 +78,7 @@ fn an_update_waits_for_an_operator_and_names_it() {
 fn an_operator_that_degrades_later_fails_the_reconciliation() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;
@@ -105,7 +105,7 @@ fn an_operator_that_degrades_later_fails_the_reconciliation() {
 fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;

@@ -9,23 +9,20 @@ use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, crd};
 use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Context, Decision, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, decide};
+use plimsoll_content::inclusion::{Decision, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, decide};
 use plimsoll_plan::plan::DELETE;
 use serde_json::json;
 
 use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
 
 fn immediate() -> StandIns {
-    StandIns::Playing(Duration::ZERO, Faults::default())
+    StandIns(Duration::ZERO, Faults::default())
 }
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
 async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
     let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
-    let context = Context {
-        cluster_kinds: payload.cluster_kinds(),
-        ..Context::new(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
-    };
+    let context = payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
     let mut missing = Vec::new();
     let mut present = 0;
     for manifest in &payload.manifests {

@@ -19,7 +19,7 @@ async fn recorded(rig: &Rig) -> Vec<usize> {
 fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::from_millis(50), Faults::default());
+        let stand_ins = StandIns(Duration::from_millis(50), Faults::default());
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
         let mut rig = Rig::start(kind, &payloads, stand_ins).await;
         rig.control();
@@ -51,7 +51,7 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 fn a_controller_that_restarts_at_rest_reports_no_progress() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns::Playing(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns(Duration::ZERO, Faults::default());
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;

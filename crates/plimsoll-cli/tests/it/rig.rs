@@ -23,13 +23,8 @@ use tokio_util::sync::CancellationToken;
 /// How long anything may take before a test gives up. No test is about time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Whether the stand-ins play.
-pub(crate) enum StandIns {
-    /// They answer after this time, with these faults.
-    Playing(Duration, Faults),
-    /// Nobody plays.
-    Absent,
-}
+/// How the stand-ins play: they answer after a time, with faults.
+pub(crate) struct StandIns(pub(crate) Duration, pub(crate) Faults);
 
 pub(crate) struct Rig {
     pub(crate) cluster: TestCluster,
@@ -54,15 +49,13 @@ impl Rig {
         let cluster = kind.start().await.expect("the cluster starts");
         let client = cluster.client();
         let stop_stand_ins = CancellationToken::new();
-        if let StandIns::Playing(delay, faults) = stand_ins {
-            let options = StandInOptions {
-                payloads: payloads.to_vec(),
-                delay,
-                faults,
-                ..StandInOptions::default()
-            };
-            tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
-        }
+        let options = StandInOptions {
+            payloads: payloads.to_vec(),
+            delay: stand_ins.0,
+            faults: stand_ins.1,
+            ..StandInOptions::default()
+        };
+        tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
         Self { cluster, client, stop_stand_ins, release, controller: None }
     }
@@ -88,8 +81,7 @@ impl Rig {
             settings: Settings {
                 profile: DEFAULT_PROFILE.to_owned(),
                 feature_set: DEFAULT_FEATURE_SET.to_owned(),
-                image: None,
-                create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+                    create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
                 leadership: Leadership::Alone,
             },
             release: self.release.subscribe(),

@@ -6,10 +6,8 @@ use super::{Exclusion, MAJOR_VERSION};
 use crate::Manifest;
 
 /// The kinds that may carry the annotation.
-const KINDS: [(&str, &str); 2] = [
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("config.openshift.io", "FeatureGate"),
-];
+const KINDS: [(&str, &str); 2] =
+    [("apiextensions.k8s.io", "CustomResourceDefinition"), ("config.openshift.io", "FeatureGate")];
 
 /// Why a major-version annotation cannot be honoured; the manifest is then left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

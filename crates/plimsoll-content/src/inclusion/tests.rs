@@ -214,8 +214,10 @@ fn overrides_match_exactly_and_ignore_the_namespace_of_what_has_none() {
     }
     let mut without_namespace = manifest("x.io/Unknown", &[("any", "")]);
     without_namespace.key.namespace = String::new();
-    let context =
-        Context { overrides: vec![entry("x.io", "Unknown", "whatever", "x")], ..Context::default() };
+    let context = Context {
+        overrides: vec![entry("x.io", "Unknown", "whatever", "x")],
+        ..Context::default()
+    };
     assert!(matches!(decide(&without_namespace, &context), Decision::Excluded(_)));
 }
 
@@ -237,7 +239,10 @@ fn the_first_failing_check_names_the_reason() {
         check("ConfigMap", &annotations, &context, expected);
         remove(&mut context);
     };
-    check_next(|context| context.exclude_identifier = None, "exclude.release.openshift.io/hosted=true");
+    check_next(
+        |context| context.exclude_identifier = None,
+        "exclude.release.openshift.io/hosted=true",
+    );
     check_next(
         |context| context.feature_set = None,
         "\"Default\" is required, and release.openshift.io/feature-set=OKD",

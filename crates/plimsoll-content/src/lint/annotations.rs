@@ -50,7 +50,8 @@ fn profiles(manifest: &Manifest, report: &mut Report<'_>) {
     for (key, value) in &manifest.annotations {
         let decides = is_profile(&key) || key.starts_with(EXCLUDE_PREFIX);
         if decides && value != "true" {
-            let message = format!("{key}={value} counts as if it were not there: only `true` counts");
+            let message =
+                format!("{key}={value} counts as if it were not there: only `true` counts");
             report.add(manifest, &path(key), Code::ProfileValue, message);
         }
     }
@@ -65,8 +66,9 @@ fn feature_sets(manifest: &Manifest, report: &mut Report<'_>) {
         }
     }
     if set.is_some() && manifest.annotations.contains_key(FEATURE_GATE) {
-        let message =
-            format!("{FEATURE_SET} and {FEATURE_GATE} exclude each other: no cluster includes the document");
+        let message = format!(
+            "{FEATURE_SET} and {FEATURE_GATE} exclude each other: no cluster includes the document"
+        );
         report.add(manifest, &path(FEATURE_GATE), Code::FeatureSetAndGate, message);
     }
 }
@@ -76,9 +78,8 @@ fn actions(manifest: &Manifest, report: &mut Report<'_>) {
         let message = format!("{DELETE}={value} is refused: only `true` is valid");
         report.add(manifest, &path(DELETE), Code::DeleteValue, message);
     }
-    let means_something = |value: &&String| {
-        value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false")
-    };
+    let means_something =
+        |value: &&String| value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
     if let Some(value) = manifest.annotations.get(CREATE_ONLY).filter(|it| !means_something(it)) {
         let message = format!("{CREATE_ONLY}={value} has no effect: only `true` has");
         report.add(manifest, &path(CREATE_ONLY), Code::AnnotationValue, message);

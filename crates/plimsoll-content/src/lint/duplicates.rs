@@ -19,7 +19,8 @@ pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
         for (index, later) in manifests.iter().enumerate() {
             let meets = |earlier: &&&Manifest| can_meet(earlier, later, &contexts);
             if let Some(earlier) = manifests[..index].iter().find(meets) {
-                let message = format!("{key} is in {}, too: both are applied, in order", earlier.file);
+                let message =
+                    format!("{key} is in {}, too: both are applied, in order", earlier.file);
                 report.add(later, "metadata.name", Code::DuplicateObject, message);
             }
         }
@@ -29,7 +30,8 @@ pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
 /// Every profile of the payload with every feature set.
 fn contexts(manifests: &[Manifest]) -> Vec<Context> {
     let keys = manifests.iter().flat_map(|manifest| manifest.annotations.keys());
-    let profiles: BTreeSet<&str> = keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect();
+    let profiles: BTreeSet<&str> =
+        keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect();
     let with_sets = |profile| FEATURE_SETS.map(|set| Context::new(profile, set));
     profiles.into_iter().flat_map(with_sets).collect()
 }
@@ -50,5 +52,8 @@ fn can_meet(left: &Manifest, right: &Manifest, contexts: &[Context]) -> bool {
 fn gates(manifest: &Manifest, off: bool) -> BTreeSet<&str> {
     let value = manifest.annotations.get(FEATURE_GATE).map_or("", String::as_str);
     let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.filter(|name| name.starts_with('-') == off).map(|name| name.trim_start_matches('-')).collect()
+    names
+        .filter(|name| name.starts_with('-') == off)
+        .map(|name| name.trim_start_matches('-'))
+        .collect()
 }

@@ -20,8 +20,9 @@ pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: 
         // What is to be deleted may be of a kind that is gone.
         None if manifest.is_annotated_true("release.openshift.io/delete") => {}
         None => {
-            let message =
-                format!("neither Kubernetes nor a CustomResourceDefinition of the payload defines {kind}");
+            let message = format!(
+                "neither Kubernetes nor a CustomResourceDefinition of the payload defines {kind}"
+            );
             report.add(manifest, "kind", Code::UnknownKind, message);
         }
         Some(_) if !kinds.serves(&kind, &manifest.version) => {
@@ -29,7 +30,8 @@ pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: 
             report.add(manifest, "apiVersion", Code::UnknownKind, message);
         }
         Some(Scope::Cluster) if !key.namespace.is_empty() => {
-            let message = format!("objects of kind {kind} have no namespace: {:?} is ignored", key.namespace);
+            let message =
+                format!("objects of kind {kind} have no namespace: {:?} is ignored", key.namespace);
             report.add(manifest, "metadata.namespace", Code::UnexpectedNamespace, message);
         }
         Some(Scope::Namespaced) if key.namespace.is_empty() => {

@@ -35,9 +35,8 @@ pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
 
 fn contents(manifest: &Manifest, report: &mut Report<'_>) {
     let object = manifest.object();
-    let is_empty = |pointer: &str| {
-        object.pointer(pointer).and_then(Value::as_array).is_none_or(Vec::is_empty)
-    };
+    let is_empty =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_array).is_none_or(Vec::is_empty);
     let name = &manifest.key.name;
     if is_empty("/status/versions") {
         let message = format!("the ClusterOperator {name} names no versions: its gate cannot pass");
@@ -51,7 +50,8 @@ fn contents(manifest: &Manifest, report: &mut Report<'_>) {
 
 /// Whether the manifest is neither to be deleted nor left out of every cluster.
 fn is_included_anywhere(manifest: &Manifest) -> bool {
-    !manifest.annotations.is_empty() && !manifest.annotations.contains_key("release.openshift.io/delete")
+    !manifest.annotations.is_empty()
+        && !manifest.annotations.contains_key("release.openshift.io/delete")
 }
 
 fn is_operator(manifest: &Manifest) -> bool {

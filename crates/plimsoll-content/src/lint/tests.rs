@@ -34,7 +34,10 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn a_payload_in_order_has_no_findings() {
-    check("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n", "");
+    check(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n",
+        "",
+    );
 }
 
 #[test]
@@ -49,8 +52,13 @@ fn load_errors_are_findings() {
 #[test]
 fn annotations_must_mean_something() {
     let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n";
-    let with = |annotations: &str| format!("{head}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}");
-    check(head, "3 (document 0): warning [no-annotations]: no annotations: no cluster includes the document");
+    let with = |annotations: &str| {
+        format!("{head}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}")
+    };
+    check(
+        head,
+        "3 (document 0): warning [no-annotations]: no annotations: no cluster includes the document",
+    );
     check(
         &format!("{head}  annotations: {{a: b}}\n"),
         "6 (document 0): warning [no-profile]: no annotation include.release.openshift.io/…: no cluster includes the document",
@@ -61,17 +69,23 @@ fn annotations_must_mean_something() {
          9 (document 0): warning [profile-value]: exclude.release.openshift.io/x=True counts as if it were not there: only `true` counts",
     );
     check(
-        &with("    release.openshift.io/feature-set: Tech\n    release.openshift.io/feature-gate: A\n"),
+        &with(
+            "    release.openshift.io/feature-set: Tech\n    release.openshift.io/feature-gate: A\n",
+        ),
         "8 (document 0): error [annotation-value]: unknown feature set \"Tech\": no cluster includes the document\n\
          9 (document 0): error [feature-set-and-gate]: release.openshift.io/feature-set and release.openshift.io/feature-gate exclude each other: no cluster includes the document",
     );
     check(
-        &with("    release.openshift.io/major-version: '4'\n    capability.openshift.io/name: Console+console\n"),
+        &with(
+            "    release.openshift.io/major-version: '4'\n    capability.openshift.io/name: Console+console\n",
+        ),
         "8 (document 0): error [major-version]: release.openshift.io/major-version is only allowed on CustomResourceDefinition and FeatureGate\n\
          9 (document 0): error [unknown-capability]: unknown capability \"console\": no cluster can enable it",
     );
     check(
-        &with("    release.openshift.io/delete: 'True'\n    release.openshift.io/create-only: 'yes'\n"),
+        &with(
+            "    release.openshift.io/delete: 'True'\n    release.openshift.io/create-only: 'yes'\n",
+        ),
         "8 (document 0): error [delete-value]: release.openshift.io/delete=True is refused: only `true` is valid\n\
          9 (document 0): error [annotation-value]: release.openshift.io/create-only=yes has no effect: only `true` has",
     );
@@ -113,21 +127,26 @@ fn kinds_that_the_payload_defines_are_known() {
 fn cluster_operators_gate_after_their_deployment() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: clusteroperators.config.openshift.io, ANNOTATIONS}\nspec: {group: config.openshift.io, scope: Cluster, names: {kind: ClusterOperator, plural: clusteroperators}, versions: [{name: v1, served: true, storage: true}]}\n";
     let operator = "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {name: o, ANNOTATIONS}\n";
-    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, ANNOTATIONS}\n";
+    let deployment =
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, ANNOTATIONS}\n";
     check(
         &format!("{crd}---\n{operator}---\n{deployment}"),
         "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
          6 (document 1): warning [operator-related-objects]: the ClusterOperator o names no related objects\n\
          7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own lane, which waits for it",
     );
-    let full = format!("{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{}}]}}\n");
+    let full = format!(
+        "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{}}]}}\n"
+    );
     check(&format!("{crd}---\n{deployment}---\n{full}"), "");
 }
 
 #[test]
 fn files_without_a_place_and_objects_in_two_files_are_named() {
     let text = |annotations: &str| {
-        format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}")
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}"
+        )
     };
     assert_eq!(
         findings(&[("a.yaml", text("")), ("0000_10_a_b.yaml", text(""))]),
@@ -135,10 +154,15 @@ fn files_without_a_place_and_objects_in_two_files_are_named() {
          release-manifests/a.yaml:4 (document 0): warning [duplicate-object]: namespace \"a\" is in 0000_10_a_b.yaml, too: both are applied, in order"
     );
     let set = |name: &str| text(&format!("    release.openshift.io/feature-set: {name}\n"));
-    assert_eq!(findings(&[("0000_10_a_a.yaml", set("Default")), ("0000_10_a_b.yaml", set("OKD"))]), "");
+    assert_eq!(
+        findings(&[("0000_10_a_a.yaml", set("Default")), ("0000_10_a_b.yaml", set("OKD"))]),
+        ""
+    );
     let gate = |name: &str| text(&format!("    release.openshift.io/feature-gate: {name}\n"));
     assert_eq!(findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-A"))]), "");
-    assert!(!findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-B"))]).is_empty());
+    assert!(
+        !findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-B"))]).is_empty()
+    );
 }
 
 #[test]

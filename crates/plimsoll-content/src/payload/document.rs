@@ -7,10 +7,10 @@ use plimsoll_model::ObjectKey;
 use serde_json::{Map, Value};
 
 use super::{Cause, Directory, LoadError, SourceFile};
+use crate::Manifest;
 use crate::finding::{Code, Finding, Place};
 use crate::template::{self, Values};
 use crate::yaml::{self, Oddity};
-use crate::Manifest;
 
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(super) const JSON_SIZE_MAX: usize = 3 << 20;

@@ -49,7 +49,9 @@ pub enum ReleaseProblem {
     #[error("expected an ImageStream of image.openshift.io/v1, found {0}")]
     NotImageStream(String),
     /// The two files disagree.
-    #[error("version from {IMAGE_REFERENCES} ({images}) differs from {RELEASE_METADATA} ({metadata})")]
+    #[error(
+        "version from {IMAGE_REFERENCES} ({images}) differs from {RELEASE_METADATA} ({metadata})"
+    )]
     VersionMismatch {
         /// What `image-references` says.
         images: String,
@@ -121,7 +123,8 @@ impl FreeMetadata<'_> {
             None => String::new(),
             Some(Value::String(text)) => text,
             Some(other) => {
-                self.warnings.push(format!("metadata {key:?} is not a string but {other}, ignored"));
+                self.warnings
+                    .push(format!("metadata {key:?} is not a string but {other}, ignored"));
                 String::new()
             }
         }

@@ -57,7 +57,10 @@ fn only_files_with_known_endings_are_read_in_byte_order() {
         vec![
             file("release-manifests/0000_10_a_file.yml", config_map("three")),
             file("release-manifests/0000_10_a_file.yaml", config_map("two")),
-            file("release-manifests/0000_10_a_file.json", r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}"#),
+            file(
+                "release-manifests/0000_10_a_file.json",
+                r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}"#,
+            ),
             file("release-manifests/README", "no: manifest"),
             file("release-manifests/0000_10_a_file", "no: manifest"),
             file("release-manifests/0000_10_a_file.YAML", "no: manifest"),
@@ -89,11 +92,15 @@ fn the_special_files_must_be_there_and_agree() {
     check(images(""), &format!("{one}image-references: the payload has no such file"));
     check(
         images(&IMAGES.replace("1.0.0", "1.0.1")),
-        &format!("{one}image-references: version from image-references (1.0.1) differs from release-metadata (1.0.0)"),
+        &format!(
+            "{one}image-references: version from image-references (1.0.1) differs from release-metadata (1.0.0)"
+        ),
     );
     check(
         metadata(&METADATA.replace("-v0", "-v1")),
-        &format!("{one}release-metadata: unrecognized Cincinnati metadata kind \"cincinnati-metadata-v1\", expected \"cincinnati-metadata-v0\""),
+        &format!(
+            "{one}release-metadata: unrecognized Cincinnati metadata kind \"cincinnati-metadata-v1\", expected \"cincinnati-metadata-v0\""
+        ),
     );
     check(
         metadata(r#"{"kind":"cincinnati-metadata-v0"}"#),
@@ -101,15 +108,21 @@ fn the_special_files_must_be_there_and_agree() {
     );
     check(
         metadata(r#"{"kind":"cincinnati-metadata-v0","version":"v1"}"#),
-        &format!("{one}release-metadata: version \"v1\" is not a semantic version: unexpected character 'v' while parsing major version number"),
+        &format!(
+            "{one}release-metadata: version \"v1\" is not a semantic version: unexpected character 'v' while parsing major version number"
+        ),
     );
     check(
         metadata("{"),
-        &format!("{one}release-metadata: invalid JSON: EOF while parsing an object at line 1 column 1"),
+        &format!(
+            "{one}release-metadata: invalid JSON: EOF while parsing an object at line 1 column 1"
+        ),
     );
     check(
         images(&config_map("x")),
-        &format!("{one}image-references: expected an ImageStream of image.openshift.io/v1, found ConfigMap of v1"),
+        &format!(
+            "{one}image-references: expected an ImageStream of image.openshift.io/v1, found ConfigMap of v1"
+        ),
     );
     check(
         vec![
@@ -140,14 +153,18 @@ fn bad_keys_of_the_metadata_are_warnings() {
 
 #[test]
 fn templates_are_filled_in_in_manifests_only() {
-    let template = config_map("x") + "data:\n  image: '{{.ReleaseImage}}'\n  cli: '{{index .Images \"cli\"}}'\n";
+    let template = config_map("x")
+        + "data:\n  image: '{{.ReleaseImage}}'\n  cli: '{{index .Images \"cli\"}}'\n";
     let payload = load(vec![
         file("manifests/0000_00_a_b.yaml", template.clone()),
         file("release-manifests/0000_00_a_b.yaml", template),
     ])
     .unwrap();
-    let images: Vec<_> =
-        payload.manifests.iter().map(|manifest| manifest.object()["data"]["image"].clone()).collect();
+    let images: Vec<_> = payload
+        .manifests
+        .iter()
+        .map(|manifest| manifest.object()["data"]["image"].clone())
+        .collect();
     assert_eq!(images, ["quay.io/release", "{{.ReleaseImage}}"]);
 }
 
@@ -182,7 +199,8 @@ fn duplicates_are_refused_within_a_file_and_allowed_across_files() {
 
 #[test]
 fn empty_documents_are_neither_read_nor_counted() {
-    let text = format!("# comment\n---\n---\n{}---\nnull\n---\n{}---\n", config_map("x"), config_map("y"));
+    let text =
+        format!("# comment\n---\n---\n{}---\nnull\n---\n{}---\n", config_map("x"), config_map("y"));
     check(
         vec![file("release-manifests/0000_10_a_b.yaml", text)],
         "0000_10_a_b.yaml#0 x\n0000_10_a_b.yaml#1 y",
@@ -210,7 +228,10 @@ fn every_defect_is_reported_at_once() {
         vec![
             file("release-manifests/0000_10_a_b.yaml", text),
             file("release-manifests/0000_10_a_a.yaml", bad_bytes),
-            file("release-manifests/0000_10_a_c.yaml", format!("kind: A\nmetadata: {{name: x}}\na: {}", "x".repeat(4 << 20))),
+            file(
+                "release-manifests/0000_10_a_c.yaml",
+                format!("kind: A\nmetadata: {{name: x}}\na: {}", "x".repeat(4 << 20)),
+            ),
             file("release-manifests/0000_10_a_d.yaml", format!("a: {}", "x".repeat(10_000_000))),
         ],
         &format!(
@@ -247,7 +268,8 @@ fn the_digest_depends_on_content_and_not_on_order() {
 #[test]
 fn kinds_without_namespaces_are_known_from_kubernetes_and_the_payload() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io}\nspec: {group: x.io, scope: Cluster, names: {kind: A}, versions: [{name: v1, served: true}]}\n";
-    let kinds = load(vec![file("release-manifests/0000_10_a_a.yaml", definition)]).unwrap().cluster_kinds();
+    let kinds =
+        load(vec![file("release-manifests/0000_10_a_a.yaml", definition)]).unwrap().cluster_kinds();
     let names: Vec<String> = kinds.iter().map(ToString::to_string).collect();
     assert!(names.contains(&"A.x.io".to_owned()) && names.contains(&"Namespace".to_owned()));
     assert!(!names.contains(&"ConfigMap".to_owned()));

@@ -141,9 +141,7 @@ impl<'notes> Builder<'notes> {
                 let value = resolve::value(scalar, text)?;
                 self.complete(value, anchored(anchor, weight_before))
             }
-            Event::SequenceStart(_, anchor, _) => {
-                self.open(Collection::List(Vec::new()), anchor)
-            }
+            Event::SequenceStart(_, anchor, _) => self.open(Collection::List(Vec::new()), anchor),
             Event::MappingStart(_, anchor, _) => {
                 self.open(Collection::Map { map: Map::new(), key: None }, anchor)
             }

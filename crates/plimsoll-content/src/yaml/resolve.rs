@@ -147,7 +147,8 @@ fn float(text: &str) -> Option<f64> {
         None => (unsigned, None),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let is_mantissa = digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty());
+    let is_mantissa =
+        digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty());
     let is_exponent = exponent.is_none_or(|exponent| {
         let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
         !exponent.is_empty() && digits(exponent)

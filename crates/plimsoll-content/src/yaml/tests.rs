@@ -30,12 +30,12 @@ fn check(text: &str, expected: &str) {
 #[test]
 fn plain_scalars_are_read_by_yaml_1_1() {
     let words = "[yes, on, Off, y, TRUE, n, tRuE, null, ~, Null, NULL, nUll, '', \"yes\"]";
-    check(
-        words,
-        r#"[true,true,false,true,true,false,"tRuE",null,null,null,null,"nUll","","yes"]"#,
-    );
+    check(words, r#"[true,true,false,true,true,false,"tRuE",null,null,null,null,"nUll","","yes"]"#);
     check("[0777, 0o777, 0b11, 08, 1_000, 0x1F, -0777, +1]", "[511,511,3,8,1000,31,-511,1]");
-    check("[190:20:30, 12:30, 2001-01-01, 2001-12-14t21:59:43.10-05:00]", r#"["190:20:30","12:30","2001-01-01","2001-12-14t21:59:43.10-05:00"]"#);
+    check(
+        "[190:20:30, 12:30, 2001-01-01, 2001-12-14t21:59:43.10-05:00]",
+        r#"["190:20:30","12:30","2001-01-01","2001-12-14t21:59:43.10-05:00"]"#,
+    );
     check(
         "[4.22.0, 1.2.3.4, 0xZZ, +, 1e, ., .e1, 1_, _1, =, 1e400, 5m, 25%]",
         r#"["4.22.0","1.2.3.4","0xZZ","+","1e",".",".e1",1,"_1","=","1e400","5m","25%"]"#,
@@ -72,7 +72,10 @@ fn keys_are_read_like_values() {
 fn the_last_of_equal_keys_wins_with_a_note() {
     let note = r#"key "a" occurs twice, the last one counts"#;
     check("a: 1\na: 2\n", &format!(r#"{{"a":2}} # 2: {note}"#));
-    check("x: 1\n---\nb:\n  a: 1\n  a: 2\n", &format!("{{\"x\":1}}\n{{\"b\":{{\"a\":2}}}} # 5: {note}"));
+    check(
+        "x: 1\n---\nb:\n  a: 1\n  a: 2\n",
+        &format!("{{\"x\":1}}\n{{\"b\":{{\"a\":2}}}} # 5: {note}"),
+    );
     check(r#"{"a":1,"a":2}"#, &format!(r#"{{"a":2}} # ?: {note}"#));
 }
 
@@ -85,17 +88,25 @@ fn merges_override_what_stands_before_them() {
         &format!("{base}d:\n  <<: [*b, *c]\n"),
         &format!(r#"{{{rest},"d":{{"x":1,"y_":2,"z":4}}}}"#),
     );
-    check(&format!("{base}d:\n  <<: *b\n  x: 9\n").replace("x: 9", "w: 9"), &format!(r#"{{{rest},"d":{{"w":9,"x":1,"y_":2}}}}"#));
+    check(
+        &format!("{base}d:\n  <<: *b\n  x: 9\n").replace("x: 9", "w: 9"),
+        &format!(r#"{{{rest},"d":{{"w":9,"x":1,"y_":2}}}}"#),
+    );
     check(
         &format!("{base}d:\n  x: 9\n  <<: *b\n"),
-        &format!(r#"{{{rest},"d":{{"x":1,"y_":2}}}} # 5: key "x" occurs twice, the last one counts"#),
+        &format!(
+            r#"{{{rest},"d":{{"x":1,"y_":2}}}} # 5: key "x" occurs twice, the last one counts"#
+        ),
     );
     check("<<: 1", "1:5: invalid YAML: `<<` needs a mapping or a list of mappings");
 }
 
 #[test]
 fn tags_that_yaml_defines_are_honoured_and_others_ignored() {
-    check("[!!str 1, !!int \"7\", !!float 2, !!bool \"yes\", !!null \"\"]", r#"["1",7,2,true,null]"#);
+    check(
+        "[!!str 1, !!int \"7\", !!float 2, !!bool \"yes\", !!null \"\"]",
+        r#"["1",7,2,true,null]"#,
+    );
     check("[!!binary aGk=, !custom x, !custom 1, ! 1]", r#"["hi","x","1","1"]"#);
     check("!!int abc", "1:7: invalid YAML: \"abc\" is not a !!int");
 }
@@ -134,7 +145,10 @@ fn byte_order_marks_line_ends_and_tabs_are_taken_as_they_come() {
 
 #[test]
 fn json_may_stand_where_yaml_does() {
-    check(r#"{"a": 1.0, "b": [true, null], "c": "\ud83d\ude00\/"}"#, "{\"a\":1.0,\"b\":[true,null],\"c\":\"\u{1f600}/\"}");
+    check(
+        r#"{"a": 1.0, "b": [true, null], "c": "\ud83d\ude00\/"}"#,
+        "{\"a\":1.0,\"b\":[true,null],\"c\":\"\u{1f600}/\"}",
+    );
     check("{\"a\":1}\n{\"b\":2}", "{\"a\":1}\n{\"b\":2}");
     check("{a: yes, b: [1,],}", r#"{"a":true,"b":[1]}"#);
     check("{\"a\":1}\n---\n{\"y\":2}", "{\"a\":1}\n{\"y\":2}");

@@ -69,4 +69,15 @@ fn built_in_kinds_have_what_go_always_writes() {
     );
     let role = builtin::schema("rbac.authorization.k8s.io", "v1", "ClusterRole").expect("built in");
     check(&role, json!({}), json!({"metadata": {}, "rules": null}));
+    check(&role, json!({"rules": []}), json!({"metadata": {}, "rules": null}));
+}
+
+#[test]
+fn built_in_kinds_leave_out_zero_values_that_are_no_pointers() {
+    let deployment = builtin::schema("apps", "v1", "Deployment").expect("built in");
+    let mut value = json!({"spec": {"replicas": 0, "minReadySeconds": 0, "paused": false}});
+    apply_defaults(&deployment, &mut value);
+    assert_eq!(value["spec"]["replicas"], json!(0));
+    assert_eq!(value["spec"].get("minReadySeconds"), None);
+    assert_eq!(value["spec"].get("paused"), None);
 }

@@ -2,16 +2,29 @@
 use serde_json::{Value, json};
 
 use super::entry::{
-    Identity, Managers, Operation, Owned, dotted, keep_times, unowned_fields, write_managers,
+    Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
+    write_managers,
 };
 use super::update::{blank_object, update};
 use super::{Actor, ApplyError, Conflict, last_applied};
 use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, compare, field_set, merge, name_declared, reconcile, remove};
-use crate::{Schema, apply_builtin_defaults, apply_defaults};
+use crate::{Schema, apply_builtin_defaults, apply_defaults, prune as drop_unknown};
 
 /// The owner of what was there before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// What the server alone writes; applying it (often as null, by tools that print whole objects)
+/// has no effect on an object that exists.
+const BOOKKEEPING: [&str; 7] = [
+    "metadata.creationTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.deletionTimestamp",
+    "metadata.generation",
+    "metadata.resourceVersion",
+    "metadata.selfLink",
+    "metadata.uid",
+];
 
 /// Merges `applied` into `live` and records what the applier owns.
 ///
@@ -50,6 +63,10 @@ pub fn server_side_apply(
     let (mut object, managers) = outcome.map_err(|conflicts| {
         ApplyError::Conflicts(conflicts.into_iter().map(|(conflict, _)| conflict).collect())
     })?;
+    put_back(live, &mut object, actor.reset_fields);
+    if live.is_some() {
+        put_back(live, &mut object, &BOOKKEEPING);
+    }
     complete(schema, applied, &mut object);
     if actor.manager == "kubectl" {
         last_applied::refresh(&mut object, applied);
@@ -157,8 +174,10 @@ fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Found> {
     out
 }
 
-/// Defaults, as the server fills them in after merging.
+/// What decoding does to the merged object: unknown fields go where ownership allowed them, and
+/// defaults come.
 fn complete(schema: &Schema, applied: &Value, object: &mut Value) {
+    drop_unknown(schema, object);
     apply_defaults(schema, object);
     if !schema.is_builtin() {
         return;

@@ -227,6 +227,20 @@ pub(super) fn dotted(paths: &[&str]) -> FieldSet {
     set
 }
 
+/// Puts the fields that an endpoint resets back to what they are in the live object; a create has
+/// none of them.
+pub(super) fn put_back(live: Option<&Value>, new: &mut Value, reset: &[&str]) {
+    for path in reset.iter().filter(|path| live.is_some() || **path != "metadata") {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", path));
+        let Some(Value::Object(parent)) = new.pointer_mut(parent) else { continue };
+        match live.and_then(|live| live.pointer(&pointer)) {
+            Some(value) => parent.insert(name.to_owned(), value.clone()),
+            None => parent.remove(name),
+        };
+    }
+}
+
 /// Gives `new` the times of `live` where those are all that differs, so that a write that changes
 /// nothing is seen to change nothing.
 pub(super) fn keep_times(live: &Value, new: &mut Value) {

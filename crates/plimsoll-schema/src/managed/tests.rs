@@ -300,6 +300,19 @@ fn reset_fields_are_nobodys() {
 }
 
 #[test]
+fn reset_fields_stay_as_they_are() {
+    let object = || json!({"spec": {"a": "1"}, "status": {"x": 1}});
+    let (once, _) = run(&schema(), vec![Apply("one", object(), false)]);
+    assert_eq!(once.get("status"), None);
+    let (twice, _) =
+        run(&schema(), vec![Apply("one", object(), false), Apply("one", object(), false)]);
+    assert_eq!(twice, once);
+    let status = json!({"status": {"x": 2}});
+    let (updated, _) = run(&schema(), vec![Apply("one", object(), false), Update("two", status)]);
+    assert_eq!(updated, once);
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     check_with(
         &schema(),

@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 
 use super::Actor;
 use super::entry::{
-    Identity, Managers, Operation, Owned, dotted, keep_times, unowned_fields, write_managers,
+    Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
+    write_managers,
 };
 use crate::Schema;
 use crate::fields::FieldSet;
@@ -38,6 +39,9 @@ pub fn track_update(
     };
     let mut managers = update(schema, old, &new, managers, actor.manager, actor);
     managers.cap_updates();
+    if live.is_some() {
+        put_back(live, &mut new, actor.reset_fields);
+    }
     write_managers(&mut new, &managers);
     if let Some(live) = live {
         keep_times(live, &mut new);

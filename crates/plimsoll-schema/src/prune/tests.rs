@@ -66,6 +66,18 @@ fn an_embedded_resource_keeps_what_says_what_it_is() {
 }
 
 #[test]
+fn a_schema_for_items_is_pruned_as_one_without_a_word() {
+    let crd = builtin::schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+        .expect("built in");
+    let with = |items: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"items": items}}}]}});
+    let items = json!({"type": "string", "anyOf": [{"required": ["a"], "optional": ["b"]}]});
+    let kept = json!({"type": "string", "anyOf": [{"required": ["a"]}]});
+    let mut value = with(items);
+    assert_eq!(prune(&crd, &mut value), Vec::<String>::new());
+    assert_eq!(value, with(kept));
+}
+
+#[test]
 fn without_a_schema_everything_stays() {
     check(&Schema::untyped(), json!({"a": {"b": [1]}}), json!({"a": {"b": [1]}}), &[]);
 }

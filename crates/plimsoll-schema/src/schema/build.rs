@@ -71,7 +71,8 @@ impl<'a> Builder<'a> {
             }
             Some(schema) => {
                 let mut node = fixups::node(name).unwrap_or_else(|| self.build(schema, false));
-                fixups::mark_written(name, &mut node);
+                fixups::mark_fields(name, &mut node);
+                node.decodes_to = fixups::decodes_to(name).map(|name| self.named(name));
                 node
             }
         };
@@ -148,6 +149,7 @@ impl<'a> Builder<'a> {
                 .map(|kind| kind == "atomic"),
             patch: patch_strategy(schema),
             written: false,
+            left_out_at_zero: false,
         }
     }
 

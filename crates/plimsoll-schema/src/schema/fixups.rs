@@ -22,6 +22,19 @@ pub(super) fn node(definition: &str) -> Option<Node> {
     }
 }
 
+/// The definition that objects of a choice type (a schema or a list of them, a schema or a truth
+/// value) decode to. Ownership and strict decoding do not look into them.
+pub(super) fn decodes_to(definition: &str) -> Option<&'static str> {
+    let name = definition.strip_prefix(API_EXTENSIONS)?;
+    matches!(
+        name,
+        "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray"
+    )
+    .then_some("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
+}
+
+const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
 /// their zero value, which OpenAPI gives as default, and lists that are null when there is none.
 const WRITTEN: [(&str, &[&str]); 11] = [
@@ -44,11 +57,62 @@ const WRITTEN: [(&str, &[&str]); 11] = [
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
 ];
 
-/// Marks the fields of a definition that Go writes always.
-pub(super) fn mark_written(definition: &str, node: &mut Node) {
-    let Some((_, names)) = WRITTEN.iter().find(|(name, _)| *name == definition) else { return };
+/// Fields that Go leaves out at their zero value, because they are no pointers: the usual ones.
+const LEFT_OUT_AT_ZERO: [(&str, &[&str]); 9] = [
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec",
+        &["preserveUnknownFields"],
+    ),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
+        &[
+            "description",
+            "exclusiveMaximum",
+            "exclusiveMinimum",
+            "format",
+            "id",
+            "nullable",
+            "pattern",
+            "title",
+            "type",
+            "uniqueItems",
+            "x-kubernetes-embedded-resource",
+            "x-kubernetes-int-or-string",
+        ],
+    ),
+    ("io.k8s.api.apps.v1.DaemonSetSpec", &["minReadySeconds"]),
+    ("io.k8s.api.apps.v1.DeploymentSpec", &["minReadySeconds", "paused"]),
+    ("io.k8s.api.core.v1.Container", &["stdin", "stdinOnce", "tty", "workingDir"]),
+    ("io.k8s.api.core.v1.ContainerPort", &["hostIP", "hostPort", "name"]),
+    (
+        "io.k8s.api.core.v1.PodSpec",
+        &[
+            "hostIPC",
+            "hostNetwork",
+            "hostPID",
+            "hostname",
+            "nodeName",
+            "priorityClassName",
+            "subdomain",
+        ],
+    ),
+    ("io.k8s.api.core.v1.Probe", &["initialDelaySeconds"]),
+    ("io.k8s.api.core.v1.VolumeMount", &["readOnly", "subPath", "subPathExpr"]),
+];
+
+/// Marks the fields of a definition that Go writes always, or not at their zero value.
+pub(super) fn mark_fields(definition: &str, node: &mut Node) {
     let Some(map) = &mut node.map else { return };
-    for name in *names {
+    let names_in = |table: &[(&str, &'static [&'static str])]| {
+        let entry = table.iter().find(|(name, _)| *name == definition);
+        entry.map_or(&[][..], |(_, names)| names)
+    };
+    for name in names_in(&LEFT_OUT_AT_ZERO) {
+        if let Some(edge) = map.fields.get_mut(*name) {
+            edge.left_out_at_zero = true;
+        }
+    }
+    for name in names_in(&WRITTEN) {
         if let Some(edge) = map.fields.get_mut(*name) {
             edge.written = true;
             edge.default.get_or_insert(Value::Null);

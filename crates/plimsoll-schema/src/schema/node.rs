@@ -64,11 +64,20 @@ pub(crate) struct Edge {
     pub(crate) patch: Option<PatchStrategy>,
     /// Go writes the field whatever it holds.
     pub(crate) written: bool,
+    /// Go leaves the field out at its zero value.
+    pub(crate) left_out_at_zero: bool,
 }
 
 impl Edge {
     pub(crate) fn plain(node: NodeId) -> Self {
-        Self { node, default: None, atomic: None, patch: None, written: false }
+        Self {
+            node,
+            default: None,
+            atomic: None,
+            patch: None,
+            written: false,
+            left_out_at_zero: false,
+        }
     }
 }
 
@@ -91,8 +100,14 @@ pub(crate) struct MapType {
 }
 
 /// Deduced types are shared by all maps without declared values.
-static DEDUCED_EDGE: Edge =
-    Edge { node: DEDUCED, default: None, atomic: None, patch: None, written: false };
+static DEDUCED_EDGE: Edge = Edge {
+    node: DEDUCED,
+    default: None,
+    atomic: None,
+    patch: None,
+    written: false,
+    left_out_at_zero: false,
+};
 
 impl MapType {
     /// The type of the value at `key`; nothing when the key is not declared.
@@ -147,6 +162,8 @@ pub(crate) struct Node {
     pub(crate) keeps_unknown: bool,
     pub(crate) embedded: bool,
     pub(crate) int_or_string: bool,
+    /// The type that objects here decode to, though nothing is declared of it.
+    pub(crate) decodes_to: Option<NodeId>,
     pub(crate) rules: Option<Box<Rules>>,
 }
 

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Builds the fuzz targets and runs each for a number of seconds (10 if not given).
+#
+# Needs the stable toolchain, a C++ compiler for libFuzzer, and crates.io. The code is free of
+# `unsafe`, so it is built with coverage but without sanitizers, which would need more than that.
+# Inputs that were worth keeping, and those that failed, are kept below the target directory.
+set -eu
+
+seconds=${1:-10}
+here=$(cd "$(dirname "$0")" && pwd)
+target=${CARGO_TARGET_DIR:-$here/target}/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+coverage="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+coverage="$coverage -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table"
+coverage="$coverage -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
+
+# With a target given, the flags do not reach build scripts.
+RUSTFLAGS=$coverage CARGO_TARGET_DIR=$target \
+    cargo build --locked --release --target "$host" --manifest-path "$here/Cargo.toml"
+
+for name in payload yaml template; do
+    mkdir -p "$target/corpus/$name" "$target/artifacts/$name"
+    echo "fuzzing $name for $seconds s"
+    "$target/$host/release/$name" "$target/corpus/$name" "$here/seeds/$name" \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+        -artifact_prefix="$target/artifacts/$name/" -print_final_stats=0 -verbosity=0 \
+        >"$target/$name.log" 2>&1 || {
+        tail -n 60 "$target/$name.log"
+        echo "fuzzing $name failed: the input is in $target/artifacts/$name" >&2
+        exit 1
+    }
+done
+echo "no failures"
