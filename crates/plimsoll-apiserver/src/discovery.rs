@@ -276,12 +276,12 @@ pub(crate) fn server_version() -> Value {
         "major": numbers.next().unwrap_or_default(),
         "minor": numbers.next().unwrap_or_default(),
         "gitVersion": version,
-        "gitCommit": "",
-        "gitTreeState": "",
+        "gitCommit": "embedded",
+        "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "",
-        "platform": "linux/amd64",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
     })
 }
 

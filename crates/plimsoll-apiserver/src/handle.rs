@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::Call;
 use crate::request::accept::{Format, wants_aggregated_discovery};
-use crate::request::parameters::Parameters;
+use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
 use crate::server::Shared;
 use crate::status::{ApiError, Result};
@@ -29,7 +29,10 @@ pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Respo
 fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<Body>> {
     let route = path::parse(parts.uri.path());
     if let Route::Resource(target) = &route {
-        let mut parameters = Parameters::parse(parts.uri.query().unwrap_or_default())?;
+        let mut parameters = Parameters::parse(
+            parts.uri.query().unwrap_or_default(),
+            options_kind(&parts.method),
+        )?;
         parameters.watch |= target.watch;
         let mut call = Call {
             manager: manager(&parameters, &parts.headers),
@@ -48,6 +51,16 @@ fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<
         });
     }
     describe(shared, &route, &parts.headers)
+}
+
+fn options_kind(method: &Method) -> OptionsKind {
+    OptionsKind(match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    })
 }
 
 /// Who writes: the field manager of the query, or else the beginning of the user agent.

@@ -5,6 +5,7 @@
 //! [`rules`] (what it refuses), [`network`] (addresses and ports that it hands out).
 pub(crate) mod facts;
 pub(crate) mod network;
+mod pod;
 pub(crate) mod prepare;
 pub(crate) mod review;
 pub(crate) mod rules;

@@ -72,6 +72,7 @@ pub(crate) struct Details {
     pub(crate) kind: String,
     pub(crate) uid: String,
     pub(crate) causes: Vec<Cause>,
+    pub(crate) retry_after_seconds: u32,
 }
 
 /// One of several causes of an error.
@@ -296,6 +297,12 @@ impl Details {
         if !self.causes.is_empty() {
             let causes = self.causes.iter().map(Cause::to_value).collect();
             details.insert("causes".to_owned(), Value::Array(causes));
+        }
+        if self.retry_after_seconds > 0 {
+            details.insert(
+                "retryAfterSeconds".to_owned(),
+                self.retry_after_seconds.into(),
+            );
         }
         Value::Object(details)
     }

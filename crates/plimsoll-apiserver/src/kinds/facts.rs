@@ -2,11 +2,12 @@
 use crate::registry::{ApiResource, Origin};
 
 /// Kinds whose `metadata.generation` counts.
-const WITH_GENERATION: [(&str, &[&str]); 10] = [
+const WITH_GENERATION: [(&str, &[&str]); 11] = [
     ("", &["Pod", "PodTemplate", "ReplicationController"]),
     ("admissionregistration.k8s.io", &[]),
     ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
     ("apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("autoscaling", &[]),
     ("batch", &["CronJob", "Job"]),
     ("discovery.k8s.io", &["EndpointSlice"]),
     ("flowcontrol.apiserver.k8s.io", &[]),

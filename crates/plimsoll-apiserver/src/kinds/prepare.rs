@@ -3,6 +3,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use super::pod;
+use crate::cluster::Cluster;
 use crate::registry::{ApiResource, Origin};
 use crate::status::{ApiError, Result};
 use crate::verbs::metadata;
@@ -10,6 +12,9 @@ use crate::verbs::update::Part;
 
 /// The finalizer of namespaces, in their spec.
 const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+/// Where daemon sets count the changes of their template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Rewrites what is only a convenience of the input: part of decoding, so before ownership.
 ///
@@ -30,7 +35,28 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
     if resource.is("", "Secret") {
         convert_secret(resource, object)?;
     }
+    if resource.is("apps", "DaemonSet") {
+        let annotations = metadata::of(object)
+            .entry("annotations")
+            .or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations
+                .entry(TEMPLATE_GENERATION)
+                .or_insert_with(|| "1".into());
+        }
+    }
     Ok(())
+}
+
+/// Counts the changes of a daemon set's template, as its first API version did in its spec.
+fn count_template(live: &Value, object: &mut Value) {
+    let before = live["metadata"]["annotations"][TEMPLATE_GENERATION]
+        .as_str()
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(1);
+    let changed = live["spec"]["template"] != object["spec"]["template"];
+    let next = if changed { before + 1 } else { before };
+    object["metadata"]["annotations"][TEMPLATE_GENERATION] = next.to_string().into();
 }
 
 fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
@@ -65,6 +91,7 @@ fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
 /// # Errors
 /// When the kind cannot be created this way.
 pub(crate) fn prepare_create(
+    cluster: &mut Cluster,
     resource: &ApiResource,
     object: &mut Value,
 ) -> Result<()> {
@@ -95,7 +122,16 @@ pub(crate) fn prepare_create(
                 finalizers.push(NAMESPACE_FINALIZER.into());
             }
         }
-        ("", "Pod") => prepare_pod(fields),
+        ("", "Pod") => pod::prepare(cluster, fields),
+        ("", "PersistentVolume") => protect(fields, "kubernetes.io/pv-protection"),
+        ("", "PersistentVolumeClaim") => protect(fields, "kubernetes.io/pvc-protection"),
+        ("", "Node") => {
+            let spec = fields.entry("spec").or_insert_with(|| json!({}));
+            if spec.get("taints").is_none() {
+                spec["taints"] =
+                    json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
+            }
+        }
         ("batch", "Job") => prepare_job(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             let stored = crate::controllers::definition::storage_version(fields.get("spec"));
@@ -122,7 +158,7 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
         // Nodes report their own status, also on creation.
         ("", "Node") => fields.get("status").cloned().unwrap_or_else(|| json!({})),
         ("", "Namespace") => json!({"phase": "Active"}),
-        ("", "Pod") => json!({"phase": "Pending", "qosClass": quality_of_service(fields)}),
+        ("", "Pod") => json!({"phase": "Pending", "qosClass": pod::quality_of_service(fields)}),
         ("", "PersistentVolume") => json!({"phase": "Pending"}),
         ("", "PersistentVolumeClaim") => json!({"phase": "Pending"}),
         ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
@@ -148,64 +184,15 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
     Some(status)
 }
 
-/// The class that a pod's requests and limits put it into.
-fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
-    let containers = || {
-        ["containers", "initContainers"]
-            .into_iter()
-            .filter_map(|list| fields.get("spec")?.get(list)?.as_array())
-            .flatten()
-    };
-    let amount = |container: &Value, which: &str, what: &str| -> Option<Value> {
-        container.get("resources")?.get(which)?.get(what).cloned()
-    };
-    let any = containers().any(|container| {
-        ["requests", "limits"].iter().any(|which| {
-            ["cpu", "memory"]
-                .iter()
-                .any(|what| amount(container, which, what).is_some())
-        })
-    });
-    if !any {
-        return "BestEffort";
-    }
-    let all = containers().all(|container| {
-        ["cpu", "memory"].iter().all(|what| {
-            let limit = amount(container, "limits", what);
-            let request = amount(container, "requests", what);
-            limit.is_some() && (request.is_none() || request == limit)
-        })
-    });
-    if all { "Guaranteed" } else { "Burstable" }
-}
-
-fn prepare_pod(fields: &mut Map<String, Value>) {
-    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    spec.entry("serviceAccountName")
-        .or_insert_with(|| "default".into());
-    let account = spec["serviceAccountName"].clone();
-    spec.entry("serviceAccount").or_insert(account);
-    spec.entry("priority").or_insert_with(|| 0.into());
-    spec.entry("preemptionPolicy")
-        .or_insert_with(|| "PreemptLowerPriority".into());
-    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-    if let Some(tolerations) = tolerations.as_array_mut() {
-        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-            let tolerated = tolerations.iter().any(|toleration| {
-                (toleration["key"] == key || toleration.get("key").is_none())
-                    && matches!(toleration["effect"].as_str(), Some("NoExecute") | None)
-            });
-            if !tolerated {
-                tolerations.push(json!({
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }));
-            }
-        }
+/// Keeps a volume or a claim from going while it is in use.
+fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
+    let finalizers = fields["metadata"]
+        .as_object_mut()
+        .map(|metadata| metadata.entry("finalizers").or_insert_with(|| json!([])));
+    if let Some(Value::Array(finalizers)) = finalizers
+        && !finalizers.iter().any(|found| found == finalizer)
+    {
+        finalizers.push(finalizer.into());
     }
 }
 
@@ -239,6 +226,12 @@ fn prepare_job(fields: &mut Map<String, Value>) {
         ] {
             labels.insert(key.to_owned(), value.clone());
         }
+        let labels = labels.clone();
+        if let Some(metadata) = fields["metadata"].as_object_mut() {
+            metadata
+                .entry("labels")
+                .or_insert_with(|| Value::Object(labels));
+        }
     }
 }
 
@@ -262,7 +255,16 @@ pub(crate) fn prepare_update(
             object["spec"]["finalizers"] = finalizers;
         }
         ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
+        ("apps", "DaemonSet", _) => count_template(live, object),
         ("", "Service", Part::Main) => {
+            let addresses = &live["spec"]["clusterIPs"];
+            let asked = object["spec"]["clusterIP"].clone();
+            if asked.is_string()
+                && asked != live["spec"]["clusterIP"]
+                && object["spec"]["clusterIPs"] == *addresses
+            {
+                object["spec"]["clusterIPs"] = json!([asked]);
+            }
             for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 keep_missing(live, object, &["spec", field]);
             }

@@ -24,8 +24,6 @@ const CUSTOM_VERBS: [&str; 8] = [
 pub(crate) struct CustomVersion {
     /// Type of the objects.
     pub(crate) schema: Schema,
-    /// Whether the schema has `x-kubernetes-validations` anywhere.
-    pub(crate) has_rules: bool,
     /// Whether unknown fields stay.
     pub(crate) preserves_unknown_fields: bool,
     /// Paths of the scale subresource.
@@ -92,7 +90,6 @@ pub(crate) fn resource_of(
     let subresources = &version["subresources"];
     let custom = CustomVersion {
         schema: schema_of(definition, version)?,
-        has_rules: has_rules(version),
         preserves_unknown_fields: spec["preserveUnknownFields"] == true,
         scale: subresources.get("scale").map(|scale| ScalePaths {
             spec_replicas: text(&scale["specReplicasPath"]),
@@ -193,16 +190,5 @@ fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
             priority: 0,
             json_path: ".metadata.creationTimestamp".to_owned(),
         }],
-    }
-}
-
-/// Whether any part of a schema has validation rules.
-fn has_rules(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(key, value)| key == "x-kubernetes-validations" || has_rules(value)),
-        Value::Array(items) => items.iter().any(has_rules),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

@@ -143,11 +143,6 @@ impl ApiResource {
             .find(|subresource| subresource.name == name)
     }
 
-    /// Whether its schema has validation rules.
-    pub(crate) fn has_rules(&self) -> bool {
-        self.custom().is_some_and(|custom| custom.has_rules)
-    }
-
     /// Whether its status is written through a subresource.
     pub(crate) fn has_status(&self) -> bool {
         self.subresource("status").is_some()

@@ -95,10 +95,14 @@ impl Accept {
             };
             return Ok(Self { format, view });
         }
-        Err(ApiError::new(
-            StatusReason::NotAcceptable,
-            "only the following media types are accepted: application/json, application/yaml",
-        ))
+        Err(ApiError {
+            details: Some(Box::default()),
+            ..ApiError::new(
+                StatusReason::NotAcceptable,
+                "406: Not Acceptable\n\nAvailable representations: application/json, \
+                 application/yaml, application/vnd.kubernetes.protobuf",
+            )
+        })
     }
 }
 

@@ -44,7 +44,7 @@ impl MediaType {
 /// When the media type is not one of whole objects, or the text cannot be read.
 pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Result<Value> {
     let decoded = match MediaType::of(headers) {
-        Some(MediaType::Json) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        Some(MediaType::Json) => serde_json::from_slice(bytes).map_err(|error| explain(&error)),
         Some(MediaType::Yaml) => decode_yaml(bytes).map_err(|error| error.message),
         Some(
             MediaType::JsonPatch
@@ -69,6 +69,15 @@ pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Re
             if shown.is_empty() { "<empty>" } else { &shown }
         ))
     })
+}
+
+/// The cause of unreadable JSON, in the words that clients of Kubernetes know for the usual one.
+fn explain(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        "unexpected end of JSON input".to_owned()
+    } else {
+        error.to_string()
+    }
 }
 
 /// Reads JSON.

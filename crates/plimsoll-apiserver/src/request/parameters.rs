@@ -1,7 +1,8 @@
 //! Query parameters.
 use percent_encoding::percent_decode_str;
+use plimsoll_schema::{FieldError, FieldErrorKind};
 
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, Subject};
 
 /// How a request treats fields that the schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,16 +73,16 @@ impl Parameters {
     ///
     /// # Errors
     /// When a value cannot be what its name says.
-    pub(crate) fn parse(query: &str) -> Result<Self> {
+    pub(crate) fn parse(query: &str, options: OptionsKind) -> Result<Self> {
         let mut parameters = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            parameters.set(&decoded(name), decoded(value))?;
+            parameters.set(options, &decoded(name), decoded(value))?;
         }
         Ok(parameters)
     }
 
-    fn set(&mut self, name: &str, value: String) -> Result<()> {
+    fn set(&mut self, options: OptionsKind, name: &str, value: String) -> Result<()> {
         match name {
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
@@ -95,11 +96,11 @@ impl Parameters {
             "allowWatchBookmarks" => self.allow_watch_bookmarks = flag(&value),
             "sendInitialEvents" => self.send_initial_events = Some(flag(&value)),
             "timeoutSeconds" => self.timeout_seconds = number(name, &value)?,
-            "dryRun" => self.dry_run = parse_dry_run(&value)?,
+            "dryRun" => self.dry_run = parse_dry_run(options, &value)?,
             "fieldManager" => self.field_manager = Some(value),
-            "fieldValidation" => self.field_validation = parse_field_validation(&value)?,
+            "fieldValidation" => self.field_validation = parse_field_validation(options, &value)?,
             "force" => self.force = Some(flag(&value)),
-            "propagationPolicy" => self.propagation = Some(parse_propagation(&value)?),
+            "propagationPolicy" => self.propagation = Some(parse_propagation(options, &value)?),
             "orphanDependents" => {
                 self.propagation.get_or_insert(if flag(&value) {
                     Propagation::Orphan
@@ -115,37 +116,68 @@ impl Parameters {
     }
 }
 
+/// The options document that a request's parameters stand for; errors name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OptionsKind(pub(crate) &'static str);
+
+impl OptionsKind {
+    /// An error about one of the options.
+    pub(crate) fn invalid(self, problem: FieldError) -> ApiError {
+        ApiError::invalid(
+            Subject {
+                group: "meta.k8s.io",
+                noun: self.0,
+            },
+            "",
+            &[problem],
+        )
+    }
+
+    fn unsupported(self, field: &str, value: serde_json::Value, supported: &str) -> ApiError {
+        self.invalid(
+            FieldError::new(
+                field,
+                FieldErrorKind::NotSupported,
+                format!("supported values: {supported}"),
+            )
+            .with_value(value),
+        )
+    }
+}
+
 /// Reads a `dryRun` value.
-pub(crate) fn parse_dry_run(value: &str) -> Result<DryRun> {
+pub(crate) fn parse_dry_run(options: OptionsKind, value: &str) -> Result<DryRun> {
     match value {
         "" => Ok(DryRun::Off),
         "All" => Ok(DryRun::All),
-        other => Err(ApiError::bad_request(format!(
-            "invalid dryRun value {other:?}: only \"All\" is supported"
-        ))),
+        other => Err(options.unsupported("dryRun", serde_json::json!([other]), "\"All\"")),
     }
 }
 
 /// Reads a `propagationPolicy` value.
-pub(crate) fn parse_propagation(value: &str) -> Result<Propagation> {
+pub(crate) fn parse_propagation(options: OptionsKind, value: &str) -> Result<Propagation> {
     match value {
         "Background" => Ok(Propagation::Background),
         "Foreground" => Ok(Propagation::Foreground),
         "Orphan" => Ok(Propagation::Orphan),
-        other => Err(ApiError::bad_request(format!(
-            "invalid propagationPolicy value {other:?}: must be Background, Foreground or Orphan"
-        ))),
+        other => Err(options.unsupported(
+            "propagationPolicy",
+            other.into(),
+            r#""Foreground", "Background", "Orphan", "nil""#,
+        )),
     }
 }
 
-fn parse_field_validation(value: &str) -> Result<FieldValidation> {
+fn parse_field_validation(options: OptionsKind, value: &str) -> Result<FieldValidation> {
     match value {
         "" | "Warn" => Ok(FieldValidation::Warn),
         "Ignore" => Ok(FieldValidation::Ignore),
         "Strict" => Ok(FieldValidation::Strict),
-        other => Err(ApiError::bad_request(format!(
-            "invalid fieldValidation value {other:?}: must be Ignore, Warn or Strict"
-        ))),
+        other => Err(options.unsupported(
+            "fieldValidation",
+            other.into(),
+            r#""", "Ignore", "Strict", "Warn""#,
+        )),
     }
 }
 
@@ -184,13 +216,15 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const OPTIONS: OptionsKind = OptionsKind("ListOptions");
+
     #[test]
     fn untidy_queries_are_read() {
         for query in ["?", "", "&", "?&"] {
-            let parsed = Parameters::parse(query.trim_start_matches('?')).unwrap();
+            let parsed = Parameters::parse(query.trim_start_matches('?'), OPTIONS).unwrap();
             assert_eq!(parsed.limit, 0, "{query}");
         }
-        let parsed = Parameters::parse("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)").unwrap();
+        let parsed = Parameters::parse("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)", OPTIONS).unwrap();
         assert_eq!(parsed.limit, 500);
         assert!(parsed.watch);
         assert_eq!(parsed.label_selector, "a=b,c in (d)");
@@ -199,7 +233,7 @@ mod tests {
     #[test]
     fn values_that_make_no_sense_are_refused() {
         for query in ["limit=x", "dryRun=Some", "propagationPolicy=Up", "fieldValidation=Loose"] {
-            assert!(Parameters::parse(query).is_err(), "{query}");
+            assert!(Parameters::parse(query, OPTIONS).is_err(), "{query}");
         }
     }
 }

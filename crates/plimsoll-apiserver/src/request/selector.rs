@@ -135,6 +135,11 @@ fn parse_requirement(whole: &str, part: &str) -> Result<Requirement> {
             _ => Err(unreadable(whole, "a set of values needs 'in' or 'notin' before it")),
         };
     }
+    if let Some(second) = part.split_whitespace().nth(1) {
+        return Err(ApiError::bad_request(format!(
+            "unable to parse requirement: found '{second}', expected: in, notin, =, ==, !=, gt, lt"
+        )));
+    }
     requirement(whole, part, Operator::Exists)
 }
 
@@ -161,9 +166,7 @@ fn label_value(whole: &str, value: &str) -> Result<String> {
 }
 
 fn unreadable(text: &str, why: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "unable to parse requirement: {why} (selector {text:?})"
-    ))
+    ApiError::bad_request(format!("unable to parse requirement: {why} (selector {text:?})"))
 }
 
 /// A field selector: all of its terms must hold.

@@ -35,7 +35,7 @@ pub(crate) fn create(
 ) -> Result<Value> {
     decode::check_type(resource, &mut object)?;
     metadata::settle_namespace(resource, namespace, &mut object)?;
-    if !metadata::text(&object, "resourceVersion").is_empty() {
+    if origin == Origin::Create && !metadata::text(&object, "resourceVersion").is_empty() {
         return Err(ApiError::new(
             StatusReason::Unknown,
             "resourceVersion should not be set on objects to be created",
@@ -56,7 +56,7 @@ pub(crate) fn create(
     let key = key_of(resource, &object);
     check_namespace(cluster, resource, &key)?;
     metadata::begin(cluster, call, &mut object);
-    kinds::prepare_create(resource, &mut object)?;
+    kinds::prepare_create(cluster, resource, &mut object)?;
     validation::check(call, resource, None, &object)?;
     if cluster.store.find(&resource.storage, &key).is_some() {
         let error = ApiError::already_exists(resource.subject(), &key.name);

@@ -47,7 +47,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
         let given_version = if api_version.is_empty() { &expected } else { &api_version };
         return Err(ApiError::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered \
-             for version \"{given_version}\"",
+             for version \"{given_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
             given_version.rsplit('/').next().unwrap_or_default(),
             resource.kind
         )));

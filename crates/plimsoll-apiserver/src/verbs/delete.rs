@@ -1,15 +1,15 @@
 //! Delete, of one object and of many.
 use std::sync::Arc;
 
-use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
 use super::metadata;
-use super::patch::invalid_options;
 use crate::cluster::{Call, Cluster, is_finished};
 use crate::registry::ApiResource;
-use crate::request::parameters::{DryRun, Parameters, Propagation, parse_dry_run};
+use crate::request::parameters::{
+    DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
+};
 use crate::status::{ApiError, Result};
 use crate::store::{ObjectKey, Stored};
 use crate::{controllers, convert, kinds};
@@ -17,6 +17,9 @@ use crate::{controllers, convert, kinds};
 /// Finalizers that stand for propagation policies.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
+
+/// What errors about the options name.
+const OPTIONS: OptionsKind = OptionsKind("DeleteOptions");
 
 /// How long a pod on a node has to end, unless told otherwise.
 const POD_GRACE_SECONDS: i64 = 30;
@@ -56,20 +59,7 @@ impl DeleteOptions {
             return Ok(options);
         };
         match body["propagationPolicy"].as_str() {
-            Some("Background") => options.propagation = Some(Propagation::Background),
-            Some("Foreground") => options.propagation = Some(Propagation::Foreground),
-            Some("Orphan") => options.propagation = Some(Propagation::Orphan),
-            Some(other) => {
-                return Err(invalid_options(
-                    "DeleteOptions",
-                    FieldError::new(
-                        "propagationPolicy",
-                        FieldErrorKind::NotSupported,
-                        r#"supported values: "Foreground", "Background", "Orphan", "nil""#,
-                    )
-                    .with_value(other.into()),
-                ));
-            }
+            Some(policy) => options.propagation = Some(parse_propagation(OPTIONS, policy)?),
             None => {
                 if let Some(orphan) = body["orphanDependents"].as_bool() {
                     options.propagation = Some(if orphan {
@@ -84,7 +74,7 @@ impl DeleteOptions {
             options.grace_period_seconds = Some(seconds);
         }
         for value in body["dryRun"].as_array().into_iter().flatten() {
-            options.dry_run = parse_dry_run(value.as_str().unwrap_or_default())?;
+            options.dry_run = parse_dry_run(OPTIONS, value.as_str().unwrap_or_default())?;
         }
         let precondition =
             |field: &str| body["preconditions"][field].as_str().map(str::to_owned);

@@ -314,7 +314,7 @@ impl Query {
 }
 
 fn too_new(asked: u64, store: &Store) -> ApiError {
-    ApiError::new(
+    let mut error = ApiError::new(
         StatusReason::Timeout,
         format!(
             "Timeout: Too large resource version: {asked}, current: {}",
@@ -325,7 +325,9 @@ fn too_new(asked: u64, store: &Store) -> ApiError {
         reason: "ResourceVersionTooLarge".to_owned(),
         message: "Too large resource version".to_owned(),
         field: String::new(),
-    }])
+    }]);
+    error.details.get_or_insert_default().retry_after_seconds = 1;
+    error
 }
 
 fn write_token(revision: u64, key: &ObjectKey) -> String {

@@ -9,7 +9,8 @@ use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use super::{decode, metadata};
 use crate::cluster::{Call, Cluster};
 use crate::request::content::MediaType;
-use crate::status::{ApiError, Cause, Result, StatusReason, Subject};
+use crate::request::parameters::OptionsKind;
+use crate::status::{ApiError, Cause, Result, StatusReason};
 
 /// A patch as it came.
 #[derive(Clone, Debug)]
@@ -96,21 +97,9 @@ fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
         })
     };
     match problem {
-        Some(problem) => Err(invalid_options("PatchOptions", problem)),
+        Some(problem) => Err(OptionsKind("PatchOptions").invalid(problem)),
         None => Ok(()),
     }
-}
-
-/// Options that make no sense.
-pub(crate) fn invalid_options(kind: &str, problem: FieldError) -> ApiError {
-    ApiError::invalid(
-        Subject {
-            group: "meta.k8s.io",
-            noun: kind,
-        },
-        "",
-        &[problem],
-    )
 }
 
 /// Server-side apply.
@@ -124,7 +113,6 @@ fn apply(
     check_applied_type(aim, &applied)?;
     decode::check_type(aim.resource, &mut applied)?;
     check_name(aim.key, &mut applied)?;
-    metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut applied)?;
     let live = find(cluster, aim.resource, aim.key);
     check_preconditions(aim, live.as_ref(), &applied)?;
     let api_version = aim.resource.api_version();
@@ -138,6 +126,8 @@ fn apply(
     .map_err(|error| refused_apply(aim, document, &error))?;
     match live {
         Some(live) => {
+            let mut merged = merged;
+            metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
             let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
             Ok((updated, false))
         }

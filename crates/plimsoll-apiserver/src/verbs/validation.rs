@@ -1,5 +1,5 @@
 //! Whether an object may be stored.
-use plimsoll_schema::{self as schema, FieldError, FieldErrorKind};
+use plimsoll_schema as schema;
 use serde_json::Value;
 
 use super::metadata;
@@ -21,20 +21,7 @@ pub(crate) fn check(
     let mut errors = metadata::validate(resource, live, object);
     match resource.custom() {
         Some(custom) => {
-            let found = schema::validate(resource.schema(), object);
-            let blocks_rules = found.iter().any(blocks_rules);
-            errors.extend(found);
-            if blocks_rules && resource.has_rules() {
-                errors.push(
-                    FieldError::new(
-                        "<nil>",
-                        FieldErrorKind::Invalid,
-                        "some validation rules were not checked because the object was invalid; \
-                         correct the existing errors to complete validation",
-                    )
-                    .with_value(Value::Null),
-                );
-            }
+            errors.extend(schema::validate(resource.schema(), object));
             if let Some(warning) = &custom.deprecation_warning {
                 call.warnings.push(warning.clone());
             }
@@ -49,16 +36,4 @@ pub(crate) fn check(
         metadata::text(object, "name"),
         &errors,
     ))
-}
-
-/// Whether an error keeps the rules of the schema from being evaluated at all.
-fn blocks_rules(error: &FieldError) -> bool {
-    matches!(
-        error.kind,
-        FieldErrorKind::Required
-            | FieldErrorKind::TypeInvalid
-            | FieldErrorKind::NotSupported
-            | FieldErrorKind::TooLong
-            | FieldErrorKind::TooMany
-    )
 }

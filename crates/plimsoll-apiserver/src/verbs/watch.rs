@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::encode;
 use crate::registry::ApiResource;
 use crate::request::accept::View;
-use crate::request::parameters::{Parameters, VersionMatch};
+use crate::request::parameters::{OptionsKind, Parameters, VersionMatch};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{Change, Event, Lost, Stored};
@@ -277,8 +277,7 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
 
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     let invalid = |field: &str, detail: &str| {
-        Err(super::patch::invalid_options(
-            "ListOptions",
+        Err(OptionsKind("ListOptions").invalid(
             plimsoll_schema::FieldError::new(
                 field,
                 plimsoll_schema::FieldErrorKind::Forbidden,

@@ -139,7 +139,7 @@ impl<'notes> Builder<'notes> {
                 let scalar = resolve::resolve(&text, plain, tag.as_deref())?;
                 let weight_before = self.weight.saturating_sub(text.len() + NODE_WEIGHT);
                 let value = resolve::value(scalar, text)?;
-                self.complete(value, anchored(anchor, weight_before))
+                self.complete(value, anchored(anchor, weight_before).as_ref())
             }
             Event::SequenceStart(_, anchor, _) => self.open(Collection::List(Vec::new()), anchor),
             Event::MappingStart(_, anchor, _) => {
@@ -175,7 +175,7 @@ impl<'notes> Builder<'notes> {
             Collection::List(items) => Value::Array(items),
             Collection::Map { map, .. } => Value::Object(map),
         };
-        self.complete(value, anchor)
+        self.complete(value, anchor.as_ref())
     }
 
     fn key(
@@ -233,8 +233,8 @@ impl<'notes> Builder<'notes> {
     }
 
     /// Puts a finished value where it belongs.
-    fn complete(&mut self, value: Value, anchor: Option<Anchor>) -> Result<(), Problem> {
-        if let Some(Anchor { id, weight_before }) = anchor {
+    fn complete(&mut self, value: Value, anchor: Option<&Anchor>) -> Result<(), Problem> {
+        if let Some(&Anchor { id, weight_before }) = anchor {
             let weight = self.weight - weight_before;
             self.copied += weight;
             if self.copied > COPIES_MAX {

@@ -37,9 +37,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scal
         | ("bool", Scalar::Bool(_))
         | ("int", Scalar::Integer(_) | Scalar::Unsigned(_))
         | ("float", Scalar::Float(_)) => Ok(looks_like),
-        #[expect(clippy::cast_precision_loss, reason = "the tag asks for a float")]
         ("float", Scalar::Integer(number)) => Ok(Scalar::Float(*number as f64)),
-        #[expect(clippy::cast_precision_loss, reason = "the tag asks for a float")]
         ("float", Scalar::Unsigned(number)) => Ok(Scalar::Float(*number as f64)),
         ("binary", _) => {
             let dense: String = text.split_ascii_whitespace().collect();
@@ -176,10 +174,11 @@ pub(super) fn value(scalar: Scalar, text: impl Into<String>) -> Result<Value, Pr
 fn float_number(number: f64, text: impl Into<String>) -> Result<Number, Problem> {
     // Above this, integers are printed with an exponent.
     const EXPONENT_FROM: f64 = 1e21;
-    if number.fract() == 0.0 && number.abs() < EXPONENT_FROM {
-        if let Ok(integer) = format!("{number:.0}").parse::<i64>() {
-            return Ok(integer.into());
-        }
+    if number.fract() == 0.0
+        && number.abs() < EXPONENT_FROM
+        && let Ok(integer) = format!("{number:.0}").parse::<i64>()
+    {
+        return Ok(integer.into());
     }
     Number::from_f64(number).ok_or_else(|| Problem::NotFinite(text.into()))
 }
@@ -200,7 +199,7 @@ pub(super) fn key(scalar: Scalar, text: impl Into<String>) -> Option<String> {
 /// A float as a key is rounded to 32 bits and printed with an exponent when that is below -4 or
 /// above 5.
 fn float_key(number: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "Kubernetes rounds such keys to 32 bits")]
+    // Kubernetes rounds such keys, too.
     let rounded = number as f32;
     if rounded.is_nan() {
         return ".nan".to_owned();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::try_join_all;
 use kube::api::PostParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
@@ -28,20 +29,29 @@ pub(super) struct Furniture {
 ///
 /// At the first thing that cannot be created; what was created stays, and trying again goes on.
 pub(super) async fn furnish(client: Client, furniture: Furniture) -> Result<(), kube::Error> {
-    for name in &furniture.namespaces {
-        create(&client, namespace(name)).await?;
-    }
+    let namespaces = furniture.namespaces.iter().map(|name| create(&client, namespace(name)));
+    try_join_all(namespaces).await?;
+    let group_versions: BTreeSet<(&str, &str)> = furniture
+        .foreign_kinds
+        .iter()
+        .map(|kind| (kind.group.as_str(), kind.version.as_str()))
+        .collect();
+    let served = group_versions.into_iter().map(|(group, version)| served(&client, group, version));
+    let served: BTreeSet<ServedKind> = try_join_all(served).await?.into_iter().flatten().collect();
     let mut unserved: BTreeMap<(&str, &str), Vec<&ForeignKind>> = BTreeMap::new();
     for kind in &furniture.foreign_kinds {
-        if !is_served(&client, kind).await? {
+        let names = (kind.group.clone(), kind.version.clone(), kind.kind.clone());
+        if !served.contains(&names) {
             unserved.entry((&kind.group, &kind.kind)).or_default().push(kind);
         }
     }
-    for versions in unserved.values() {
-        create(&client, definition(versions)).await?;
-    }
+    let definitions = unserved.values().map(|versions| create(&client, definition(versions)));
+    try_join_all(definitions).await?;
     Ok(())
 }
+
+/// Group, version and kind.
+type ServedKind = (String, String, String);
 
 fn namespace(name: &str) -> Value {
     json!({
@@ -119,11 +129,17 @@ const ALREADY_EXISTS: u16 = 409;
 /// HTTP status of a question for what does not exist.
 const NOT_FOUND: u16 = 404;
 
-async fn is_served(client: &Client, kind: &ForeignKind) -> Result<bool, kube::Error> {
-    let group_version = format!("{}/{}", kind.group, kind.version);
-    match client.list_api_group_resources(&group_version).await {
-        Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == kind.kind)),
-        Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(false),
-        Err(error) => Err(error),
-    }
+/// The kinds that the server has in a version of a group; none where it has no such version.
+async fn served(
+    client: &Client,
+    group: &str,
+    version: &str,
+) -> Result<Vec<ServedKind>, kube::Error> {
+    let resources = match client.list_api_group_resources(&format!("{group}/{version}")).await {
+        Ok(list) => list.resources,
+        Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let names = |kind: String| (group.to_owned(), version.to_owned(), kind);
+    Ok(resources.into_iter().map(|resource| names(resource.kind)).collect())
 }
