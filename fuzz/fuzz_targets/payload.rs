@@ -7,7 +7,8 @@ use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 
 const METADATA: &[u8] = br#"{"kind":"cincinnati-metadata-v0","version":"4.1.0"}"#;
-const IMAGES: &[u8] = br#"{"kind":"ImageStream","apiVersion":"image.openshift.io/v1","metadata":{"name":"4.1.0"}}"#;
+const IMAGES: &[u8] =
+    br#"{"kind":"ImageStream","apiVersion":"image.openshift.io/v1","metadata":{"name":"4.1.0"}}"#;
 
 /// The first byte says which file the rest is; the others are in order.
 fn files(data: &[u8]) -> Vec<SourceFile> {

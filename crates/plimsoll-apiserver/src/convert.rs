@@ -42,10 +42,16 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
         return value;
     }
     if let Some(custom) = resource.custom() {
+        let managed = value["metadata"]
+            .as_object_mut()
+            .and_then(|metadata| metadata.remove("managedFields"));
         if !custom.preserves_unknown_fields {
             schema::prune(resource.schema(), &mut value);
         }
         schema::apply_defaults(resource.schema(), &mut value);
+        if let Some(managed) = managed {
+            value["metadata"]["managedFields"] = managed;
+        }
     } else {
         from_storage(resource, &mut value);
     }

@@ -69,11 +69,15 @@ impl Kinds {
     pub fn serves(&self, kind: &GroupKind, version: &str) -> bool {
         self.versions.contains(&(kind.clone(), version.to_owned()))
     }
+}
 
-    /// The kinds without namespaces.
-    pub fn cluster_scoped(&self) -> impl Iterator<Item = &GroupKind> {
-        self.scopes.iter().filter(|(_, scope)| **scope == Scope::Cluster).map(|(kind, _)| kind)
+/// The kind that a document defines, if it is a CustomResourceDefinition of one without namespaces.
+pub(crate) fn defined_cluster_kind(document: &Value) -> Option<GroupKind> {
+    if document["kind"] != "CustomResourceDefinition" || document["spec"]["scope"] != "Cluster" {
+        return None;
     }
+    let spec = &document["spec"];
+    Some(GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?))
 }
 
 fn is_definition(manifest: &Manifest) -> bool {

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_model::GroupKind;
+use plimsoll_schema::builtin;
 use serde::Serialize;
 
 pub use document::{ParsedFile, parse_file};
@@ -133,13 +134,19 @@ pub struct Payload {
     pub image: String,
     /// What is odd about it but does not keep it from being loaded.
     pub warnings: Vec<Finding>,
+    /// The kinds without namespaces that its CustomResourceDefinitions define.
+    defined_cluster_kinds: BTreeSet<GroupKind>,
 }
 
 impl Payload {
     /// The kinds known to have no namespace: those built into Kubernetes and those that
     /// CustomResourceDefinitions of the payload define so.
     pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {
-        crate::kinds::Kinds::of(&self.manifests).cluster_scoped().cloned().collect()
+        let built_in = builtin::resources().iter().filter(|resource| !resource.namespaced);
+        let mut kinds: BTreeSet<GroupKind> =
+            built_in.map(|resource| GroupKind::new(&resource.group, &resource.kind)).collect();
+        kinds.extend(self.defined_cluster_kinds.iter().cloned());
+        kinds
     }
 
     /// Major version of the release.
@@ -236,13 +243,15 @@ pub(crate) fn assemble_partly(
     let Head { release, values, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
+    let mut defined_cluster_kinds = BTreeSet::new();
     for file in parsed.drain(..) {
         manifests.extend(file.manifests);
+        defined_cluster_kinds.extend(file.defined_cluster_kinds);
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
     let (digest, image) = (digest(files), values.release_image);
-    let payload = Payload { release, manifests, digest, image, warnings };
+    let payload = Payload { release, manifests, digest, image, warnings, defined_cluster_kinds };
     (payload, errors)
 }
 

@@ -2,6 +2,7 @@
 use plimsoll_schema as schema;
 use serde_json::Value;
 
+use super::metadata;
 use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
@@ -95,6 +96,16 @@ fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
 /// # Errors
 /// When unknown fields are refused, or a value has the wrong type.
 pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+    // Ownership is written by the server and follows a grammar of its own.
+    let managed = metadata::of(object).remove("managedFields");
+    let result = fit(call, resource, object);
+    if let Some(managed) = managed {
+        metadata::of(object).insert("managedFields".to_owned(), managed);
+    }
+    result
+}
+
+fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let kind_schema = resource.schema();
     let keeps_unknown = resource
         .custom()

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_model::ObjectKey;
+use plimsoll_model::{GroupKind, ObjectKey};
 use serde_json::{Map, Value};
 
 use super::{Cause, Directory, LoadError, SourceFile};
-use crate::Manifest;
 use crate::finding::{Code, Finding, Place};
 use crate::template::{self, Values};
 use crate::yaml::{self, Oddity};
+use crate::{Manifest, kinds};
 
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(super) const JSON_SIZE_MAX: usize = 3 << 20;
@@ -21,6 +21,8 @@ pub struct ParsedFile {
     directory: Directory,
     name: Arc<str>,
     pub(super) manifests: Vec<Manifest>,
+    /// The kinds without namespaces that CustomResourceDefinitions of the file define.
+    pub(super) defined_cluster_kinds: Vec<GroupKind>,
     pub(super) warnings: Vec<Finding>,
     pub(super) errors: Vec<LoadError>,
 }
@@ -49,6 +51,7 @@ pub fn parse_file(file: &SourceFile, values: &Values) -> ParsedFile {
         directory: file.directory,
         name: file.name.as_str().into(),
         manifests: Vec::new(),
+        defined_cluster_kinds: Vec::new(),
         warnings: Vec::new(),
         errors: Vec::new(),
     };
@@ -92,7 +95,10 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
         }
         let manifest = match document.value {
             Ok(Value::Null) => continue,
-            Ok(value) => manifest(&parsed.name, number, &value),
+            Ok(value) => {
+                parsed.defined_cluster_kinds.extend(kinds::defined_cluster_kind(&value));
+                manifest(&parsed.name, number, &value)
+            }
             Err(error) => {
                 parsed.fail(Some(number), Some(error.line), Cause::Yaml(error));
                 number += 1;

@@ -27,7 +27,7 @@ pub(super) fn build(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Va
 /// Why a text could not be read.
 struct Failure {
     error: Error,
-    /// The line, if all that is wrong is a quoted scalar that goes on to the left of its block.
+    /// The offset, if what is wrong is that a quoted scalar goes on there, left of its block.
     left_of_block: Option<usize>,
 }
 
@@ -47,12 +47,15 @@ fn build_once(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, F
         let (event, span) = next.map_err(|error| {
             let at = error.marker();
             let left = *error.kind() == ErrorKind::InvalidQuotedScalarIndent;
-            let at_end = at.byte_offset().is_some_and(|offset| offset >= text.len());
-            let info = if left && at_end { "unclosed quote".to_owned() } else { error.info() };
-            Failure {
-                error: builder.error(at.line(), at.col(), Problem::Syntax(info)),
-                left_of_block: (left && !at_end).then_some(at.line()),
-            }
+            let offset = at.byte_offset().filter(|_| left);
+            let left_of_block = offset.filter(|offset| *offset < text.len());
+            let info = if offset.is_some() && left_of_block.is_none() {
+                "unclosed quote".to_owned()
+            } else {
+                error.info()
+            };
+            let error = builder.error(at.line(), at.col(), Problem::Syntax(info));
+            Failure { error, left_of_block }
         })?;
         ended = event == Event::DocumentEnd;
         builder.event(event, &span).map_err(|problem| Failure {

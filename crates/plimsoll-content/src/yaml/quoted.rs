@@ -8,37 +8,44 @@ use std::borrow::Cow;
 /// Most bytes that are parsed again because of such scalars: each round mends all lines up to the
 /// next one with a quote, so a few are usual and thousands would be an attack.
 const WORK_MAX: usize = 64 << 20;
-/// Columns that a mended line begins at, which is to the right of any block it can stand in.
+/// Columns that a mended line is moved by, which brings it to the right of any block it can stand
+/// in.
 const INDENT: usize = 400;
 
 /// A text that is being mended.
 pub(super) struct Mending<'text> {
     pub(super) text: Cow<'text, str>,
+    /// Up to where it is in order.
+    mended: usize,
     work: usize,
 }
 
 impl<'text> Mending<'text> {
     pub(super) fn new(text: &'text str) -> Self {
-        Self { text: Cow::Borrowed(text), work: 0 }
+        Self { text: Cow::Borrowed(text), mended: 0, work: 0 }
     }
 
-    /// Indents the line (from 1) on which a quoted scalar goes on too far to the left, and those
-    /// after it up to the first that holds a quote. False when the work is no longer worth it.
-    pub(super) fn indent_from(&mut self, line: usize) -> bool {
+    /// Moves the line of a quoted scalar whose first character, at an offset, stands too far to
+    /// the left, and those after it up to the first that holds a quote. False when that would not
+    /// help, or is no longer worth the work.
+    pub(super) fn indent_from(&mut self, offset: usize) -> bool {
         self.work += self.text.len();
-        if self.work > WORK_MAX {
+        if self.work > WORK_MAX || offset <= self.mended || !self.text.is_char_boundary(offset) {
             return false;
         }
+        let (before, after) = self.text.split_at(offset);
         let mut mended = String::with_capacity(self.text.len() + INDENT);
-        let mut mending = false;
-        for (number, text) in (1..).zip(self.text.split_inclusive('\n')) {
-            mending |= number == line;
-            if mending && !text.trim().is_empty() {
+        mended.push_str(before);
+        let mut mending = true;
+        self.mended = 0;
+        for line in after.split_inclusive('\n') {
+            if mending && !line.trim().is_empty() {
                 mended.extend(std::iter::repeat_n(' ', INDENT));
+                self.mended = mended.len();
                 // A line without quotes cannot end the scalar: the next one belongs to it, too.
-                mending = !text.contains(['\'', '"']);
+                mending = !line.contains(['\'', '"']);
             }
-            mended.push_str(text);
+            mended.push_str(line);
         }
         self.text = Cow::Owned(mended);
         true

@@ -209,5 +209,8 @@ fn quoted_scalars_may_go_on_to_the_left_of_their_block() {
     check("a:\n  b: 'x\n  y\n\n  z'\n  c: 1\n", r#"{"a":{"b":"x y\nz","c":1}}"#);
     check("a:\n  - b: \"x\ny's\nz\"\n", r#"{"a":[{"b":"x y's z"}]}"#);
     check("a:\n  b: 'x\n  y'\n  c: 'u\n  v'\n", r#"{"a":{"b":"x y","c":"u v"}}"#);
+    check("a:\n  b: 'x\r  y\r\n  z'\n", r#"{"a":{"b":"x y z"}}"#);
+    // Lone carriage returns and what follows a quote in vain once made this go in circles.
+    assert!(read("\"s\r\0s\nm:- n\n  i: \0\n---\na}\"").contains("invalid YAML"));
     check("a: 'x\nb: 1\n", "3:1: invalid YAML: unclosed quote");
 }

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use plimsoll_content::Manifest;
 use plimsoll_content::finding::Finding;
 use plimsoll_content::inclusion::{
     Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, INCLUDE_PREFIX, capability_names, decide,
 };
 use plimsoll_content::payload::{Payload, ReleaseInfo, TemplateContext};
 use plimsoll_content::position::Position;
-use plimsoll_content::Manifest;
 use serde::Serialize;
 
 use super::{InfoArguments, Output};
@@ -111,7 +111,8 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
         counts.add(manifest, reason.is_none());
         manifests.push(entry(manifest, reason));
     }
-    counts.profiles = count_each(payload, profiles(payload), |name| payload.context(name, feature_set));
+    counts.profiles =
+        count_each(payload, profiles(payload), |name| payload.context(name, feature_set));
     counts.feature_sets = count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
     let included = manifests.iter().filter(|entry| entry.included).count();
     Report {
@@ -131,10 +132,8 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
 
 impl Counts {
     fn add(&mut self, manifest: &Manifest, included: bool) {
-        let level = Position::of(&manifest.file).map_or_else(
-            || "none".to_owned(),
-            |position| format!("{:02}", position.level),
-        );
+        let level = Position::of(&manifest.file)
+            .map_or_else(|| "none".to_owned(), |position| format!("{:02}", position.level));
         self.kinds.entry(manifest.key.group_kind().to_string()).or_default().add(included);
         self.run_levels.entry(level).or_default().add(included);
         for name in capability_names(&manifest.annotations) {
@@ -196,10 +195,7 @@ fn write_text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     ];
     facts.push((
         "Documents",
-        format!(
-            "{}: {} included, {} excluded",
-            report.documents, report.included, report.excluded
-        ),
+        format!("{}: {} included, {} excluded", report.documents, report.included, report.excluded),
     ));
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         writeln!(out, "{:<14} {value}", format!("{name}:"))?;
