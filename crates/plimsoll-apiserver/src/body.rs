@@ -20,16 +20,12 @@ enum Kind {
 impl Body {
     /// A complete body.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            kind: Kind::Whole(Some(bytes.into())),
-        }
+        Self { kind: Kind::Whole(Some(bytes.into())) }
     }
 
     /// A body that goes on for as long as `stream` does.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self {
-            kind: Kind::Stream(Box::pin(stream)),
-        }
+        Self { kind: Kind::Stream(Box::pin(stream)) }
     }
 }
 
@@ -43,15 +39,11 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(
-                bytes
-                    .take()
-                    .filter(|bytes| !bytes.is_empty())
-                    .map(|bytes| Ok(Frame::data(bytes))),
+                bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
             ),
-            Kind::Stream(stream) => stream
-                .as_mut()
-                .poll_next(cx)
-                .map(|item| item.map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(stream) => {
+                stream.as_mut().poll_next(cx).map(|item| item.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 

@@ -115,8 +115,10 @@ impl Cluster {
 pub(crate) fn is_finished(resource: &ApiResource, value: &Value) -> bool {
     let metadata = &value["metadata"];
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    let grace = metadata["deletionGracePeriodSeconds"].as_i64();
+    let is_finalized = !resource.is("", "Namespace") || is_empty(&value["spec"]["finalizers"]);
     metadata.get("deletionTimestamp").is_some()
         && is_empty(&metadata["finalizers"])
-        && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-        && !(resource.is("", "Namespace") && !is_empty(&value["spec"]["finalizers"]))
+        && grace.unwrap_or_default() == 0
+        && is_finalized
 }

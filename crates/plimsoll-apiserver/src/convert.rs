@@ -42,9 +42,8 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
         return value;
     }
     if let Some(custom) = resource.custom() {
-        let managed = value["metadata"]
-            .as_object_mut()
-            .and_then(|metadata| metadata.remove("managedFields"));
+        let managed =
+            value["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
         if !custom.preserves_unknown_fields {
             schema::prune(resource.schema(), &mut value);
         }
@@ -81,9 +80,7 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
             rename(fields, name, at_rest);
         }
         let namespace = fields["metadata"]["namespace"].clone();
-        let involved = fields
-            .entry("involvedObject")
-            .or_insert_with(|| Value::Object(Map::new()));
+        let involved = fields.entry("involvedObject").or_insert_with(|| Value::Object(Map::new()));
         if let Some(involved) = involved.as_object_mut() {
             involved.entry("namespace").or_insert(namespace);
         }

@@ -23,7 +23,9 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut custom: Vec<Group<'_>> = Vec::new();
     for resource in registry.all() {
-        let place = if resource.custom().is_some() && !groups.iter().any(|group| group.name == resource.group) {
+        let place = if resource.custom().is_some()
+            && !groups.iter().any(|group| group.name == resource.group)
+        {
             &mut custom
         } else {
             &mut groups
@@ -32,13 +34,9 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
     }
     custom.sort_by(|left, right| left.name.cmp(right.name));
     for group in &mut custom {
-        group
-            .versions
-            .sort_by(|left, right| versions::compare(left.name, right.name));
+        group.versions.sort_by(|left, right| versions::compare(left.name, right.name));
         for version in &mut group.versions {
-            version
-                .resources
-                .sort_by(|left, right| left.plural.cmp(&right.plural));
+            version.resources.sort_by(|left, right| left.plural.cmp(&right.plural));
         }
     }
     groups.extend(custom);
@@ -49,32 +47,18 @@ fn add<'a>(groups: &mut Vec<Group<'a>>, resource: &'a ApiResource) {
     let group = match groups.iter_mut().position(|group| group.name == resource.group) {
         Some(index) => &mut groups[index],
         None => {
-            groups.push(Group {
-                name: &resource.group,
-                versions: Vec::new(),
-            });
+            groups.push(Group { name: &resource.group, versions: Vec::new() });
             groups.last_mut().expect("a group was pushed above")
         }
     };
-    match group
-        .versions
-        .iter_mut()
-        .find(|version| version.name == resource.version)
-    {
+    match group.versions.iter_mut().find(|version| version.name == resource.version) {
         Some(version) => version.resources.push(resource),
-        None => group.versions.push(Version {
-            name: &resource.version,
-            resources: vec![resource],
-        }),
+        None => group.versions.push(Version { name: &resource.version, resources: vec![resource] }),
     }
 }
 
 fn group_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// `/api`.
@@ -212,11 +196,8 @@ fn aggregated_group(group: &Group<'_>) -> Value {
         .versions
         .iter()
         .map(|version| {
-            let resources: Vec<Value> = version
-                .resources
-                .iter()
-                .map(|resource| aggregated_resource(resource))
-                .collect();
+            let resources: Vec<Value> =
+                version.resources.iter().map(|resource| aggregated_resource(resource)).collect();
             json!({
                 "version": version.name,
                 "resources": resources,

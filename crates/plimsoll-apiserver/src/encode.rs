@@ -12,9 +12,7 @@ use crate::verbs::list::Listing;
 
 /// Encodes a document of ours.
 pub(crate) fn json(value: &Value) -> Bytes {
-    serde_json::to_vec(value)
-        .expect("a JSON value with string keys always encodes")
-        .into()
+    serde_json::to_vec(value).expect("a JSON value with string keys always encodes").into()
 }
 
 /// What of an object its metadata views show.
@@ -45,9 +43,7 @@ pub(crate) fn object(out: &mut Vec<u8>, resource: &ApiResource, stored: &Stored,
 
 /// The encoded metadata of an encoded object.
 fn metadata(body: &[u8]) -> &str {
-    serde_json::from_slice::<MetadataOnly<'_>>(body)
-        .map(|read| read.metadata.get())
-        .unwrap_or("{}")
+    serde_json::from_slice::<MetadataOnly<'_>>(body).map(|read| read.metadata.get()).unwrap_or("{}")
 }
 
 fn typed(out: &mut Vec<u8>, kind: &str, api_version: &str) {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -29,10 +29,8 @@ pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Respo
 fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<Body>> {
     let route = path::parse(parts.uri.path());
     if let Route::Resource(target) = &route {
-        let mut parameters = Parameters::parse(
-            parts.uri.query().unwrap_or_default(),
-            options_kind(&parts.method),
-        )?;
+        let mut parameters =
+            Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
         parameters.watch |= target.watch;
         let mut call = Call {
             manager: manager(&parameters, &parts.headers),
@@ -73,10 +71,7 @@ fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
         .and_then(|agent| agent.to_str().ok())
         .map(|agent| agent.split('/').next().unwrap_or_default())
         .filter(|name| !name.is_empty())
-        .map_or_else(
-            || "unknown".to_owned(),
-            |name| name.chars().take(MANAGER_LEN_MAX).collect(),
-        )
+        .map_or_else(|| "unknown".to_owned(), |name| name.chars().take(MANAGER_LEN_MAX).collect())
 }
 
 /// Documents about the server and its API.
@@ -90,26 +85,35 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::CoreVersions => Some(discovery::core_versions()),
             Route::Groups => Some(discovery::group_list(registry)),
             Route::Group(name) => discovery::one_group(registry, name),
-            Route::Version { group, version } => {
-                discovery::resource_list(registry, group, version)
-            }
+            Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
             Route::OpenApiV2 => Some(openapi::version_2()),
             Route::OpenApiV3Index => Some(openapi::version_3_index(registry)),
-            Route::OpenApiV3 { group, version } => openapi::version_3(registry, group, version),
+            Route::OpenApiV3 { group, version } => openapi::version_3(cluster, group, version),
             Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => None,
         }
     });
+    let wants_protobuf = headers
+        .get(ACCEPT)
+        .and_then(|accepted| accepted.to_str().ok())
+        .is_some_and(|accepted| accepted.starts_with(openapi::VERSION_2_PROTOBUF));
     match (route, found) {
+        (Route::OpenApiV2, _) if wants_protobuf => {
+            let mut response = respond::bytes(StatusCode::OK, openapi::version_2_protobuf());
+            response
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static(openapi::VERSION_2_PROTOBUF));
+            Ok(response)
+        }
         (Route::Health, _) => Ok(respond::text("ok")),
         (Route::Metrics, _) => Ok(respond::text("")),
         (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
-            let mut response = respond::compressed(headers, StatusCode::OK, encode::json(&document));
-            response.headers_mut().insert(
-                CONTENT_TYPE,
-                HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE),
-            );
+            let mut response =
+                respond::compressed(headers, StatusCode::OK, encode::json(&document));
+            response
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
             Ok(response)
         }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),

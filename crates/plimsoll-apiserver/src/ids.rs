@@ -19,10 +19,7 @@ pub(crate) struct Ids {
 impl Ids {
     /// Streams that depend on `seed` only.
     pub(crate) fn new(seed: u64) -> Self {
-        Self {
-            uids: Stream(seed ^ 0x7569_6473),
-            suffixes: Stream(seed ^ 0x6e61_6d65_7300),
-        }
+        Self { uids: Stream(seed ^ 0x7569_6473), suffixes: Stream(seed ^ 0x6e61_6d65_7300) }
     }
 
     /// The next uid, in the form of a random (version 4) UUID.

@@ -79,7 +79,8 @@ fn label_problem(name: &str, text: &str, first_is_fine: fn(u8) -> bool) -> Optio
         return Some(too_long(LABEL_LEN_MAX));
     }
     let bytes = name.as_bytes();
-    (!is_label(bytes) || !bytes.first().copied().is_some_and(first_is_fine)).then(|| text.to_owned())
+    (!is_label(bytes) || !bytes.first().copied().is_some_and(first_is_fine))
+        .then(|| text.to_owned())
 }
 
 fn is_label(bytes: &[u8]) -> bool {
@@ -99,7 +100,8 @@ pub(crate) fn subdomain_problem(name: &str) -> Option<String> {
     if name.len() > SUBDOMAIN_LEN_MAX {
         return Some(too_long(SUBDOMAIN_LEN_MAX));
     }
-    (!name.split('.').all(|label| is_label(label.as_bytes()))).then(|| DNS_1123_SUBDOMAIN.to_owned())
+    (!name.split('.').all(|label| is_label(label.as_bytes())))
+        .then(|| DNS_1123_SUBDOMAIN.to_owned())
 }
 
 /// What is wrong with a label or annotation key.
@@ -145,9 +147,7 @@ fn is_mixed_name(name: &str) -> bool {
         (Some(first), Some(last)) => {
             first.is_ascii_alphanumeric()
                 && last.is_ascii_alphanumeric()
-                && bytes
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+                && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
         }
         _ => false,
     }

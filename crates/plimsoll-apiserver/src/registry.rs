@@ -27,22 +27,16 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The built-in resources.
+    /// The built-in resources, in the stable versions that a server offers unasked.
     pub(crate) fn new() -> Self {
         let built_in: Vec<_> = builtin::resources()
             .iter()
+            .filter(|resource| versions::is_stable(&resource.version))
             .map(|resource| Arc::new(ApiResource::built_in(resource)))
             .collect();
-        let by_name = built_in
-            .iter()
-            .map(|resource| (name_of(resource), Arc::clone(resource)))
-            .collect();
-        Self {
-            built_in,
-            custom: BTreeMap::new(),
-            sources: BTreeMap::new(),
-            by_name,
-        }
+        let by_name =
+            built_in.iter().map(|resource| (name_of(resource), Arc::clone(resource))).collect();
+        Self { built_in, custom: BTreeMap::new(), sources: BTreeMap::new(), by_name }
     }
 
     /// A resource by its name in URLs.
@@ -52,21 +46,17 @@ impl Registry {
         version: &str,
         plural: &str,
     ) -> Option<&Arc<ApiResource>> {
-        self.by_name
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+        self.by_name.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// A resource by the kind of its objects.
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ApiResource>> {
-        self.all()
-            .find(|resource| resource.kind == kind && resource.api_version() == api_version)
+        self.all().find(|resource| resource.kind == kind && resource.api_version() == api_version)
     }
 
     /// Whether a built-in resource has this name.
     pub(crate) fn is_built_in(&self, group: &str, plural: &str) -> bool {
-        self.built_in
-            .iter()
-            .any(|resource| resource.group == group && resource.plural == plural)
+        self.built_in.iter().any(|resource| resource.group == group && resource.plural == plural)
     }
 
     /// Some version under which the objects of a storage are served.
@@ -105,8 +95,7 @@ impl Registry {
         self.withdraw(definition);
         self.sources.insert(definition.to_owned(), digest(source));
         for resource in &resources {
-            self.by_name
-                .insert(name_of(resource), Arc::clone(resource));
+            self.by_name.insert(name_of(resource), Arc::clone(resource));
         }
         self.custom.insert(definition.to_owned(), resources);
     }
@@ -123,15 +112,10 @@ impl Registry {
     pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
         self.sources.get(definition) == Some(&digest(source))
     }
-
 }
 
 fn name_of(resource: &ApiResource) -> ResourceName {
-    (
-        resource.group.clone(),
-        resource.version.clone(),
-        resource.plural.clone(),
-    )
+    (resource.group.clone(), resource.version.clone(), resource.plural.clone())
 }
 
 /// A digest of a spec, to tell whether it changed (FNV-1a).

@@ -20,12 +20,13 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An answer of bytes that are JSON already.
 pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::whole(body.clone()));
+    let length = body.len();
+    let mut response = Response::new(Body::whole(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    headers.insert(CONTENT_LENGTH, body.len().into());
+    headers.insert(CONTENT_LENGTH, length.into());
     response
 }
 
@@ -54,10 +55,9 @@ pub(crate) fn yaml(status: StatusCode, value: &Value) -> Response<Body> {
 /// An answer of text.
 pub(crate) fn text(text: &'static str) -> Response<Body> {
     let mut response = bytes(StatusCode::OK, Bytes::from_static(text.as_bytes()));
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 

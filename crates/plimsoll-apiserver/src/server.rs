@@ -29,10 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            clock: Arc::new(SystemClock),
-            seed: 0,
-        }
+        Self { clock: Arc::new(SystemClock), seed: 0 }
     }
 }
 
@@ -78,12 +75,7 @@ impl ApiServer {
         let Options { clock, seed } = options;
         let mut cluster = Cluster::new(seed);
         controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self {
-            shared: Arc::new(Shared {
-                clock,
-                cluster: RwLock::new(cluster),
-            }),
-        }
+        Self { shared: Arc::new(Shared { clock, cluster: RwLock::new(cluster) }) }
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.

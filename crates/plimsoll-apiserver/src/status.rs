@@ -114,11 +114,7 @@ pub(crate) struct ApiError {
 impl ApiError {
     /// An error without details.
     pub(crate) fn new(reason: StatusReason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            details: None,
-        }
+        Self { reason, message: message.into(), details: None }
     }
 
     /// The request makes no sense.
@@ -128,20 +124,14 @@ impl ApiError {
 
     /// Our own failure.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
-        Self::new(
-            StatusReason::InternalError,
-            format!("Internal error occurred: {message}"),
-        )
+        Self::new(StatusReason::InternalError, format!("Internal error occurred: {message}"))
     }
 
     /// Nothing is served under the path.
     pub(crate) fn no_such_path() -> Self {
         Self {
             details: Some(Box::default()),
-            ..Self::new(
-                StatusReason::NotFound,
-                "the server could not find the requested resource",
-            )
+            ..Self::new(StatusReason::NotFound, "the server could not find the requested resource")
         }
     }
 
@@ -211,11 +201,7 @@ impl ApiError {
             [one] => one.to_string(),
             _ => format!(
                 "[{}]",
-                errors
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", ")
+                errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         };
         let causes = errors.iter().map(|error| Cause {
@@ -235,10 +221,7 @@ impl ApiError {
     /// The same error with causes.
     #[must_use]
     pub(crate) fn with_causes(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
-        self.details
-            .get_or_insert_default()
-            .causes
-            .extend(causes);
+        self.details.get_or_insert_default().causes.extend(causes);
         self
     }
 
@@ -284,12 +267,9 @@ impl Details {
     /// The `details` of a `Status` document, without what is empty.
     pub(crate) fn to_value(&self) -> Value {
         let mut details = serde_json::Map::new();
-        for (key, text) in [
-            ("name", &self.name),
-            ("group", &self.group),
-            ("kind", &self.kind),
-            ("uid", &self.uid),
-        ] {
+        for (key, text) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
             if !text.is_empty() {
                 details.insert(key.to_owned(), text.as_str().into());
             }
@@ -299,10 +279,7 @@ impl Details {
             details.insert("causes".to_owned(), Value::Array(causes));
         }
         if self.retry_after_seconds > 0 {
-            details.insert(
-                "retryAfterSeconds".to_owned(),
-                self.retry_after_seconds.into(),
-            );
+            details.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
         }
         Value::Object(details)
     }
@@ -311,11 +288,9 @@ impl Details {
 impl Cause {
     fn to_value(&self) -> Value {
         let mut cause = serde_json::Map::new();
-        for (key, text) in [
-            ("reason", &self.reason),
-            ("message", &self.message),
-            ("field", &self.field),
-        ] {
+        for (key, text) in
+            [("reason", &self.reason), ("message", &self.message), ("field", &self.field)]
+        {
             if !text.is_empty() {
                 cause.insert(key.to_owned(), text.as_str().into());
             }

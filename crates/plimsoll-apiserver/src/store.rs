@@ -71,10 +71,7 @@ impl Store {
 
     /// The objects that name `uid` as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
-        self.dependents
-            .get(uid)
-            .map(|places| places.iter().cloned().collect())
-            .unwrap_or_default()
+        self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// Whether any object names `uid` as an owner.
@@ -93,9 +90,7 @@ impl Store {
             .get(storage)
             .into_iter()
             .flat_map(move |found| {
-                found
-                    .objects
-                    .range((Bound::Included(start.clone()), Bound::Unbounded))
+                found.objects.range((Bound::Included(start.clone()), Bound::Unbounded))
             })
             .take_while(move |(key, _)| namespace.is_none_or(|namespace| key.is_in(namespace)))
             .map(|(_, stored)| stored)
@@ -103,9 +98,7 @@ impl Store {
 
     /// The number of objects of one resource.
     pub(crate) fn count(&self, storage: &StorageId) -> usize {
-        self.storages
-            .get(storage)
-            .map_or(0, |found| found.objects.len())
+        self.storages.get(storage).map_or(0, |found| found.objects.len())
     }
 
     /// The state of one resource as it was at `revision`.
@@ -156,10 +149,7 @@ impl Store {
             unlink(&mut self.dependents, previous, &place);
         }
         for owner in &stored.owners {
-            self.dependents
-                .entry(owner.uid.clone())
-                .or_default()
-                .insert(place.clone());
+            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
         }
         self.by_uid.insert(stored.uid.clone(), place);
         stored
@@ -171,14 +161,8 @@ impl Store {
         let previous = found.objects.remove(key)?;
         self.revision += 1;
         let last = Arc::new(previous.at_revision(self.revision));
-        found
-            .log
-            .push(Event::removed(Arc::clone(&last), Arc::clone(&previous)));
-        unlink(
-            &mut self.dependents,
-            &previous,
-            &(storage.clone(), key.clone()),
-        );
+        found.log.push(Event::removed(Arc::clone(&last), Arc::clone(&previous)));
+        unlink(&mut self.dependents, &previous, &(storage.clone(), key.clone()));
         self.by_uid.remove(&previous.uid);
         Some(last)
     }
@@ -194,27 +178,16 @@ impl Store {
     /// When the log no longer reaches back that far.
     pub(crate) fn news(&self, storage: &StorageId, revision: u64) -> Result<News, Lost> {
         let found = self.storages.get(storage).ok_or(Lost::Gone)?;
-        Ok(News {
-            events: found.log.after(revision)?,
-            revision: self.revision.max(revision),
-        })
+        Ok(News { events: found.log.after(revision)?, revision: self.revision.max(revision) })
     }
 
     /// Wakes up whenever the resource changes, and fails once it is no longer served.
     pub(crate) fn subscribe(&mut self, storage: &StorageId) -> tokio::sync::watch::Receiver<u64> {
-        self.storages
-            .entry(storage.clone())
-            .or_default()
-            .log
-            .subscribe()
+        self.storages.entry(storage.clone()).or_default().log.subscribe()
     }
 }
 
-fn unlink(
-    dependents: &mut BTreeMap<Box<str>, BTreeSet<Place>>,
-    object: &Stored,
-    place: &Place,
-) {
+fn unlink(dependents: &mut BTreeMap<Box<str>, BTreeSet<Place>>, object: &Stored, place: &Place) {
     for owner in &object.owners {
         if let Some(places) = dependents.get_mut(&owner.uid) {
             places.remove(place);

@@ -54,7 +54,7 @@ pub(crate) fn of_object(
     now: Timestamp,
 ) -> Value {
     let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-    table(resource, metadata, vec![row(resource, object, include, now)])
+    table(resource, &metadata, &[row(resource, object, include, now)])
 }
 
 /// The table of a list.
@@ -64,16 +64,16 @@ pub(crate) fn of_list(
     include: IncludeObject,
     now: Timestamp,
 ) -> Value {
-    let rows = listing
+    let rows: Vec<Value> = listing
         .items
         .iter()
         .map(|stored| row(resource, &convert::read(resource, stored), include, now))
         .collect();
-    table(resource, encode::list_metadata(listing), rows)
+    table(resource, &encode::list_metadata(listing), &rows)
 }
 
 /// A table without rows, for bookmarks.
-pub(crate) fn bookmark(metadata: Value) -> Value {
+pub(crate) fn bookmark(metadata: &Value) -> Value {
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -83,19 +83,21 @@ pub(crate) fn bookmark(metadata: Value) -> Value {
     })
 }
 
-fn table(resource: &ApiResource, metadata: Value, rows: Vec<Value>) -> Value {
+fn table(resource: &ApiResource, metadata: &Value, rows: &[Value]) -> Value {
     let columns = match resource.custom() {
-        Some(custom) => std::iter::once(definition("Name", "string", "name", 0, "Name of the object."))
-            .chain(custom.columns.iter().map(|column| {
-                definition(
-                    &column.name,
-                    &column.column_type,
-                    &column.format,
-                    column.priority,
-                    &column.description,
-                )
-            }))
-            .collect::<Vec<_>>(),
+        Some(custom) => {
+            std::iter::once(definition("Name", "string", "name", 0, "Name of the object."))
+                .chain(custom.columns.iter().map(|column| {
+                    definition(
+                        &column.name,
+                        &column.column_type,
+                        &column.format,
+                        column.priority,
+                        &column.description,
+                    )
+                }))
+                .collect::<Vec<_>>()
+        }
         None => columns_of(resource)
             .iter()
             .map(|column| {
@@ -133,10 +135,7 @@ fn row(resource: &ApiResource, object: &Value, include: IncludeObject, now: Time
         Some(custom) => std::iter::once(object["metadata"]["name"].clone())
             .chain(custom.columns.iter().map(|column| custom_cell(column, object, now)))
             .collect(),
-        None => columns_of(resource)
-            .iter()
-            .map(|column| cell(column, object, now))
-            .collect(),
+        None => columns_of(resource).iter().map(|column| cell(column, object, now)).collect(),
     };
     let mut row = json!({"cells": cells});
     match include {
@@ -151,11 +150,7 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
     match column.cell {
         built_in::Cell::At(path, missing) => {
             let found = at(object, path);
-            if found.is_null() || found == "" {
-                missing.into()
-            } else {
-                found.clone()
-            }
+            if found.is_null() || found == "" { missing.into() } else { found.clone() }
         }
         built_in::Cell::Age(path) => age::since(at(object, path).as_str(), now).into(),
         built_in::Cell::Of(read) => read(object),

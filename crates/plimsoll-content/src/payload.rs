@@ -162,6 +162,7 @@ pub struct Head {
     pub release: ReleaseInfo,
     /// What templates may ask for.
     pub values: Values,
+    digest: String,
     warnings: Vec<Finding>,
     errors: Vec<LoadError>,
 }
@@ -169,7 +170,7 @@ pub struct Head {
 impl Head {
     /// Reads the two special files; what is wrong with them is kept for [`assemble`].
     pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
-        let mut head = Self::default();
+        let mut head = Self { digest: digest(files), ..Self::default() };
         let special = |name: &str| files.iter().find(|file| file.is_special(name));
         let place = |name: &str| Place {
             directory: Directory::ReleaseManifests,
@@ -203,7 +204,7 @@ impl Head {
             Err(problem) => head.fail(place(IMAGE_REFERENCES), problem),
         }
         let release_image = if context.release_image.is_empty() {
-            format!("{IMAGELESS}@{}", digest(files))
+            format!("{IMAGELESS}@{}", head.digest)
         } else {
             context.release_image.clone()
         };
@@ -220,37 +221,32 @@ impl Head {
     }
 }
 
-/// Puts a payload together from all its files and what [`parse_file`] made of those that hold
-/// manifests, in any order.
+/// Puts a payload together from what [`Head::read`] made of its files and [`parse_file`] of those
+/// that hold manifests, in any order.
 ///
 /// # Errors
 /// Everything that is wrong with the payload.
-pub fn assemble(
-    files: &[SourceFile],
-    head: Head,
-    mut parsed: Vec<ParsedFile>,
-) -> Result<Payload, LoadErrors> {
-    let (payload, errors) = assemble_partly(files, head, &mut parsed);
+pub fn assemble(head: Head, parsed: Vec<ParsedFile>) -> Result<Payload, LoadErrors> {
+    let (payload, errors) = assemble_partly(head, parsed);
     if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
 }
 
 /// As [`assemble`], with what can be read of a payload that cannot be loaded.
 pub(crate) fn assemble_partly(
-    files: &[SourceFile],
     head: Head,
-    parsed: &mut Vec<ParsedFile>,
+    mut parsed: Vec<ParsedFile>,
 ) -> (Payload, Vec<LoadError>) {
-    let Head { release, values, mut warnings, mut errors } = head;
+    let Head { release, values, digest, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
     let mut defined_cluster_kinds = BTreeSet::new();
-    for file in parsed.drain(..) {
+    for file in parsed {
         manifests.extend(file.manifests);
         defined_cluster_kinds.extend(file.defined_cluster_kinds);
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
-    let (digest, image) = (digest(files), values.release_image);
+    let image = values.release_image;
     let payload = Payload { release, manifests, digest, image, warnings, defined_cluster_kinds };
     (payload, errors)
 }
@@ -288,8 +284,8 @@ pub(crate) fn parse_partly(
 ) -> (Payload, Vec<LoadError>) {
     let head = Head::read(files, context);
     let manifest_files = files.iter().filter(|file| file.holds_manifests());
-    let mut parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
-    assemble_partly(files, head, &mut parsed)
+    let parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
+    assemble_partly(head, parsed)
 }
 
 #[cfg(test)]

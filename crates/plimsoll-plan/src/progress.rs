@@ -7,11 +7,12 @@
 //! # Order
 //!
 //! The plan's graph holds nodes (lanes of a level); a node begins when all nodes before it are
-//! complete. Within a lane, steps begin one after the other. While **updating**, a step must be
+//! done, but for steps set aside. Within a lane, steps begin one after the other. While **updating**, a step must be
 //! done before the next one begins. While **initializing** or **reconciling**, it must only have
 //! been tried: installation is free of order but for what a step really needs. In every mode a
-//! step whose kind or namespace does not exist is set aside, holds up nothing in its lane, and is
-//! tried the moment that what it needs appears. ClusterOperators are created when their lane
+//! step whose kind or namespace does not exist is set aside: it holds up neither its lane nor what
+//! comes after, only the completion of the plan, and is tried the moment that what it needs
+//! appears, which may well be a later step's doing. ClusterOperators are created when their lane
 //! begins (design 003, fast-fill) and gate at their place.
 //!
 //! # Guarantees
@@ -124,6 +125,9 @@ struct Lane {
     begun: bool,
     /// Position in the node's tasks of the first one not passed.
     cursor: usize,
+    /// Nothing is left of it that holds up others.
+    cleared: bool,
+    /// All its steps were done.
     complete: bool,
 }
 
@@ -532,15 +536,21 @@ impl Progress {
                     continue;
                 }
                 if !self.lanes[node_index].begun {
-                    if !node.after.iter().all(|&before| self.lanes[before].complete) {
+                    if !node.after.iter().all(|&before| self.lanes[before].cleared) {
                         continue;
                     }
                     self.lanes[node_index].begun = true;
                     self.begin_gates(&node.tasks, now);
                 }
                 self.advance_lane(node_index, &node.tasks, now);
-                if node.tasks.iter().all(|&index| self.tracks[index].reached) {
-                    self.lanes[node_index].complete = true;
+                let lane = &mut self.lanes[node_index];
+                lane.complete = node.tasks.iter().all(|&index| self.tracks[index].reached);
+                let set_aside = |index: &usize| {
+                    matches!(self.tracks[*index].state, State::Blocked(_))
+                        || self.tracks[*index].reached
+                };
+                if !lane.cleared && node.tasks.iter().all(|index| set_aside(index)) {
+                    lane.cleared = true;
                     changed = true;
                 }
             }

@@ -85,7 +85,7 @@ fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, Loa
         }
     });
     let parsed = parsed.into_inner().expect("no thread panics while it holds the lock");
-    assemble(files, head, parsed)
+    assemble(head, parsed)
 }
 
 #[cfg(test)]

@@ -64,11 +64,8 @@ fn begin_with(
     let Some(resource) = cluster.registry.find(group, version, plural).cloned() else {
         return;
     };
-    let mut call = Call {
-        manager: "kube-apiserver".to_owned(),
-        now: now.to_owned(),
-        ..Call::default()
-    };
+    let mut call =
+        Call { manager: "kube-apiserver".to_owned(), now: now.to_owned(), ..Call::default() };
     let created = create(cluster, &mut call, &resource, namespace, object, Origin::Create);
     if let Err(error) = created {
         tracing::warn!(%error, plural, "could not create a part of a new cluster");

@@ -111,7 +111,10 @@ pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice)
     let name = format!("{}.{}", resource.plural, resource.group);
     let definition = cluster
         .store
-        .find(&StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"), &ObjectKey::new("", &name))
+        .find(
+            &StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"),
+            &ObjectKey::new("", &name),
+        )
         .cloned();
     if let Some(definition) = definition.filter(|definition| definition.deleting) {
         clean_up(cluster, now, &definition);
@@ -119,10 +122,7 @@ pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice)
 }
 
 fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
-    cluster
-        .registry
-        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        .cloned()
+    cluster.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions").cloned()
 }
 
 /// Names that became free may be what another definition waits for.
@@ -157,7 +157,14 @@ fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let conditions = &mut object["status"]["conditions"];
     match &conflict {
         None => {
-            set_condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+            set_condition(
+                conditions,
+                "NamesAccepted",
+                "True",
+                "NoConflicts",
+                "no conflicts found",
+                now,
+            );
             set_condition(
                 conditions,
                 "Established",
@@ -200,11 +207,8 @@ fn name_conflict(cluster: &Cluster, name: &str, object: &Value) -> Option<(&'sta
     let spec = &object["spec"];
     let names = &spec["names"];
     let group = spec["group"].as_str().unwrap_or_default();
-    let others: Vec<&Arc<ApiResource>> = cluster
-        .registry
-        .custom_except(name)
-        .filter(|resource| resource.group == group)
-        .collect();
+    let others: Vec<&Arc<ApiResource>> =
+        cluster.registry.custom_except(name).filter(|resource| resource.group == group).collect();
     let is_taken = |wanted: &str| {
         others.iter().any(|resource| {
             resource.plural == wanted
@@ -227,9 +231,7 @@ fn name_conflict(cluster: &Cluster, name: &str, object: &Value) -> Option<(&'sta
         return Some(("ShortNamesConflict", in_use(short)));
     }
     let kind_is_taken = |wanted: &str| {
-        others
-            .iter()
-            .any(|resource| resource.kind == wanted || resource.list_kind == wanted)
+        others.iter().any(|resource| resource.kind == wanted || resource.list_kind == wanted)
     };
     if kind_is_taken(kind) {
         return Some(("KindConflict", in_use(kind)));

@@ -55,21 +55,15 @@ fn exists(cluster: &Cluster, key: &ObjectKey, owner: &OwnerReference) -> bool {
         return owner_key.namespace.is_empty() || owner_key.namespace == key.namespace;
     }
     // Of a kind that is not served nothing can be said, so the object stays.
-    cluster
-        .registry
-        .find_kind(&owner.api_version, &owner.kind)
-        .is_none()
+    cluster.registry.find_kind(&owner.api_version, &owner.kind).is_none()
 }
 
 fn collect_if_unowned(cluster: &mut Cluster, now: &str, storage: &StorageId, key: &ObjectKey) {
     let Some(stored) = cluster.store.find(storage, key).cloned() else {
         return;
     };
-    let missing: Vec<&OwnerReference> = stored
-        .owners
-        .iter()
-        .filter(|owner| !exists(cluster, key, owner))
-        .collect();
+    let missing: Vec<&OwnerReference> =
+        stored.owners.iter().filter(|owner| !exists(cluster, key, owner)).collect();
     if missing.is_empty() {
         return;
     }
@@ -80,10 +74,8 @@ fn collect_if_unowned(cluster: &mut Cluster, now: &str, storage: &StorageId, key
         let gone: Vec<Box<str>> = missing.iter().map(|owner| owner.uid.clone()).collect();
         disown(cluster, &resource, &stored, &gone);
     } else if !stored.deleting {
-        let options = DeleteOptions {
-            propagation: kept_policy(&stored),
-            ..DeleteOptions::default()
-        };
+        let options =
+            DeleteOptions { propagation: kept_policy(&stored), ..DeleteOptions::default() };
         // The object was there a moment ago, and nothing else runs in between.
         if let Err(error) = delete(cluster, now, &resource, key, &options) {
             tracing::debug!(%error, ?storage, name = %key.name, "an object without owners stays");
@@ -119,10 +111,7 @@ fn disown(
 ) {
     let mut object = stored.decode();
     let metadata = metadata::of(&mut object);
-    if let Some(references) = metadata
-        .get_mut("ownerReferences")
-        .and_then(Value::as_array_mut)
-    {
+    if let Some(references) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
         references.retain(|reference| {
             let uid = reference["uid"].as_str().unwrap_or_default();
             !owners.iter().any(|owner| **owner == *uid)
@@ -138,12 +127,7 @@ fn disown(
 fn finalize(cluster: &mut Cluster, now: &str, storage: &StorageId, owner: &Arc<Stored>) {
     let object = owner.decode();
     let finalizers = object["metadata"]["finalizers"].as_array();
-    let has = |name: &str| {
-        finalizers
-            .into_iter()
-            .flatten()
-            .any(|finalizer| finalizer == name)
-    };
+    let has = |name: &str| finalizers.into_iter().flatten().any(|finalizer| finalizer == name);
     let Some(resource) = cluster.registry.find_storage(storage).cloned() else {
         return;
     };

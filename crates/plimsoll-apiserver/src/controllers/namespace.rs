@@ -57,22 +57,15 @@ pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice)
         return;
     }
     let namespace = ObjectKey::new("", &notice.key.namespace);
-    let ends = cluster
-        .store
-        .find(&StorageId::new("", STORAGE), &namespace)
-        .is_some_and(|found| found.deleting);
-    if ends {
-        finish(cluster, now, &namespace.name);
-    } else if notice.storage.as_str() == "serviceaccounts" && &*notice.key.name == "default"
-        || notice.storage.as_str() == "configmaps" && &*notice.key.name == "kube-root-ca.crt"
-    {
-        if cluster
-            .store
-            .find(&StorageId::new("", STORAGE), &namespace)
-            .is_some()
-        {
-            fill(cluster, now, &namespace.name);
-        }
+    let found = cluster.store.find(&StorageId::new("", STORAGE), &namespace);
+    let is_content = matches!(
+        (notice.storage.as_str(), &*notice.key.name),
+        ("serviceaccounts", "default") | ("configmaps", "kube-root-ca.crt")
+    );
+    match found.map(|found| found.deleting) {
+        Some(true) => finish(cluster, now, &namespace.name),
+        Some(false) if is_content => fill(cluster, now, &namespace.name),
+        Some(false) | None => {}
     }
 }
 
@@ -103,23 +96,14 @@ fn fill(cluster: &mut Cluster, now: &str, namespace: &str) {
         let Some(resource) = cluster.registry.find("", "v1", plural).cloned() else {
             continue;
         };
-        let key = ObjectKey::new(namespace, object["metadata"]["name"].as_str().unwrap_or_default());
+        let key =
+            ObjectKey::new(namespace, object["metadata"]["name"].as_str().unwrap_or_default());
         if cluster.store.find(&resource.storage, &key).is_some() {
             continue;
         }
-        let mut call = Call {
-            manager: MANAGER.to_owned(),
-            now: now.to_owned(),
-            ..Call::default()
-        };
-        let created = create(
-            cluster,
-            &mut call,
-            &resource,
-            Some(namespace),
-            object,
-            Origin::Create,
-        );
+        let mut call = Call { manager: MANAGER.to_owned(), now: now.to_owned(), ..Call::default() };
+        let created =
+            create(cluster, &mut call, &resource, Some(namespace), object, Origin::Create);
         if let Err(error) = created {
             tracing::warn!(%error, namespace, plural, "could not fill a new namespace");
         }
@@ -201,15 +185,10 @@ impl Remaining {
 }
 
 fn remaining(cluster: &Cluster, namespace: &str) -> Remaining {
-    let mut remaining = Remaining {
-        resources: Vec::new(),
-        finalizers: BTreeMap::new(),
-    };
+    let mut remaining = Remaining { resources: Vec::new(), finalizers: BTreeMap::new() };
     for resource in namespaced(cluster) {
-        let objects: Vec<&Arc<Stored>> = cluster
-            .store
-            .list(&resource.storage, Some(namespace))
-            .collect();
+        let objects: Vec<&Arc<Stored>> =
+            cluster.store.list(&resource.storage, Some(namespace)).collect();
         if objects.is_empty() {
             continue;
         }
@@ -251,11 +230,7 @@ fn report(object: &mut Value, remaining: &Remaining, now: &str) {
         )
     };
     let waiting = if finalizers.is_empty() {
-        (
-            "False",
-            "ContentHasNoFinalizers",
-            "All content-preserving finalizers finished".to_owned(),
-        )
+        ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished".to_owned())
     } else {
         (
             "True",
@@ -274,7 +249,11 @@ fn report(object: &mut Value, remaining: &Remaining, now: &str) {
         ),
         (
             "NamespaceDeletionGroupVersionParsingFailure",
-            ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
+            (
+                "False",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed".to_owned(),
+            ),
         ),
         (
             "NamespaceDeletionContentFailure",

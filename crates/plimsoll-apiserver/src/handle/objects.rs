@@ -46,10 +46,7 @@ pub(super) fn answer(
 ) -> Result<Response<Body>> {
     let resource = shared
         .read(|cluster| {
-            cluster
-                .registry
-                .find(&target.group, &target.version, &target.resource)
-                .cloned()
+            cluster.registry.find(&target.group, &target.version, &target.resource).cloned()
         })
         .ok_or_else(ApiError::no_such_path)?;
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
@@ -85,11 +82,7 @@ impl Request<'_> {
     }
 
     fn require(&self, verb: &str) -> Result<()> {
-        if self.resource.serves(verb) {
-            Ok(())
-        } else {
-            Err(ApiError::method_not_allowed())
-        }
+        if self.resource.serves(verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
     }
 
     fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
@@ -109,11 +102,7 @@ impl Request<'_> {
 
     fn object(&self, call: &mut Call, name: &str) -> Result<Response<Body>> {
         let key = self.key(name)?;
-        let aim = Aim {
-            resource: &self.resource,
-            key: &key,
-            part: Part::Main,
-        };
+        let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
         match self.parts.method {
             Method::GET if call.parameters.watch => {
                 let selection =
@@ -138,11 +127,13 @@ impl Request<'_> {
         }
     }
 
-    fn subresource(&self, call: &mut Call, name: &str, subresource: &str) -> Result<Response<Body>> {
-        let known = self
-            .resource
-            .subresource(subresource)
-            .ok_or_else(ApiError::no_such_path)?;
+    fn subresource(
+        &self,
+        call: &mut Call,
+        name: &str,
+        subresource: &str,
+    ) -> Result<Response<Body>> {
+        let known = self.resource.subresource(subresource).ok_or_else(ApiError::no_such_path)?;
         let key = self.key(name)?;
         let part = match subresource {
             "status" => Part::Status,
@@ -153,11 +144,7 @@ impl Request<'_> {
             "resize" => Part::Special("resize"),
             _ => return Err(ApiError::method_not_allowed()),
         };
-        let aim = Aim {
-            resource: &self.resource,
-            key: &key,
-            part,
-        };
+        let aim = Aim { resource: &self.resource, key: &key, part };
         let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
         match self.parts.method {
             Method::GET if serves("get") => self.get(&key),
@@ -178,11 +165,7 @@ impl Request<'_> {
         }
         let mut out = Vec::with_capacity(stored.bytes().len() + 128);
         encode::object(&mut out, &self.resource, &stored, self.accept.view);
-        Ok(respond::compressed(
-            &self.parts.headers,
-            StatusCode::OK,
-            out.into(),
-        ))
+        Ok(respond::compressed(&self.parts.headers, StatusCode::OK, out.into()))
     }
 
     /// Answers with an object in the form that the client asked for.
@@ -201,16 +184,13 @@ impl Request<'_> {
     fn list(&self, call: &Call) -> Result<Response<Body>> {
         self.require("list")?;
         let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
-        let listing = self
-            .shared
-            .read(|cluster| query.run(cluster, &self.resource))?;
+        let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
         self.show_list(&listing)
     }
 
     fn show_list(&self, listing: &crate::verbs::list::Listing) -> Result<Response<Body>> {
         let encoded = if self.accept.view == View::Table {
-            let table =
-                table::of_list(&self.resource, listing, self.include, self.shared.now());
+            let table = table::of_list(&self.resource, listing, self.include, self.shared.now());
             encode::json(&table)
         } else {
             encode::list(&self.resource, listing, self.accept.view)
@@ -218,11 +198,7 @@ impl Request<'_> {
         if self.accept.format == Format::Yaml {
             return Ok(respond::yaml(StatusCode::OK, &decode_json(&encoded)?));
         }
-        Ok(respond::compressed(
-            &self.parts.headers,
-            StatusCode::OK,
-            encoded,
-        ))
+        Ok(respond::compressed(&self.parts.headers, StatusCode::OK, encoded))
     }
 
     fn watch(&self, call: &Call, selection: Selection) -> Result<Response<Body>> {
@@ -275,9 +251,8 @@ impl Request<'_> {
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
         let now = call.now.clone();
-        let (updated, is_new) = self
-            .shared
-            .write(&now, |cluster| update::put(cluster, call, aim, object))?;
+        let (updated, is_new) =
+            self.shared.write(&now, |cluster| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)
     }
 
@@ -311,26 +286,23 @@ impl Request<'_> {
         let document = match media_type {
             MediaType::ApplyPatch => decode_yaml(self.body)
                 .map_err(|error| ApiError::bad_request(format!("error encoding patch: {error}")))?,
-            MediaType::MergePatch | MediaType::StrategicMergePatch => decode_json(self.body)
-                .map_err(|_| ApiError::bad_request("invalid JSON patch"))?,
+            MediaType::MergePatch | MediaType::StrategicMergePatch => {
+                decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
+            }
             MediaType::JsonPatch | MediaType::Json | MediaType::Yaml => decode_json(self.body)
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
         };
         if media_type == MediaType::MergePatch && !document.is_object() {
             return Err(ApiError::bad_request("invalid JSON patch"));
         }
-        Ok(patch::Patch {
-            media_type,
-            document,
-        })
+        Ok(patch::Patch { media_type, document })
     }
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
         let now = call.now.clone();
-        let (patched, is_new) = self
-            .shared
-            .write(&now, |cluster| patch::patch(cluster, call, aim, &document))?;
+        let (patched, is_new) =
+            self.shared.write(&now, |cluster| patch::patch(cluster, call, aim, &document))?;
         self.show(written(is_new), &patched)
     }
 
@@ -348,14 +320,10 @@ impl Request<'_> {
             Method::PATCH => {
                 let patch = self.read_patch()?;
                 self.shared.write(&now, |cluster| {
-                    scale::write(cluster, call, resource, key, |present| {
-                        match patch.media_type {
-                            MediaType::JsonPatch => {
-                                schema_patch::json_patch(&present, &patch.document)
-                                    .map_err(|error| ApiError::bad_request(error.to_string()))
-                            }
-                            _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
-                        }
+                    scale::write(cluster, call, resource, key, |present| match patch.media_type {
+                        MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
+                            .map_err(|error| ApiError::bad_request(error.to_string())),
+                        _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
                     })
                 })?
             }
@@ -398,9 +366,5 @@ impl Request<'_> {
 }
 
 fn written(is_new: bool) -> StatusCode {
-    if is_new {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    }
+    if is_new { StatusCode::CREATED } else { StatusCode::OK }
 }

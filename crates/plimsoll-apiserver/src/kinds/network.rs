@@ -56,10 +56,7 @@ struct Taken {
 
 impl Taken {
     fn by_others(cluster: &Cluster, resource: &ApiResource, object: &Value) -> Self {
-        let mut taken = Self {
-            addresses: BTreeSet::new(),
-            ports: BTreeSet::new(),
-        };
+        let mut taken = Self { addresses: BTreeSet::new(), ports: BTreeSet::new() };
         let uid = metadata::text(object, "uid");
         for stored in cluster.store.list(&resource.storage, None) {
             if &*stored.uid == uid {
@@ -113,18 +110,15 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
     spec["clusterIP"] = address.into();
     if let Some(spec) = spec.as_object_mut() {
         spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-        spec.entry("ipFamilyPolicy")
-            .or_insert_with(|| "SingleStack".into());
+        spec.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
     }
     Ok(())
 }
 
 fn allocate_ports(taken: &Taken, live: Option<&Value>, object: &mut Value) {
     let mut used = taken.ports.clone();
-    let before: Vec<Value> = live
-        .and_then(|live| live["spec"]["ports"].as_array())
-        .cloned()
-        .unwrap_or_default();
+    let before: Vec<Value> =
+        live.and_then(|live| live["spec"]["ports"].as_array()).cloned().unwrap_or_default();
     for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
         if port["nodePort"].as_i64().is_some_and(|number| number > 0) {
             continue;

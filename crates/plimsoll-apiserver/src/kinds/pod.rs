@@ -19,9 +19,7 @@ pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
     };
     let any = containers().any(|container| {
         ["requests", "limits"].iter().any(|which| {
-            ["cpu", "memory"]
-                .iter()
-                .any(|what| amount(container, which, what).is_some())
+            ["cpu", "memory"].iter().any(|what| amount(container, which, what).is_some())
         })
     });
     if !any {
@@ -43,13 +41,11 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    spec.entry("serviceAccountName")
-        .or_insert_with(|| "default".into());
+    spec.entry("serviceAccountName").or_insert_with(|| "default".into());
     let account = spec["serviceAccountName"].clone();
     spec.entry("serviceAccount").or_insert(account);
     spec.entry("priority").or_insert_with(|| 0.into());
-    spec.entry("preemptionPolicy")
-        .or_insert_with(|| "PreemptLowerPriority".into());
+    spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -69,7 +65,6 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     }
 }
 
-
 /// Mounts the token of the service account, unless the pod does not want it or has it.
 fn mount_token(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -83,11 +78,8 @@ fn mount_token(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
             .any(|mount| mount["mountPath"] == TOKEN_PATH)
     };
     let lists = ["containers", "initContainers"];
-    let all_have = lists
-        .iter()
-        .filter_map(|list| spec.get(*list)?.as_array())
-        .flatten()
-        .all(has_mount);
+    let all_have =
+        lists.iter().filter_map(|list| spec.get(*list)?.as_array()).flatten().all(has_mount);
     if spec.get("automountServiceAccountToken") == Some(&Value::Bool(false)) || all_have {
         return;
     }

@@ -24,9 +24,7 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
     if resource.is("", "Namespace") {
         let name = metadata::text(object, "name").to_owned();
         if !name.is_empty() {
-            let labels = metadata::of(object)
-                .entry("labels")
-                .or_insert_with(|| json!({}));
+            let labels = metadata::of(object).entry("labels").or_insert_with(|| json!({}));
             if let Some(labels) = labels.as_object_mut() {
                 labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
             }
@@ -36,13 +34,9 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
         convert_secret(resource, object)?;
     }
     if resource.is("apps", "DaemonSet") {
-        let annotations = metadata::of(object)
-            .entry("annotations")
-            .or_insert_with(|| json!({}));
+        let annotations = metadata::of(object).entry("annotations").or_insert_with(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {
-            annotations
-                .entry(TEMPLATE_GENERATION)
-                .or_insert_with(|| "1".into());
+            annotations.entry(TEMPLATE_GENERATION).or_insert_with(|| "1".into());
         }
     }
     Ok(())
@@ -66,9 +60,7 @@ fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if let Some(Value::Object(plain)) = fields.remove("stringData") {
         let data = fields.entry("data").or_insert_with(|| json!({}));
         for (key, value) in plain {
-            data[key] = STANDARD
-                .encode(value.as_str().unwrap_or_default())
-                .into();
+            data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
         }
     }
     if let Some(data) = fields.get("data").and_then(Value::as_object) {
@@ -228,9 +220,7 @@ fn prepare_job(fields: &mut Map<String, Value>) {
         }
         let labels = labels.clone();
         if let Some(metadata) = fields["metadata"].as_object_mut() {
-            metadata
-                .entry("labels")
-                .or_insert_with(|| Value::Object(labels));
+            metadata.entry("labels").or_insert_with(|| Value::Object(labels));
         }
     }
 }
@@ -282,8 +272,6 @@ fn keep_missing(live: &Value, object: &mut Value, path: &[&str; 2]) {
     if let Some(value) = live[*outer].get(*inner)
         && let Some(fields) = object[*outer].as_object_mut()
     {
-        fields
-            .entry(*inner)
-            .or_insert_with(|| value.clone());
+        fields.entry(*inner).or_insert_with(|| value.clone());
     }
 }

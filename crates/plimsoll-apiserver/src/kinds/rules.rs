@@ -162,7 +162,8 @@ fn workload(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) 
     let expressions = spec["selector"]["matchExpressions"].as_array();
     if spec.get("selector").is_none_or(Value::is_null) {
         errors.push(FieldError::new("spec.selector", FieldErrorKind::Required, ""));
-    } else if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
+    } else if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty)
+    {
         errors.push(
             FieldError::new(
                 "spec.selector",
@@ -173,9 +174,8 @@ fn workload(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) 
         );
     }
     let labels = &spec["template"]["metadata"]["labels"];
-    let matches = wanted.is_some_and(|wanted| {
-        wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
-    });
+    let matches = wanted
+        .is_some_and(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
     if !matches && expressions.is_none_or(Vec::is_empty) {
         errors.push(
             FieldError::new(
@@ -188,11 +188,7 @@ fn workload(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) 
     }
     let containers = spec["template"]["spec"]["containers"].as_array();
     if containers.is_none_or(Vec::is_empty) {
-        errors.push(FieldError::new(
-            "spec.template.spec.containers",
-            FieldErrorKind::Required,
-            "",
-        ));
+        errors.push(FieldError::new("spec.template.spec.containers", FieldErrorKind::Required, ""));
     }
     unchanged(live, object, "spec.selector", errors);
 }
@@ -208,8 +204,7 @@ fn role_reference(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldEr
             "Kind": after["kind"],
             "Name": after["name"],
         });
-        errors.push(
-            FieldError::new("roleRef", FieldErrorKind::Invalid, IMMUTABLE).with_value(shown),
-        );
+        errors
+            .push(FieldError::new("roleRef", FieldErrorKind::Invalid, IMMUTABLE).with_value(shown));
     }
 }

@@ -8,16 +8,8 @@ use super::resource::{ApiResource, Origin, Scope, Subresource};
 use crate::store::StorageId;
 
 /// Verbs that all custom resources have.
-const CUSTOM_VERBS: [&str; 8] = [
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "create",
-    "update",
-    "watch",
-];
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// What only custom resources have.
 #[derive(Debug)]
@@ -86,7 +78,8 @@ pub(crate) fn resource_of(
 ) -> Result<ApiResource, Vec<FieldError>> {
     let spec = &definition["spec"];
     let names = &spec["names"];
-    let (group, kind, plural) = (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
+    let (group, kind, plural) =
+        (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
     let subresources = &version["subresources"];
     let custom = CustomVersion {
         schema: schema_of(definition, version)?,
@@ -110,26 +103,19 @@ pub(crate) fn resource_of(
             )
         }),
     };
-    let served_subresources = subresources_of(&group, &text(&version["name"]), &kind, &custom, subresources);
+    let served_subresources =
+        subresources_of(&group, &text(&version["name"]), &kind, &custom, subresources);
     Ok(ApiResource {
         storage: StorageId::new(&group, &plural),
         group,
         version: text(&version["name"]),
-        list_kind: names["listKind"]
-            .as_str()
-            .map_or_else(|| format!("{kind}List"), str::to_owned),
-        singular: names["singular"]
-            .as_str()
-            .map_or_else(|| kind.to_lowercase(), str::to_owned),
+        list_kind: names["listKind"].as_str().map_or_else(|| format!("{kind}List"), str::to_owned),
+        singular: names["singular"].as_str().map_or_else(|| kind.to_lowercase(), str::to_owned),
         kind,
         plural,
         short_names: texts(&names["shortNames"]),
         categories: texts(&names["categories"]),
-        scope: if spec["scope"] == "Namespaced" {
-            Scope::Namespaced
-        } else {
-            Scope::Cluster
-        },
+        scope: if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
         verbs: CUSTOM_VERBS.map(str::to_owned).to_vec(),
         subresources: served_subresources,
         stamp,

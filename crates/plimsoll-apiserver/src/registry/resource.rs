@@ -65,11 +65,7 @@ impl ApiResource {
             singular: resource.singular.clone(),
             short_names: resource.short_names.clone(),
             categories: resource.categories.clone(),
-            scope: if resource.namespaced {
-                Scope::Namespaced
-            } else {
-                Scope::Cluster
-            },
+            scope: if resource.namespaced { Scope::Namespaced } else { Scope::Cluster },
             verbs: resource.verbs.clone(),
             subresources: resource
                 .subresources
@@ -109,18 +105,12 @@ impl ApiResource {
 
     /// The resource in error messages.
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject {
-            group: &self.group,
-            noun: &self.plural,
-        }
+        Subject { group: &self.group, noun: &self.plural }
     }
 
     /// The kind in error messages.
     pub(crate) fn kind_subject(&self) -> Subject<'_> {
-        Subject {
-            group: &self.group,
-            noun: &self.kind,
-        }
+        Subject { group: &self.group, noun: &self.kind }
     }
 
     /// The custom part, if a CustomResourceDefinition made it.
@@ -138,9 +128,7 @@ impl ApiResource {
 
     /// Whether it has a subresource.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
-        self.subresources
-            .iter()
-            .find(|subresource| subresource.name == name)
+        self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
     /// Whether its status is written through a subresource.

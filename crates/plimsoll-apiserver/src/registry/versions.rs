@@ -3,11 +3,7 @@ use std::cmp::{Ordering, Reverse};
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Rank<'a> {
-    Numbered {
-        stability: Stability,
-        major: Reverse<u64>,
-        minor: Reverse<u64>,
-    },
+    Numbered { stability: Stability, major: Reverse<u64>, minor: Reverse<u64> },
     Other(&'a str),
 }
 
@@ -45,11 +41,17 @@ pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     rank(left).cmp(&rank(right))
 }
 
+/// Whether a version is neither alpha nor beta.
+pub(crate) fn is_stable(version: &str) -> bool {
+    matches!(rank(version), Rank::Numbered { stability: Stability::Stable, .. })
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn stable_versions_come_first_and_newer_before_older() {
-        let mut versions = vec!["foo1", "v1alpha1", "v2", "v10", "v1beta2", "v11beta1", "v1", "foo10"];
+        let mut versions =
+            vec!["foo1", "v1alpha1", "v2", "v10", "v1beta2", "v11beta1", "v1", "foo10"];
         versions.sort_by(|left, right| super::compare(left, right));
         assert_eq!(
             versions,

@@ -73,10 +73,7 @@ impl Accept {
     pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self> {
         let alternatives = alternatives(headers);
         if alternatives.is_empty() {
-            return Ok(Self {
-                format: Format::Json,
-                view: View::Full,
-            });
+            return Ok(Self { format: Format::Json, view: View::Full });
         }
         for alternative in &alternatives {
             let format = match alternative.media_type {

@@ -73,11 +73,7 @@ pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Re
 
 /// The cause of unreadable JSON, in the words that clients of Kubernetes know for the usual one.
 fn explain(error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        "unexpected end of JSON input".to_owned()
-    } else {
-        error.to_string()
-    }
+    if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
 }
 
 /// Reads JSON.

@@ -123,14 +123,7 @@ pub(crate) struct OptionsKind(pub(crate) &'static str);
 impl OptionsKind {
     /// An error about one of the options.
     pub(crate) fn invalid(self, problem: FieldError) -> ApiError {
-        ApiError::invalid(
-            Subject {
-                group: "meta.k8s.io",
-                noun: self.0,
-            },
-            "",
-            &[problem],
-        )
+        ApiError::invalid(Subject { group: "meta.k8s.io", noun: self.0 }, "", &[problem])
     }
 
     fn unsupported(self, field: &str, value: serde_json::Value, supported: &str) -> ApiError {
@@ -224,7 +217,9 @@ mod tests {
             let parsed = Parameters::parse(query.trim_start_matches('?'), OPTIONS).unwrap();
             assert_eq!(parsed.limit, 0, "{query}");
         }
-        let parsed = Parameters::parse("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)", OPTIONS).unwrap();
+        let parsed =
+            Parameters::parse("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)", OPTIONS)
+                .unwrap();
         assert_eq!(parsed.limit, 500);
         assert!(parsed.watch);
         assert_eq!(parsed.label_selector, "a=b,c in (d)");

@@ -83,17 +83,11 @@ pub(crate) fn parse(path: &str) -> Route {
 }
 
 fn version_route(group: &str, version: &str) -> Route {
-    Route::Version {
-        group: group.to_owned(),
-        version: version.to_owned(),
-    }
+    Route::Version { group: group.to_owned(), version: version.to_owned() }
 }
 
 fn open_api_route(group: &str, version: &str) -> Route {
-    Route::OpenApiV3 {
-        group: group.to_owned(),
-        version: version.to_owned(),
-    }
+    Route::OpenApiV3 { group: group.to_owned(), version: version.to_owned() }
 }
 
 fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {

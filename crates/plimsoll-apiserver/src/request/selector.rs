@@ -101,23 +101,16 @@ fn parse_requirement(whole: &str, part: &str) -> Result<Requirement> {
     for (symbol, negated) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = part.split_once(symbol) {
             let values = vec![label_value(whole, value)?];
-            let operator = if negated {
-                Operator::NotIn(values)
-            } else {
-                Operator::In(values)
-            };
+            let operator = if negated { Operator::NotIn(values) } else { Operator::In(values) };
             return requirement(whole, key, operator);
         }
     }
-    for (symbol, build) in [
-        (">", Operator::Greater as fn(i64) -> Operator),
-        ("<", Operator::Less),
-    ] {
+    for (symbol, build) in [(">", Operator::Greater as fn(i64) -> Operator), ("<", Operator::Less)]
+    {
         if let Some((key, value)) = part.split_once(symbol) {
-            let bound = value
-                .trim()
-                .parse()
-                .map_err(|_| unreadable(whole, "for 'Gt', 'Lt' operators, the value must be an integer"))?;
+            let bound = value.trim().parse().map_err(|_| {
+                unreadable(whole, "for 'Gt', 'Lt' operators, the value must be an integer")
+            })?;
             return requirement(whole, key, build(bound));
         }
     }
@@ -148,19 +141,15 @@ fn requirement(whole: &str, key: &str, operator: Operator) -> Result<Requirement
     if let Some(problem) = crate::names::qualified_name_problem(key) {
         return Err(unreadable(whole, &format!("key: Invalid value: {key:?}: {problem}")));
     }
-    Ok(Requirement {
-        key: key.to_owned(),
-        operator,
-    })
+    Ok(Requirement { key: key.to_owned(), operator })
 }
 
 fn label_value(whole: &str, value: &str) -> Result<String> {
     let value = value.trim();
     match crate::names::label_value_problem(value) {
-        Some(problem) => Err(unreadable(
-            whole,
-            &format!("values[0][key]: Invalid value: {value:?}: {problem}"),
-        )),
+        Some(problem) => {
+            Err(unreadable(whole, &format!("values[0][key]: Invalid value: {value:?}: {problem}")))
+        }
         None => Ok(value.to_owned()),
     }
 }
@@ -222,15 +211,12 @@ impl FieldSelector {
 
     /// Whether it only looks at names and namespaces.
     pub(crate) fn is_of_keys(&self) -> bool {
-        self.paths()
-            .all(|path| matches!(path, "metadata.name" | "metadata.namespace"))
+        self.paths().all(|path| matches!(path, "metadata.name" | "metadata.namespace"))
     }
 
     /// Whether it holds where `find` gives the value of a field.
     pub(crate) fn matches(&self, find: impl Fn(&str) -> String) -> bool {
-        self.terms
-            .iter()
-            .all(|term| (find(&term.path) == term.value) != term.negated)
+        self.terms.iter().all(|term| (find(&term.path) == term.value) != term.negated)
     }
 }
 
@@ -253,11 +239,7 @@ pub(crate) fn field_text(object: &Value, path: &str) -> String {
 
 /// A selector that holds for objects with all of these labels.
 pub(crate) fn format_labels(labels: &BTreeMap<String, String>) -> String {
-    labels
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect::<Vec<_>>()
-        .join(",")
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -266,12 +248,8 @@ mod tests {
 
     fn check(selector: &str, labels: &[(&str, &str)], expected: bool) {
         let parsed = LabelSelector::parse(selector).unwrap();
-        let found = parsed.matches(|key| {
-            labels
-                .iter()
-                .find(|(name, _)| *name == key)
-                .map(|(_, value)| *value)
-        });
+        let found = parsed
+            .matches(|key| labels.iter().find(|(name, _)| *name == key).map(|(_, value)| *value));
         assert_eq!(found, expected, "{selector} {labels:?}");
     }
 

@@ -49,11 +49,7 @@ impl Event {
     /// An object was written.
     pub(crate) fn put(object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
         Self {
-            change: if previous.is_some() {
-                Change::Modified
-            } else {
-                Change::Added
-            },
+            change: if previous.is_some() { Change::Modified } else { Change::Added },
             object,
             previous,
             line: OnceLock::new(),
@@ -62,12 +58,7 @@ impl Event {
 
     /// An object was removed.
     pub(crate) fn removed(object: Arc<Stored>, previous: Arc<Stored>) -> Self {
-        Self {
-            change: Change::Deleted,
-            object,
-            previous: Some(previous),
-            line: OnceLock::new(),
-        }
+        Self { change: Change::Deleted, object, previous: Some(previous), line: OnceLock::new() }
     }
 
     fn weight(&self) -> usize {
@@ -87,12 +78,7 @@ pub(super) struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self {
-            events: VecDeque::new(),
-            weight: 0,
-            compacted: 0,
-            changed: watch::Sender::new(0),
-        }
+        Self { events: VecDeque::new(), weight: 0, compacted: 0, changed: watch::Sender::new(0) }
     }
 }
 
@@ -115,13 +101,9 @@ impl Log {
     /// The events after a revision.
     pub(super) fn after(&self, revision: u64) -> Result<Vec<Arc<Event>>, Lost> {
         if revision < self.compacted {
-            return Err(Lost::Compacted {
-                oldest: self.compacted,
-            });
+            return Err(Lost::Compacted { oldest: self.compacted });
         }
-        let start = self
-            .events
-            .partition_point(|event| event.object.revision <= revision);
+        let start = self.events.partition_point(|event| event.object.revision <= revision);
         Ok(self.events.range(start..).cloned().collect())
     }
 

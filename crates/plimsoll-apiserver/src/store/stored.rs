@@ -44,10 +44,7 @@ pub(crate) struct ObjectKey {
 impl ObjectKey {
     /// The key of `name` in `namespace`.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// Whether it lies in `namespace`.

@@ -11,16 +11,11 @@ fn put(store: &mut Store, namespace: &str, name: &str, data: &str) -> u64 {
         "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}")},
         "data": {"a": data},
     });
-    store
-        .put(&storage, &ObjectKey::new(namespace, name), value, 0)
-        .revision
+    store.put(&storage, &ObjectKey::new(namespace, name), value, 0).revision
 }
 
 fn names(objects: &[Arc<Stored>]) -> Vec<String> {
-    objects
-        .iter()
-        .map(|stored| format!("{}/{}", stored.key.namespace, stored.key.name))
-        .collect()
+    objects.iter().map(|stored| format!("{}/{}", stored.key.namespace, stored.key.name)).collect()
 }
 
 #[test]
@@ -69,9 +64,6 @@ fn removal_is_an_event_with_its_own_revision() {
     let written = put(&mut store, "a", "x", "1");
     let removed = store.remove(&storage, &ObjectKey::new("a", "x")).unwrap();
     assert_eq!(removed.revision, written + 1);
-    assert_eq!(
-        removed.decode()["metadata"]["resourceVersion"],
-        (written + 1).to_string()
-    );
+    assert_eq!(removed.decode()["metadata"]["resourceVersion"], (written + 1).to_string());
     assert!(store.find_uid("a/x").is_none());
 }

@@ -27,30 +27,30 @@ fn ages_have_two_units_at_most() {
     }
 }
 
-fn check(cell: fn(&Value) -> Value, object: Value, expected: Value) {
-    assert_eq!(cell(&object), expected, "{object}");
+fn check(cell: fn(&Value) -> Value, object: &Value, expected: &str) {
+    assert_eq!(cell(object), expected, "{object}");
 }
 
 #[test]
 fn cells_show_what_people_look_for() {
     check(
-        cells::ready_of_desired,
-        json!({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}),
-        json!("1/3"),
+        cells::workloads::ready_of_desired,
+        &json!({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}),
+        "1/3",
     );
     check(
-        cells::service_ports,
-        json!({"spec": {"ports": [{"port": 80}, {"port": 53, "protocol": "UDP", "nodePort": 30053}]}}),
-        json!("80/TCP,53:30053/UDP"),
+        cells::network::service_ports,
+        &json!({"spec": {"ports": [{"port": 80}, {"port": 53, "protocol": "UDP", "nodePort": 30053}]}}),
+        "80/TCP,53:30053/UDP",
     );
     check(
-        cells::selector,
-        json!({"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}}}),
-        json!("a=1,b=2"),
+        cells::workloads::selector,
+        &json!({"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}}}),
+        "a=1,b=2",
     );
     check(
-        cells::definition_versions,
-        json!({"spec": {"versions": [{"name": "v1", "storage": true}, {"name": "v2"}]}}),
-        json!("v1(storage),v2"),
+        cells::extensions::definition_versions,
+        &json!({"spec": {"versions": [{"name": "v1", "storage": true}, {"name": "v2"}]}}),
+        "v1(storage),v2",
     );
 }

@@ -62,7 +62,10 @@ pub(crate) fn create(
         let error = ApiError::already_exists(resource.subject(), &key.name);
         return Err(if generated {
             ApiError {
-                message: format!("{}, the server was not able to generate a unique name for the object", error.message),
+                message: format!(
+                    "{}, the server was not able to generate a unique name for the object",
+                    error.message
+                ),
                 ..error
             }
         } else {
@@ -110,15 +113,10 @@ fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -
         return Ok(());
     }
     let namespaces = StorageId::new("", "namespaces");
-    let Some(namespace) = cluster
-        .store
-        .find(&namespaces, &ObjectKey::new("", &key.namespace))
+    let Some(namespace) = cluster.store.find(&namespaces, &ObjectKey::new("", &key.namespace))
     else {
         return Err(ApiError::not_found(
-            crate::status::Subject {
-                group: "",
-                noun: "namespaces",
-            },
+            crate::status::Subject { group: "", noun: "namespaces" },
             &key.namespace,
         ));
     };

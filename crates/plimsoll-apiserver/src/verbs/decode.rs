@@ -70,10 +70,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
 
 /// Enough of a document to recognise it.
 fn shortened(text: &str) -> &str {
-    let end = text
-        .char_indices()
-        .nth(200)
-        .map_or(text.len(), |(index, _)| index);
+    let end = text.char_indices().nth(200).map_or(text.len(), |(index, _)| index);
     &text[..end]
 }
 
@@ -107,9 +104,7 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let kind_schema = resource.schema();
-    let keeps_unknown = resource
-        .custom()
-        .is_some_and(|custom| custom.preserves_unknown_fields);
+    let keeps_unknown = resource.custom().is_some_and(|custom| custom.preserves_unknown_fields);
     if !keeps_unknown {
         let unknown = schema::prune(kind_schema, object);
         report_unknown(call, resource, &unknown)?;
@@ -119,12 +114,7 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
     }
     schema::apply_defaults(kind_schema, object);
     if resource.custom().is_none() {
-        schema::apply_builtin_defaults(
-            &resource.group,
-            &resource.version,
-            &resource.kind,
-            object,
-        );
+        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
         kinds::convert_input(resource, object)?;
     }
     Ok(())
@@ -155,10 +145,7 @@ fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -
         FieldValidation::Strict => {
             return Err(cannot_be_handled(
                 resource,
-                &format!(
-                    "strict decoding error: {}",
-                    listed.collect::<Vec<_>>().join(", ")
-                ),
+                &format!("strict decoding error: {}", listed.collect::<Vec<_>>().join(", ")),
             ));
         }
     }

@@ -62,11 +62,8 @@ impl DeleteOptions {
             Some(policy) => options.propagation = Some(parse_propagation(OPTIONS, policy)?),
             None => {
                 if let Some(orphan) = body["orphanDependents"].as_bool() {
-                    options.propagation = Some(if orphan {
-                        Propagation::Orphan
-                    } else {
-                        Propagation::Background
-                    });
+                    options.propagation =
+                        Some(if orphan { Propagation::Orphan } else { Propagation::Background });
                 }
             }
         }
@@ -76,8 +73,7 @@ impl DeleteOptions {
         for value in body["dryRun"].as_array().into_iter().flatten() {
             options.dry_run = parse_dry_run(OPTIONS, value.as_str().unwrap_or_default())?;
         }
-        let precondition =
-            |field: &str| body["preconditions"][field].as_str().map(str::to_owned);
+        let precondition = |field: &str| body["preconditions"][field].as_str().map(str::to_owned);
         options.uid = precondition("uid");
         options.resource_version = precondition("resourceVersion");
         Ok(options)
@@ -144,9 +140,7 @@ fn delete_again(
     mut object: Value,
     options: &DeleteOptions,
 ) -> Deleted {
-    let left = object["metadata"]["deletionGracePeriodSeconds"]
-        .as_i64()
-        .unwrap_or_default();
+    let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     if left > 0 && options.grace_period_seconds == Some(0) && options.dry_run == DryRun::Off {
         metadata::of(&mut object).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
         if is_finished(resource, &object) {
@@ -209,11 +203,8 @@ fn check_preconditions(
 /// Turns the propagation policy into the finalizers that the garbage collector acts on.
 fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<Propagation>) {
     let metadata = metadata::of(object);
-    let mut finalizers: Vec<Value> = metadata
-        .get("finalizers")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let mut finalizers: Vec<Value> =
+        metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
     // Once upon a time these two left their pods alone, and by default they still do.
     let orphans_by_default =
         resource.is("batch", "Job") || resource.is("", "ReplicationController");

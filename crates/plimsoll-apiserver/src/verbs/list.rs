@@ -161,9 +161,7 @@ const SELECTABLE: [(&str, &[&str]); 10] = [
 
 fn is_selectable(resource: &ApiResource, path: &str) -> bool {
     matches!(path, "metadata.name" | "metadata.namespace")
-        || SELECTABLE
-            .iter()
-            .any(|(kind, paths)| *kind == resource.kind && paths.contains(&path))
+        || SELECTABLE.iter().any(|(kind, paths)| *kind == resource.kind && paths.contains(&path))
 }
 
 fn field_value(resource: &ApiResource, object: &Value, path: &str) -> String {
@@ -281,7 +279,8 @@ impl Query {
         size_hint: usize,
     ) -> Listing {
         let after = self.continued.as_ref().map(|(_, key)| key);
-        let mut remaining = objects.skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
+        let mut remaining =
+            objects.skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let mut items = Vec::with_capacity(size_hint.min(limit));
         while let Some(stored) = remaining.next() {
@@ -292,34 +291,21 @@ impl Query {
             if items.len() < limit {
                 continue;
             }
-            let left = remaining
-                .filter(|stored| self.selection.matches(resource, stored))
-                .count();
+            let left = remaining.filter(|stored| self.selection.matches(resource, stored)).count();
             let rest = items.last().filter(|_| left > 0).map(|last| {
                 let shown = self.selection.is_everything().then_some(left);
                 (write_token(revision, &last.key), shown)
             });
-            return Listing {
-                revision,
-                items,
-                rest,
-            };
+            return Listing { revision, items, rest };
         }
-        Listing {
-            revision,
-            items,
-            rest: None,
-        }
+        Listing { revision, items, rest: None }
     }
 }
 
 fn too_new(asked: u64, store: &Store) -> ApiError {
     let mut error = ApiError::new(
         StatusReason::Timeout,
-        format!(
-            "Timeout: Too large resource version: {asked}, current: {}",
-            store.revision()
-        ),
+        format!("Timeout: Too large resource version: {asked}, current: {}", store.revision()),
     )
     .with_causes([Cause {
         reason: "ResourceVersionTooLarge".to_owned(),
@@ -341,9 +327,7 @@ fn write_token(revision: u64, key: &ObjectKey) -> String {
 
 fn read_token(text: &str) -> Result<(u64, ObjectKey)> {
     let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD
-        .decode(text.trim_end_matches('='))
-        .map_err(|_| invalid())?;
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| invalid())?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
     let (namespace, name) = token["start"]
         .as_str()

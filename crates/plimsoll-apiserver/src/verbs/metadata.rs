@@ -20,9 +20,7 @@ pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     if !metadata.is_object() {
         *metadata = Value::Object(Map::new());
     }
-    metadata
-        .as_object_mut()
-        .expect("metadata was made an object above")
+    metadata.as_object_mut().expect("metadata was made an object above")
 }
 
 /// A text of the metadata, or nothing.
@@ -51,9 +49,7 @@ pub(crate) fn settle_namespace(
             metadata.insert("namespace".to_owned(), namespace.into());
         }
         (Scope::Namespaced, None) => {
-            return Err(ApiError::bad_request(
-                "an empty namespace may not be set during creation",
-            ));
+            return Err(ApiError::bad_request("an empty namespace may not be set during creation"));
         }
         (Scope::Cluster, _) => {
             metadata.remove("namespace");
@@ -73,10 +69,7 @@ pub(crate) fn settle_name(
 ) -> Result<()> {
     let metadata = of(object);
     let has = |field: &str| {
-        metadata
-            .get(field)
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
+        metadata.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
     };
     if has("name") {
         return Ok(());
@@ -107,7 +100,13 @@ pub(crate) fn settle_name(
 pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
     let uid = cluster.ids.next_uid();
     let metadata = of(object);
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ] {
         metadata.remove(field);
     }
     metadata.insert("uid".to_owned(), uid.into());
@@ -128,10 +127,7 @@ pub(crate) fn keep(
     let live_uid = live_metadata["uid"].as_str().unwrap_or_default();
     let metadata = of(object);
     let given = |field: &str| -> Option<&str> {
-        metadata
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
+        metadata.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
     };
     if let Some(uid) = given("uid")
         && uid != live_uid
@@ -139,7 +135,9 @@ pub(crate) fn keep(
         return Err(ApiError::conflict(
             resource.subject(),
             &key.name,
-            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"),
+            &format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"
+            ),
         ));
     }
     if let Some(revision) = given("resourceVersion") {
@@ -275,12 +273,9 @@ fn validate_finalizers(live: Option<&Value>, object: &Value, errors: &mut Vec<Fi
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     let owners = object["metadata"]["ownerReferences"].as_array();
     for (index, owner) in owners.into_iter().flatten().enumerate() {
-        for (field, noun) in [
-            ("apiVersion", "version"),
-            ("kind", "kind"),
-            ("name", "name"),
-            ("uid", "uid"),
-        ] {
+        for (field, noun) in
+            [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")]
+        {
             if owner[field].as_str().unwrap_or_default().is_empty() {
                 errors.push(
                     FieldError::new(
@@ -293,11 +288,8 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
             }
         }
     }
-    let controllers = owners
-        .into_iter()
-        .flatten()
-        .filter(|owner| owner["controller"] == true)
-        .count();
+    let controllers =
+        owners.into_iter().flatten().filter(|owner| owner["controller"] == true).count();
     if controllers > 1 {
         errors.push(FieldError::new(
             "metadata.ownerReferences",

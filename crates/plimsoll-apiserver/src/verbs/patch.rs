@@ -75,18 +75,9 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
 
 fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
-        call.parameters
-            .field_manager
-            .as_deref()
-            .unwrap_or_default()
-            .is_empty()
-            .then(|| {
-                FieldError::new(
-                    "fieldManager",
-                    FieldErrorKind::Required,
-                    "is required for apply patch",
-                )
-            })
+        call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
+            FieldError::new("fieldManager", FieldErrorKind::Required, "is required for apply patch")
+        })
     } else {
         call.parameters.force.is_some().then(|| {
             FieldError::new(
@@ -132,14 +123,8 @@ fn apply(
             Ok((updated, false))
         }
         None if aim.part == super::update::Part::Main => {
-            let created = create(
-                cluster,
-                call,
-                aim.resource,
-                namespace_of(aim.key),
-                merged,
-                Origin::Apply,
-            )?;
+            let created =
+                create(cluster, call, aim.resource, namespace_of(aim.key), merged, Origin::Apply)?;
             Ok((created, true))
         }
         None => Err(ApiError::not_found(aim.resource.subject(), &aim.key.name)),
@@ -153,14 +138,9 @@ fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
     if api_version == aim.resource.api_version() && kind == aim.resource.kind {
         return Ok(());
     }
-    let shown = if api_version.contains('/') {
-        api_version.to_owned()
-    } else {
-        format!("/{api_version}")
-    };
-    Err(ApiError::bad_request(format!(
-        "invalid object type: {shown}, Kind={kind}"
-    )))
+    let shown =
+        if api_version.contains('/') { api_version.to_owned() } else { format!("/{api_version}") };
+    Err(ApiError::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
 }
 
 fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
@@ -174,17 +154,17 @@ fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> R
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             ),
         )),
-        Some(live) if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision => {
+        Some(live)
+            if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision =>
+        {
             Err(ApiError::modified(aim.resource.subject(), &aim.key.name))
         }
         Some(live) if !uid.is_empty() && metadata::text(live, "uid") != uid => {
             Err(ApiError::invalid(
                 aim.resource.kind_subject(),
                 &aim.key.name,
-                &[
-                    FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
-                        .with_value(uid.into()),
-                ],
+                &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
+                    .with_value(uid.into())],
             ))
         }
         Some(_) | None => Ok(()),
@@ -204,11 +184,8 @@ fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
         ApplyError::Typed(_) => {
             let api_version = aim.resource.api_version();
-            let shown = if aim.resource.group.is_empty() {
-                format!("/{api_version}")
-            } else {
-                api_version
-            };
+            let shown =
+                if aim.resource.group.is_empty() { format!("/{api_version}") } else { api_version };
             ApiError::new(
                 StatusReason::Unknown,
                 format!(

@@ -14,14 +14,11 @@ use crate::store::ObjectKey;
 
 /// The paths of the built-in kinds that scale.
 fn paths_of(resource: &ApiResource) -> ScalePaths {
-    resource
-        .custom()
-        .and_then(|custom| custom.scale.clone())
-        .unwrap_or_else(|| ScalePaths {
-            spec_replicas: ".spec.replicas".to_owned(),
-            status_replicas: ".status.replicas".to_owned(),
-            label_selector: None,
-        })
+    resource.custom().and_then(|custom| custom.scale.clone()).unwrap_or_else(|| ScalePaths {
+        spec_replicas: ".spec.replicas".to_owned(),
+        status_replicas: ".status.replicas".to_owned(),
+        label_selector: None,
+    })
 }
 
 fn pointer(path: &str) -> String {
@@ -33,10 +30,7 @@ fn scale_of(resource: &ApiResource, object: &Value) -> Value {
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64);
     let mut status = json!({"replicas": number(&paths.status_replicas).unwrap_or_default()});
     let selector = match &paths.label_selector {
-        Some(path) => object
-            .pointer(&pointer(path))
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        Some(path) => object.pointer(&pointer(path)).and_then(Value::as_str).map(str::to_owned),
         None => built_in_selector(object),
     };
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
@@ -104,10 +98,7 @@ pub(crate) fn write(
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         return Err(ApiError::invalid(
-            crate::status::Subject {
-                group: "autoscaling",
-                noun: "Scale",
-            },
+            crate::status::Subject { group: "autoscaling", noun: "Scale" },
             &key.name,
             &[FieldError::new(
                 "spec.replicas",
@@ -121,11 +112,7 @@ pub(crate) fn write(
     set(&mut object, &paths_of(resource).spec_replicas, replicas.into());
     let revision = metadata::text(&scale, "resourceVersion").to_owned();
     metadata::of(&mut object).insert("resourceVersion".to_owned(), revision.into());
-    let aim = Aim {
-        resource,
-        key,
-        part: Part::Special("scale"),
-    };
+    let aim = Aim { resource, key, part: Part::Special("scale") };
     let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
     Ok(scale_of(resource, &updated))
 }

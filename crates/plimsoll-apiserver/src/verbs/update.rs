@@ -73,14 +73,8 @@ pub(crate) fn put(
     let Some(live) = find(cluster, resource, key) else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
-            let created = create(
-                cluster,
-                call,
-                resource,
-                namespace_of(key),
-                object,
-                Origin::Create,
-            )?;
+            let created =
+                create(cluster, call, resource, namespace_of(key), object, Origin::Create)?;
             return Ok((created, true));
         }
         return Err(ApiError::not_found(resource.subject(), &key.name));
@@ -110,10 +104,7 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 
 /// The live object in the version of `resource`.
 pub(crate) fn find(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Option<Value> {
-    cluster
-        .store
-        .find(&resource.storage, key)
-        .map(|stored| convert::read(resource, stored))
+    cluster.store.find(&resource.storage, key).map(|stored| convert::read(resource, stored))
 }
 
 /// Checks that the object is the one of the URL.
@@ -220,19 +211,16 @@ fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
             .as_object()
             .into_iter()
             .flatten()
-            .filter(|(key, _)| {
-                !matches!(key.as_str(), "metadata" | "apiVersion" | "kind")
-                    && !(ignores_status && *key == "status")
+            .filter(|(key, _)| match key.as_str() {
+                "metadata" | "apiVersion" | "kind" => false,
+                "status" => !ignores_status,
+                _ => true,
             })
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
-    let next = if desired(live) == desired(object) {
-        generation
-    } else {
-        generation + 1
-    };
+    let next = if desired(live) == desired(object) { generation } else { generation + 1 };
     if next > 0 {
         metadata::of(object).insert("generation".to_owned(), next.into());
     }
@@ -245,11 +233,7 @@ fn is_same(live: &Value, object: &Value) -> bool {
     }
     let without_times = |value: &Value| -> Value {
         let mut value = value.clone();
-        for entry in value["metadata"]["managedFields"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
+        for entry in value["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
             if let Some(entry) = entry.as_object_mut() {
                 entry.remove("time");
             }

@@ -31,9 +31,5 @@ pub(crate) fn check(
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(
-        resource.kind_subject(),
-        metadata::text(object, "name"),
-        &errors,
-    ))
+    Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))
 }

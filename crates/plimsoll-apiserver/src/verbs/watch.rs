@@ -131,11 +131,8 @@ impl Watch {
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
-            let until = if self.bookmarks {
-                self.next_bookmark.min(self.deadline)
-            } else {
-                self.deadline
-            };
+            let until =
+                if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
                 changed = self.changed.changed() => self.ended = changed.is_err(),
                 () = tokio::time::sleep_until(until) => self.on_time(),
@@ -208,26 +205,16 @@ impl Watch {
     /// The line that all watchers of the same version share.
     fn shared_line(&self, event: &Event) -> Bytes {
         let version = self.resource.api_version();
-        let (made_for, line) = event.line.get_or_init(|| {
-            (
-                version.as_str().into(),
-                self.line(event.change, &event.object),
-            )
-        });
-        if **made_for == *version {
-            line.clone()
-        } else {
-            self.line(event.change, &event.object)
-        }
+        let (made_for, line) = event
+            .line
+            .get_or_init(|| (version.as_str().into(), self.line(event.change, &event.object)));
+        if **made_for == *version { line.clone() } else { self.line(event.change, &event.object) }
     }
 
     /// An object that is no longer selected is shown as it was, under the revision of the change.
     fn line_of_lost(&self, event: &Event) -> Bytes {
-        let last = event
-            .previous
-            .as_ref()
-            .unwrap_or(&event.object)
-            .at_revision(event.object.revision);
+        let last =
+            event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
         self.line(Change::Deleted, &Arc::new(last))
     }
 
@@ -255,7 +242,7 @@ impl Watch {
             View::Full => (self.resource.kind.as_str(), self.resource.api_version()),
             View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
             View::Table => {
-                let table = table::bookmark(metadata);
+                let table = table::bookmark(&metadata);
                 return event_line("BOOKMARK", &encode::json(&table));
             }
         };
@@ -277,13 +264,11 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
 
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     let invalid = |field: &str, detail: &str| {
-        Err(OptionsKind("ListOptions").invalid(
-            plimsoll_schema::FieldError::new(
-                field,
-                plimsoll_schema::FieldErrorKind::Forbidden,
-                detail,
-            ),
-        ))
+        Err(OptionsKind("ListOptions").invalid(plimsoll_schema::FieldError::new(
+            field,
+            plimsoll_schema::FieldErrorKind::Forbidden,
+            detail,
+        )))
     };
     match (parameters.send_initial_events, parameters.resource_version_match) {
         (Some(_), None) => invalid(

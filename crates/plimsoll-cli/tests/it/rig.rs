@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up. No test is about time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the stand-ins play: they answer after a time, with faults.
 pub(crate) struct StandIns(pub(crate) Duration, pub(crate) Faults);

@@ -155,6 +155,13 @@ fn json_may_stand_where_yaml_does() {
 }
 
 #[test]
+fn numbers_come_back_as_they_were_written() {
+    let value = parse("33333333333316666666666666").remove(0).value.unwrap();
+    let raw = serde_json::to_vec(&value).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&raw).unwrap(), value);
+}
+
+#[test]
 fn keys_come_out_sorted() {
     check("b: 1\na: {d: 1, c: 2}\n", r#"{"a":{"c":2,"d":1},"b":1}"#);
 }

@@ -258,6 +258,22 @@ fn a_missing_namespace_sets_a_step_aside_until_it_appears() {
 }
 
 #[test]
+fn what_is_set_aside_holds_up_no_later_level_that_may_bring_what_it_needs() {
+    let script = check(
+        "0000_05_a_1 Thing t
+         0000_10_a_1 CustomResourceDefinition crd
+         0000_20_a_1 ConfigMap x/c",
+        Mode::Updating,
+        "start => crd
+         applied crd =>
+         served Thing => t c
+         applied c =>
+         applied t =>",
+    );
+    assert_eq!(script.progress.passes(), 1);
+}
+
+#[test]
 fn a_missing_kind_is_wanted_and_tried_when_it_is_served() {
     let mut script = check("0000_10_a_1 Thing t", Mode::Initializing, "start =>");
     assert_eq!(script.progress.wanted_kinds(), [kind("Thing")]);

@@ -66,9 +66,8 @@ pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> 
 
 fn validate_approval(object: &Value, errors: &mut Vec<FieldError>) {
     let group = text(&object["spec"], "group");
-    let is_protected = PROTECTED_SUFFIXES
-        .iter()
-        .any(|suffix| group.ends_with(suffix) || group == &suffix[1..]);
+    let is_protected =
+        PROTECTED_SUFFIXES.iter().any(|suffix| group.ends_with(suffix) || group == &suffix[1..]);
     let approval = text(&object["metadata"]["annotations"], APPROVAL);
     if is_protected && approval.is_empty() {
         errors.push(FieldError::new(
@@ -82,10 +81,7 @@ fn validate_approval(object: &Value, errors: &mut Vec<FieldError>) {
 fn validate_versions(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    let storage = versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count();
+    let storage = versions.iter().filter(|version| version["storage"] == true).count();
     if storage != 1 {
         errors.push(invalid(
             "spec.versions",
@@ -95,15 +91,9 @@ fn validate_versions(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
     }
     for (index, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{index}]");
-        let duplicate = versions[..index]
-            .iter()
-            .any(|other| other["name"] == version["name"]);
+        let duplicate = versions[..index].iter().any(|other| other["name"] == version["name"]);
         if duplicate {
-            errors.push(invalid(
-                format!("{path}.name"),
-                &version["name"],
-                "must be unique",
-            ));
+            errors.push(invalid(format!("{path}.name"), &version["name"], "must be unique"));
         }
         if version.pointer("/schema/openAPIV3Schema").is_none() {
             if spec["preserveUnknownFields"] != true {

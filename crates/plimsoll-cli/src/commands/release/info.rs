@@ -18,15 +18,12 @@ use super::{InfoArguments, Output};
 use crate::exit;
 use crate::render::table;
 
-/// What is not known without a cluster, in the place of a value.
-const RELEASE_IMAGE: &str = "release-image";
-
 pub(super) fn run(
     arguments: &InfoArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let template = TemplateContext {
-        release_image: RELEASE_IMAGE.to_owned(),
+        release_image: String::new(),
         cluster_profile: arguments.profile.clone(),
     };
     let payload = plimsoll_source::load(&arguments.directory, &template)
