@@ -167,9 +167,11 @@ impl Store {
         Some(last)
     }
 
-    /// Forgets a resource; its watches end.
-    pub(crate) fn drop_storage(&mut self, storage: &StorageId) {
-        self.storages.remove(storage);
+    /// Ends the watches of a resource that is no longer served, once they have seen its end.
+    pub(crate) fn end_watches(&mut self, storage: &StorageId) {
+        if let Some(found) = self.storages.get_mut(storage) {
+            found.log.close();
+        }
     }
 
     /// The events of one resource after `revision`.

@@ -85,7 +85,7 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
             .collect();
         cluster.registry.withdraw(&name);
         for storage in storages {
-            cluster.store.drop_storage(&storage);
+            cluster.store.end_watches(&storage);
         }
         resettle_names(cluster, now, &name);
         return;

@@ -107,6 +107,11 @@ impl Log {
         Ok(self.events.range(start..).cloned().collect())
     }
 
+    /// Tells all subscribers that nothing more comes.
+    pub(super) fn close(&mut self) {
+        self.changed = watch::Sender::new(0);
+    }
+
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }

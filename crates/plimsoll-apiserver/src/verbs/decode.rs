@@ -1,6 +1,6 @@
 //! From a request's document to an object of its kind: type, unknown fields, defaults.
 use plimsoll_schema as schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::metadata;
 use crate::cluster::Call;
@@ -9,39 +9,23 @@ use crate::registry::ApiResource;
 use crate::request::parameters::FieldValidation;
 use crate::status::{ApiError, Result};
 
+/// How much of an unrecognisable document an error repeats.
+const SHOWN_LEN_MAX: usize = 200;
+
 /// Checks that `object` is of the kind of `resource`; a built-in kind may leave its type out.
 ///
 /// # Errors
 /// When it is something else.
 pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
-    let shown = object.to_string();
-    let Some(fields) = object.as_object_mut() else {
-        return Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
-             json parse error: not an object ({})",
-            resource.kind,
-            shortened(&shown)
-        )));
-    };
+    if resource.custom().is_some() || !object.is_object() {
+        check_custom_type(resource, object)?;
+    }
+    let fields = as_fields(object);
     let text = |value: Option<&Value>| -> String {
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let (api_version, kind) = (text(fields.get("apiVersion")), text(fields.get("kind")));
     let expected = resource.api_version();
-    if resource.custom().is_some() {
-        if kind.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "Object 'Kind' is missing in '{}'",
-                shortened(&shown)
-            )));
-        }
-        if api_version.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "Object 'apiVersion' is missing in '{}'",
-                shortened(&shown)
-            )));
-        }
-    }
     let is_other_kind = !kind.is_empty() && kind != resource.kind;
     let is_other_version = !api_version.is_empty() && api_version != expected;
     if is_other_kind || is_other_version {
@@ -56,7 +40,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
     fields.insert("apiVersion".to_owned(), expected.into());
     fields.insert("kind".to_owned(), resource.kind.clone().into());
     if fields.get("metadata").is_none_or(Value::is_null) {
-        fields.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
+        fields.insert("metadata".to_owned(), Value::Object(Map::new()));
     }
     if !fields["metadata"].is_object() {
         return Err(cannot_be_handled(
@@ -68,10 +52,33 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
     Ok(())
 }
 
-/// Enough of a document to recognise it.
-fn shortened(text: &str) -> &str {
-    let end = text.char_indices().nth(200).map_or(text.len(), |(index, _)| index);
-    &text[..end]
+/// The fields of a document that is an object.
+fn as_fields(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    object.as_object_mut().expect("the document was made an object above")
+}
+
+/// A custom object says what it is, and anything is an object.
+fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
+    let is_missing = |field: &str| object[field].as_str().unwrap_or_default().is_empty();
+    let shown = || object.to_string().chars().take(SHOWN_LEN_MAX).collect::<String>();
+    let problem = if !object.is_object() {
+        format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
+             json parse error: not an object ({})",
+            resource.kind,
+            shown()
+        )
+    } else if is_missing("kind") {
+        format!("Object 'Kind' is missing in '{}'", shown())
+    } else if is_missing("apiVersion") {
+        format!("Object 'apiVersion' is missing in '{}'", shown())
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::bad_request(problem))
 }
 
 fn drop_null_metadata(metadata: &mut Value) {

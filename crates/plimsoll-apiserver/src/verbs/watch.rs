@@ -134,7 +134,10 @@ impl Watch {
             let until =
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
-                changed = self.changed.changed() => self.ended = changed.is_err(),
+                changed = self.changed.changed() => if changed.is_err() {
+                    self.collect(shared);
+                    self.ended = true;
+                },
                 () = tokio::time::sleep_until(until) => self.on_time(),
             }
         }

@@ -1,8 +1,17 @@
-//! The server through its clients.
-use kube::Client;
-use plimsoll_apiserver::{ApiServer, Options};
+//! The server through its clients, in process: HTTP requests, and Rust's `kube` on top.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails by panicking"
+)]
 
-#[tokio::test]
-async fn a_kube_client_runs_on_the_service() {
-    let _client = Client::new(ApiServer::new(Options::default()), "default");
-}
+mod cluster;
+mod custom;
+mod deletion;
+mod discovery;
+mod errors;
+mod kube_client;
+mod listing;
+mod tables;
+mod watching;
+mod writing;

@@ -8,9 +8,12 @@ use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
-use plimsoll_api::config::Release;
+use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
+use plimsoll_content::inclusion::{
+    Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, EnabledCapabilities, Override,
+};
+use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Plan, Step, plan};
 use plimsoll_plan::prepare;
@@ -27,8 +30,15 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
         namespace: "-".to_owned(),
         name: (*name).to_owned(),
     });
+    let gates = payload.feature_gates(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
+    let capabilities =
+        capabilities::effective_with_gates(&ClusterVersionSpec::default(), &[], &[], &gates);
     let context = Context {
         overrides: overrides.collect(),
+        capabilities: Some(EnabledCapabilities {
+            known: capabilities.known,
+            enabled: capabilities.enabled,
+        }),
         ..payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
     };
     plan(&payload.manifests, &context, Release::default(), mode, 0)

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 
-/// Most bytes that are parsed again because of such scalars: each round mends all lines up to the
-/// next one with a quote, so a few are usual and thousands would be an attack.
-const WORK_MAX: usize = 64 << 20;
+/// Most rounds of mending: each mends all lines up to the next one with a quote, so that real
+/// documents need a few.
+const ROUNDS_MAX: usize = 200;
+/// Most bytes that are parsed again: a hundred rounds of the largest real document take no more.
+const WORK_MAX: usize = 128 << 20;
 /// Columns that a mended line is moved by, which brings it to the right of any block it can stand
 /// in.
 const INDENT: usize = 400;
@@ -17,29 +19,32 @@ pub(super) struct Mending<'text> {
     pub(super) text: Cow<'text, str>,
     /// Up to where it is in order.
     mended: usize,
+    rounds: usize,
     work: usize,
 }
 
 impl<'text> Mending<'text> {
     pub(super) fn new(text: &'text str) -> Self {
-        Self { text: Cow::Borrowed(text), mended: 0, work: 0 }
+        Self { text: Cow::Borrowed(text), mended: 0, rounds: 0, work: 0 }
     }
 
     /// Moves the line of a quoted scalar whose first character, at an offset, stands too far to
     /// the left, and those after it up to the first that holds a quote. False when that would not
     /// help, or is no longer worth the work.
     pub(super) fn indent_from(&mut self, offset: usize) -> bool {
+        self.rounds += 1;
         self.work += self.text.len();
-        if self.work > WORK_MAX || offset <= self.mended || !self.text.is_char_boundary(offset) {
+        let goes_on = offset > self.mended && self.text.is_char_boundary(offset);
+        if !goes_on || self.rounds > ROUNDS_MAX || self.work > WORK_MAX {
             return false;
         }
         let (before, after) = self.text.split_at(offset);
         let mut mended = String::with_capacity(self.text.len() + INDENT);
         mended.push_str(before);
         let mut mending = true;
-        self.mended = 0;
-        for line in after.split_inclusive('\n') {
-            if mending && !line.trim().is_empty() {
+        for (number, line) in after.split_inclusive('\n').enumerate() {
+            let is_blank = number > 0 && line.trim_matches([' ', '\t', '\r', '\n']).is_empty();
+            if mending && !is_blank {
                 mended.extend(std::iter::repeat_n(' ', INDENT));
                 self.mended = mended.len();
                 // A line without quotes cannot end the scalar: the next one belongs to it, too.

@@ -219,5 +219,6 @@ fn quoted_scalars_may_go_on_to_the_left_of_their_block() {
     check("a:\n  b: 'x\r  y\r\n  z'\n", r#"{"a":{"b":"x y z"}}"#);
     // Lone carriage returns and what follows a quote in vain once made this go in circles.
     assert!(read("\"s\r\0s\nm:- n\n  i: \0\n---\na}\"").contains("invalid YAML"));
+    assert!(read("q: 'u\n\u{c}\u{c} \t\r\t\tq: 'u\n\u{c}\u{c}").contains("invalid YAML"));
     check("a: 'x\nb: 1\n", "3:1: invalid YAML: unclosed quote");
 }

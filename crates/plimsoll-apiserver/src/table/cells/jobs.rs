@@ -2,7 +2,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{NONE, has_condition, items, number, shown};
+use super::{NONE, has_condition, items, number};
 use crate::table::age;
 
 pub(in crate::table) fn job_status(object: &Value) -> Value {

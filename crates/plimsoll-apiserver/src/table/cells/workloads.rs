@@ -1,5 +1,4 @@
 //! Cells of pods and of what makes them.
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{NONE, items, joined, label_selector, labels, number, or_none, string};
