@@ -85,13 +85,25 @@ impl Store {
         storage: &StorageId,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Arc<Stored>> {
-        let start = ObjectKey::new(namespace.unwrap_or_default(), "");
+        self.list_after(storage, namespace, None)
+    }
+
+    /// The same, beginning after a key.
+    pub(crate) fn list_after<'a>(
+        &'a self,
+        storage: &StorageId,
+        namespace: Option<&'a str>,
+        after: Option<&ObjectKey>,
+    ) -> impl Iterator<Item = &'a Arc<Stored>> {
+        let first = ObjectKey::new(namespace.unwrap_or_default(), "");
+        let start = match after {
+            Some(key) if *key >= first => Bound::Excluded(key.clone()),
+            Some(_) | None => Bound::Included(first),
+        };
         self.storages
             .get(storage)
             .into_iter()
-            .flat_map(move |found| {
-                found.objects.range((Bound::Included(start.clone()), Bound::Unbounded))
-            })
+            .flat_map(move |found| found.objects.range((start.clone(), Bound::Unbounded)))
             .take_while(move |(key, _)| namespace.is_none_or(|namespace| key.is_in(namespace)))
             .map(|(_, stored)| stored)
     }

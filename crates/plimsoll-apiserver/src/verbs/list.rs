@@ -243,18 +243,19 @@ impl Query {
             (None, exact) => exact,
         };
         let namespace = self.selection.namespace.as_deref();
+        let after = self.continued.as_ref().map(|(_, key)| key);
         match past.filter(|revision| *revision < store.revision()) {
-            None => Ok(self.page(
-                resource,
-                store.revision(),
-                store.list(&resource.storage, namespace),
-                store.count(&resource.storage),
-            )),
+            None => {
+                let objects = store.list_after(&resource.storage, namespace, after);
+                Ok(self.page(resource, store.revision(), objects))
+            }
             Some(revision) => {
                 let objects = store
                     .list_at(&resource.storage, namespace, revision)
                     .map_err(|_| self.expired())?;
-                Ok(self.page(resource, revision, objects.iter(), objects.len()))
+                let rest =
+                    objects.iter().skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
+                Ok(self.page(resource, revision, rest))
             }
         }
     }
@@ -275,30 +276,26 @@ impl Query {
         &self,
         resource: &ApiResource,
         revision: u64,
-        objects: impl Iterator<Item = &'a Arc<Stored>>,
-        size_hint: usize,
+        mut objects: impl Iterator<Item = &'a Arc<Stored>>,
     ) -> Listing {
-        let after = self.continued.as_ref().map(|(_, key)| key);
-        let mut remaining =
-            objects.skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        let mut items = Vec::with_capacity(size_hint.min(limit));
-        while let Some(stored) = remaining.next() {
-            if !self.selection.matches(resource, stored) {
-                continue;
-            }
-            items.push(Arc::clone(stored));
-            if items.len() < limit {
-                continue;
-            }
-            let left = remaining.filter(|stored| self.selection.matches(resource, stored)).count();
-            let rest = items.last().filter(|_| left > 0).map(|last| {
-                let shown = self.selection.is_everything().then_some(left);
-                (write_token(revision, &last.key), shown)
-            });
-            return Listing { revision, items, rest };
-        }
-        Listing { revision, items, rest: None }
+        let items: Vec<Arc<Stored>> = objects
+            .by_ref()
+            .filter(|stored| self.selection.matches(resource, stored))
+            .take(limit)
+            .cloned()
+            .collect();
+        let is_full = items.len() == limit;
+        let rest = items.last().filter(|_| is_full).and_then(|last| {
+            // Only without selectors is it cheap to say how many are left.
+            let left = if self.selection.is_everything() {
+                Some(objects.count()).filter(|left| *left > 0).map(Some)
+            } else {
+                objects.any(|stored| self.selection.matches(resource, stored)).then_some(None)
+            };
+            left.map(|left| (write_token(revision, &last.key), left))
+        });
+        Listing { revision, items, rest }
     }
 }
 

@@ -15,7 +15,7 @@ use plimsoll_content::inclusion::{
 };
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
-use plimsoll_plan::plan::{Plan, Step, plan};
+use plimsoll_plan::plan::{Action, Plan, Step, plan};
 use plimsoll_plan::prepare;
 use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
 use serde_json::json;
@@ -41,7 +41,12 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
         }),
         ..payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
     };
-    plan(&payload.manifests, &context, Release::default(), mode, 0)
+    let mut plan = plan(&payload.manifests, &context, Release::default(), mode, 0);
+    if mode == Mode::Initializing {
+        // An installation deletes nothing.
+        plan.steps.retain(|step| step.action != Action::Delete);
+    }
+    plan
 }
 
 /// Applies a payload bare: definitions and namespaces first, then the rest, what needs something
