@@ -8,6 +8,7 @@
 mod bootstrap;
 mod clock;
 mod controller;
+mod enquiry;
 mod error;
 mod lease;
 mod observe;

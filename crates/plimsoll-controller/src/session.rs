@@ -14,15 +14,12 @@ use plimsoll_plan::upgradeable::{self, NotUpgradeable};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
+use crate::enquiry::{Enquiries, GroupVersion};
 use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
 use crate::resources::Resources;
 use crate::write::Writer;
-
-/// First delay before asking again whether a kind is served; doubles up to the maximum.
-const DISCOVERY_DELAY_MIN: Duration = Duration::from_millis(20);
-const DISCOVERY_DELAY_MAX: Duration = Duration::from_secs(10);
 
 /// A plan under way.
 pub(crate) struct Session {
@@ -38,9 +35,8 @@ pub(crate) struct Session {
     sender: mpsc::Sender<Observation>,
     pub(crate) observations: mpsc::Receiver<Observation>,
     executing: JoinSet<(usize, Outcome)>,
-    discovering: JoinSet<Result<Resources, kube::Error>>,
-    discovery_delay: Duration,
-    discovery_at: Instant,
+    enquiries: Enquiries,
+    asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
 }
 
 /// What a session was told.
@@ -78,9 +74,8 @@ impl Session {
             sender,
             observations,
             executing: JoinSet::new(),
-            discovering: JoinSet::new(),
-            discovery_delay: DISCOVERY_DELAY_MIN,
-            discovery_at: Instant::now(),
+            enquiries: Enquiries::default(),
+            asking: JoinSet::new(),
         };
         session.watch_served();
         session
@@ -122,7 +117,7 @@ impl Session {
     /// Waits for the next thing to happen to this plan.
     pub(crate) async fn next(&mut self) -> Turn {
         loop {
-            let wanted = self.discovering.is_empty() && !self.progress.wanted_kinds().is_empty();
+            let ask_at = self.enquiries.next_at();
             tokio::select! {
                 biased;
                 Some(Ok((step, outcome))) = self.executing.join_next(),
@@ -130,12 +125,14 @@ impl Session {
                 Some(observation) = self.observations.recv() => {
                     return Turn::Observed(observation);
                 }
-                Some(found) = self.discovering.join_next(), if !self.discovering.is_empty() => {
-                    self.take_discovered(found.ok().and_then(Result::ok));
+                Some(Ok((version, found))) = self.asking.join_next(), if !self.asking.is_empty() => {
+                    self.enquiries.answered(&version, Instant::now());
+                    // A server in trouble is asked again.
+                    self.resources.extend(found.unwrap_or_default());
                     return Turn::Discovered;
                 }
-                () = tokio::time::sleep_until(self.discovery_at), if wanted => {
-                    self.discover_wanted();
+                () = sleep_until(ask_at.unwrap_or_else(Instant::now)), if ask_at.is_some() => {
+                    self.ask();
                 }
             }
         }
@@ -145,11 +142,6 @@ impl Session {
     pub(crate) fn handle(&mut self, turn: Turn, now: Timestamp) {
         match turn {
             Turn::Executed(step, outcome) => {
-                if let (Outcome::Applied(_), false) =
-                    (&outcome, self.progress.plan().steps[step].serves.is_empty())
-                {
-                    self.discover_soon();
-                }
                 self.progress.handle(Event::Executed { step, outcome }, now);
             }
             Turn::Observed(observation) => self.observe(observation, now),
@@ -165,6 +157,9 @@ impl Session {
             }
         }
         self.start_due(now);
+        let wanted =
+            self.progress.wanted_kinds().into_iter().map(|kind| (kind.group, kind.version));
+        self.enquiries.want(&wanted.collect(), Instant::now());
     }
 
     /// Starts what is due now.
@@ -213,8 +208,10 @@ impl Session {
     fn observe(&mut self, observation: Observation, now: Timestamp) {
         match observation {
             Observation::Object { key, mark, health } => {
-                if key.kind == "CustomResourceDefinition" {
-                    self.discover_soon();
+                if key.kind == "CustomResourceDefinition"
+                    && let Some((_, group)) = key.name.split_once('.')
+                {
+                    self.enquiries.hint(group, Instant::now());
                 }
                 if let Some(verdict) = health {
                     let revision = mark.revision;
@@ -311,36 +308,15 @@ impl Session {
         }
     }
 
-    /// Something happened that may bring a kind: ask at once.
-    fn discover_soon(&mut self) {
-        self.discovery_delay = DISCOVERY_DELAY_MIN;
-        self.discovery_at = self.discovery_at.min(Instant::now() + DISCOVERY_DELAY_MIN);
-    }
-
-    fn discover_wanted(&mut self) {
-        let versions: BTreeSet<(String, String)> = self
-            .progress
-            .wanted_kinds()
-            .into_iter()
-            .map(|kind| (kind.group, kind.version))
-            .collect();
-        let client = self.client.clone();
-        self.discovering.spawn(async move {
-            let mut found = Resources::default();
-            for (group, version) in versions {
-                found.extend(Resources::discover_version(&client, &group, &version).await?);
-            }
-            Ok(found)
-        });
-        self.discovery_at = Instant::now() + self.discovery_delay;
-        self.discovery_delay = (self.discovery_delay * 2).min(DISCOVERY_DELAY_MAX);
-    }
-
-    fn take_discovered(&mut self, found: Option<Resources>) {
-        if let Some(found) = found {
-            self.resources.extend(found);
+    /// Asks about the group versions whose time has come.
+    fn ask(&mut self) {
+        for version in self.enquiries.due(Instant::now()) {
+            let client = self.client.clone();
+            self.asking.spawn(async move {
+                let found = Resources::discover_version(&client, &version.0, &version.1).await;
+                (version, found)
+            });
         }
-        self.discovery_at = self.discovery_at.max(Instant::now() + DISCOVERY_DELAY_MIN);
     }
 }
 

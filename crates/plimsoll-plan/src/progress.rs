@@ -7,13 +7,14 @@
 //! # Order
 //!
 //! The plan's graph holds nodes (lanes of a level); a node begins when all nodes before it are
-//! done, but for steps set aside. Within a lane, steps begin one after the other. While **updating**, a step must be
-//! done before the next one begins. While **initializing** or **reconciling**, it must only have
-//! been tried: installation is free of order but for what a step really needs. In every mode a
-//! step whose kind or namespace does not exist is set aside: it holds up neither its lane nor what
-//! comes after, only the completion of the plan, and is tried the moment that what it needs
-//! appears, which may well be a later step's doing. ClusterOperators are created when their lane
-//! begins (design 003, fast-fill) and gate at their place.
+//! done, but for steps set aside. While **updating**, the steps of a lane are done one after the
+//! other. While **initializing** or **reconciling**, nothing waits for its turn: installation is
+//! free of order but for what a step really needs, and what others may need comes first,
+//! namespaces and definitions. In every mode a step whose kind or namespace does not exist is set
+//! aside: it holds up neither its lane nor what comes after, only the completion of the plan, and
+//! is tried the moment that what it needs appears, which may well be a later step's doing.
+//! ClusterOperators are created when their lane begins (design 003, fast-fill) and gate at their
+//! place.
 //!
 //! # Guarantees
 //!
@@ -138,6 +139,8 @@ pub struct Progress {
     mode: Mode,
     tracks: Vec<Track>,
     lanes: Vec<Lane>,
+    /// The steps in the order in which they are looked at when slots are free.
+    order: Arc<[usize]>,
     steps_of: BTreeMap<ObjectKey, Vec<usize>>,
     world: World,
     running: usize,
@@ -155,6 +158,7 @@ impl Progress {
             mode: plan.mode,
             tracks: plan.steps.iter().map(|_| Track::new(now)).collect(),
             lanes: vec![Lane::default(); plan.graph.nodes.len()],
+            order: order(&plan),
             steps_of,
             world,
             running: 0,
@@ -251,7 +255,7 @@ impl Progress {
         let mut started = Vec::new();
         loop {
             let before = (started.len(), self.pending());
-            for index in 0..self.tracks.len() {
+            for index in self.order.clone().iter().copied() {
                 if self.running < limit && self.is_due(index, now) && self.try_start(index, now) {
                     started.push(index);
                 }
@@ -549,7 +553,7 @@ impl Progress {
                     matches!(self.tracks[*index].state, State::Blocked(_))
                         || self.tracks[*index].reached
                 };
-                if !lane.cleared && node.tasks.iter().all(|index| set_aside(index)) {
+                if !lane.cleared && node.tasks.iter().all(set_aside) {
                     lane.cleared = true;
                     changed = true;
                 }
@@ -587,9 +591,10 @@ impl Progress {
     fn is_passed(&self, index: usize) -> bool {
         let track = &self.tracks[index];
         match &track.state {
+            _ if self.mode != Mode::Updating => true,
             State::Done(_) | State::Blocked(_) => true,
-            State::Retry { .. } | State::Waiting(_) => self.mode != Mode::Updating,
             State::Pending | State::Due | State::Running => track.reached,
+            State::Retry { .. } | State::Waiting(_) => false,
         }
     }
 
@@ -604,6 +609,26 @@ impl Progress {
             }
         }
     }
+}
+
+/// While updating, the plan's order. Otherwise what others may need comes first: namespaces, then
+/// definitions, whose kinds take a moment to be served.
+fn order(plan: &Plan) -> Arc<[usize]> {
+    let rank = |index: &usize| {
+        let step = &plan.steps[*index];
+        if plan.mode == Mode::Updating {
+            0
+        } else if step.manifest.key.kind == "Namespace" {
+            1
+        } else if step.readiness == Readiness::Served {
+            2
+        } else {
+            3
+        }
+    };
+    let mut order: Vec<usize> = (0..plan.steps.len()).collect();
+    order.sort_by_key(rank);
+    order.into()
 }
 
 /// The key under which watches show the object of a step: cluster-scoped kinds come without the

@@ -24,8 +24,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let payload = Arc::new(payload()?);
     let cluster = kind.start().await?;
     let client = cluster.client();
-    let mut work =
-        stage::work(&client, client.clone(), &[Arc::clone(&payload)], Duration::ZERO);
+    let mut work = stage::work(&client, client.clone(), &[Arc::clone(&payload)], Duration::ZERO);
     work.completed(&payload.release.version).await?;
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "measured");
     let version = api.list_metadata(&Default::default()).await?.metadata.resource_version;
@@ -60,7 +59,13 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let (median, last) = (at(0.5), at(0.99));
     let text = format!("p50 {median:.0} ms, p99 {last:.0} ms of {CHANGES} changes");
     let json = json!({ "p50": median, "p99": last, "objects": OBJECTS, "changes": CHANGES });
-    Ok(vec![Figure::new("drift repair, 1,000 objects", &format!("{kind:?}"), text, "p99 1 s", json)])
+    Ok(vec![Figure::new(
+        "drift repair, 1,000 objects",
+        &format!("{kind:?}"),
+        text,
+        "p99 1 s",
+        json,
+    )])
 }
 
 fn payload() -> Result<Payload, anyhow::Error> {

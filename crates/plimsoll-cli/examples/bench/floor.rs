@@ -78,8 +78,10 @@ async fn round(client: &Client, steps: &[&Step]) -> Result<(), anyhow::Error> {
                 (step, done)
             }
         });
-        let results: Vec<(&Step, bool)> =
-            futures::stream::iter(requests).buffer_unordered(CONCURRENCY_INITIALIZING).collect().await;
+        let results: Vec<(&Step, bool)> = futures::stream::iter(requests)
+            .buffer_unordered(CONCURRENCY_INITIALIZING)
+            .collect()
+            .await;
         left = results.into_iter().filter(|(_, done)| !done).map(|(step, _)| step).collect();
         if left.is_empty() {
             return Ok(());
@@ -141,7 +143,8 @@ async fn furnish(client: &Client, plan: &Plan) -> Result<(), anyhow::Error> {
     let parameters = PatchParams::apply("floor").force();
     let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     for name in names {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let object =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         api.patch(name, &parameters, &Patch::Apply(&object)).await?;
     }
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
@@ -177,11 +180,8 @@ async fn define(client: &Client, step: &Step) -> Result<(), anyhow::Error> {
             }],
         },
     });
-    let gvk = kube::core::GroupVersionKind::gvk(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-    );
+    let gvk =
+        kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let parameters = PatchParams::apply("floor").force();

@@ -30,8 +30,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
         stage::create_cluster_version(&client).await?;
         let (controlled, log) = cluster.client_with_log();
         let began = Instant::now();
-        let mut work =
-            stage::work(&client, controlled, &[Arc::clone(&payload)], Duration::ZERO);
+        let mut work = stage::work(&client, controlled, &[Arc::clone(&payload)], Duration::ZERO);
         work.completed(&payload.release.version).await?;
         installs.push(began.elapsed());
         if round + 1 == ROUNDS {
@@ -48,7 +47,8 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let (floor, install) = (best(&floors), best(&installs));
     let text = format!("{install:.2} s, floor {floor:.2} s: {:.2} ×", install / floor);
     let all = |times: &[Duration]| times.iter().map(Duration::as_secs_f64).collect::<Vec<_>>();
-    let json = json!({ "seconds": all(&installs), "floor": all(&floors), "ratio": install / floor });
+    let json =
+        json!({ "seconds": all(&installs), "floor": all(&floors), "ratio": install / floor });
     figures.insert(0, Figure::new("payload to Completed", &on, text, "1.3 ×", json));
     Ok(figures)
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Api;
 use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::Api;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, crd};
 use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::{self, StandInOptions};
@@ -30,7 +30,8 @@ pub(crate) fn template() -> TemplateContext {
 /// The payload and the one after it.
 pub(crate) fn payloads() -> Result<(Arc<Payload>, Arc<Payload>), anyhow::Error> {
     let load = |variable: &str| {
-        std::env::var_os(variable).map(|path| plimsoll_source::load(&PathBuf::from(path), &template()))
+        std::env::var_os(variable)
+            .map(|path| plimsoll_source::load(&PathBuf::from(path), &template()))
     };
     let first = match load("PLIMSOLL_PAYLOAD") {
         Some(payload) => payload?,

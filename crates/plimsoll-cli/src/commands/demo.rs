@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use kube::{Api, Client};
 use kube::core::DynamicObject;
+use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::ApiServer;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};

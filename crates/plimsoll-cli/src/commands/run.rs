@@ -73,8 +73,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());
-    let controller =
-        Controller { client, clock: Arc::new(SystemClock), settings, release, view };
+    let controller = Controller { client, clock: Arc::new(SystemClock), settings, release, view };
     let stop = stop_on_signal()?;
     let drawing = interactive.then(|| tokio::spawn(live::draw(views, stop.clone())));
     let result = controller.run(stop.clone()).await;

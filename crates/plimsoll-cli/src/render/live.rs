@@ -70,7 +70,13 @@ fn headline(view: &View) -> String {
         Some(Mode::Reconciling) => "Watching",
         None => "Starting",
     };
-    format!("{mode} {} {} {}/{}  {what}", view.version, bar(view.done, view.total), view.done, view.total)
+    format!(
+        "{mode} {} {} {}/{}  {what}",
+        view.version,
+        bar(view.done, view.total),
+        view.done,
+        view.total
+    )
 }
 
 fn level_line(level: &LevelView) -> String {

@@ -19,9 +19,8 @@ fn config_map(payload: &Payload) -> (String, String, String, String) {
         let (key, value) = object["data"].as_object()?.iter().next()?;
         let plain = manifest.key.kind == "ConfigMap"
             && !manifest.annotations.keys().any(|key| key.contains("create-only"))
-            && manifest.is_annotated_true(
-                "include.release.openshift.io/self-managed-high-availability",
-            )
+            && manifest
+                .is_annotated_true("include.release.openshift.io/self-managed-high-availability")
             && !manifest.annotations.contains_key("release.openshift.io/feature-set")
             && !manifest.annotations.contains_key("capability.openshift.io/name");
         plain.then(|| {

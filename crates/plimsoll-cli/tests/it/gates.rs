@@ -109,7 +109,8 @@ fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         rig.control();
         rig.completed(&first.release.version).await;
-        rig.set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } })).await;
+        rig.set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } }))
+            .await;
         let accepted = |status: &Value| condition(status, "ReleaseAccepted")["status"].clone();
         let status = rig.cluster_version_until(|status| accepted(status) == "False").await;
         assert_eq!(condition(&status, "ReleaseAccepted")["reason"], "RetrievePayload");

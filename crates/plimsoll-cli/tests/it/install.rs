@@ -9,7 +9,7 @@ use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, crd};
 use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Decision, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, decide};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
 use plimsoll_plan::plan::DELETE;
 use serde_json::json;
 
@@ -89,7 +89,8 @@ fn payloads_from_outside_are_installed_and_updated() {
     on_each_cluster(|kind| {
         let (first, next) = (Arc::clone(&first), next.clone());
         async move {
-            let payloads: Vec<_> = [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
+            let payloads: Vec<_> =
+                [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
             let mut rig = Rig::start(kind, &payloads, immediate()).await;
             create_cluster_version(&rig).await;
             rig.control();
@@ -108,11 +109,8 @@ fn payloads_from_outside_are_installed_and_updated() {
 /// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
 /// server completes.
 async fn create_cluster_version(rig: &Rig) {
-    let gvk = kube::core::GroupVersionKind::gvk(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-    );
+    let gvk =
+        kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
     let api: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
     for manifest in crd::manifests() {

@@ -8,8 +8,8 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
-use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_cli::sandbox::sample;
+use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
@@ -81,7 +81,7 @@ impl Rig {
             settings: Settings {
                 profile: DEFAULT_PROFILE.to_owned(),
                 feature_set: DEFAULT_FEATURE_SET.to_owned(),
-                    create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+                create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
                 leadership: Leadership::Alone,
             },
             release: self.release.subscribe(),

@@ -212,14 +212,15 @@ fn while_updating_lanes_are_serial_and_levels_are_barriers() {
 }
 
 #[test]
-fn while_initializing_lanes_start_at_once_and_failures_hold_up_nothing() {
+fn while_initializing_all_starts_at_once_and_failures_hold_up_nothing() {
     check(
         "0000_10_a_1 ConfigMap x/a1
          0000_10_a_2 ConfigMap x/a2
          0000_20_c_1 ConfigMap x/c1",
         Mode::Initializing,
-        "start => a1 c1
-         failed a1 => a2
+        "start => a1 a2 c1
+         failed a1 =>
+         applied c1 =>
          wait 1 => a1",
     );
 }
@@ -398,8 +399,8 @@ fn a_sweep_applies_everything_once_more_and_progress_does_not_fall() {
         "0000_10_a_1 ConfigMap x/a
          0000_10_a_2 ConfigMap x/b",
         Mode::Initializing,
-        "start => a
-         applied a => b
+        "start => a b
+         applied a =>
          applied b =>
          sweep => a b",
     );
@@ -443,8 +444,8 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
         "0000_10_a_1 ConfigMap x/a
          0000_10_a_2 ConfigMap x/b",
         Mode::Initializing,
-        "start => a
-         applied a => b
+        "start => a b
+         applied a =>
          applied b =>",
     );
     let next = "0000_10_a_1 ConfigMap x/a
