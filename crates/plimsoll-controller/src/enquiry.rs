@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Delay after a sign that the answer may have changed.
-const DELAY_MIN: Duration = Duration::from_millis(20);
+/// Delay after a sign that the answer may have changed: the server needs a moment, and a payload's
+/// definitions come by the dozen.
+const DELAY_MIN: Duration = Duration::from_millis(50);
 /// Longest delay between two questions about the same group version.
 const DELAY_MAX: Duration = Duration::from_secs(10);
 
@@ -87,17 +88,17 @@ mod tests {
         let wanted = BTreeSet::from([version.clone()]);
         let mut enquiries = Enquiries::default();
         enquiries.want(&wanted, start);
-        assert!(enquiries.due(at(19)).is_empty());
-        assert_eq!(enquiries.due(at(20)), std::slice::from_ref(&version));
+        assert!(enquiries.due(at(49)).is_empty());
+        assert_eq!(enquiries.due(at(50)), std::slice::from_ref(&version));
         assert!(enquiries.due(at(500)).is_empty(), "it is being asked");
         enquiries.answered(&version, at(500));
-        assert_eq!(enquiries.next_at(), Some(at(540)));
-        assert_eq!(enquiries.due(at(540)), std::slice::from_ref(&version));
-        enquiries.answered(&version, at(600));
-        assert_eq!(enquiries.next_at(), Some(at(680)));
-        enquiries.hint("example.com", at(610));
-        assert_eq!(enquiries.next_at(), Some(at(630)));
-        enquiries.want(&BTreeSet::new(), at(640));
+        assert_eq!(enquiries.next_at(), Some(at(600)));
+        assert_eq!(enquiries.due(at(600)), std::slice::from_ref(&version));
+        enquiries.answered(&version, at(700));
+        assert_eq!(enquiries.next_at(), Some(at(900)));
+        enquiries.hint("example.com", at(710));
+        assert_eq!(enquiries.next_at(), Some(at(760)));
+        enquiries.want(&BTreeSet::new(), at(770));
         assert_eq!(enquiries.next_at(), None);
     }
 }

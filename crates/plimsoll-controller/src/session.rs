@@ -31,6 +31,8 @@ pub(crate) struct Session {
     /// Live ClusterOperators, of the plan or not.
     operators: BTreeMap<String, (u64, Value)>,
     watched: BTreeSet<GroupKind>,
+    /// Every kind of the plan is watched.
+    watching_all: bool,
     watches: JoinSet<()>,
     sender: mpsc::Sender<Observation>,
     pub(crate) observations: mpsc::Receiver<Observation>,
@@ -70,6 +72,7 @@ impl Session {
             resources,
             operators: BTreeMap::new(),
             watched: BTreeSet::new(),
+            watching_all: false,
             watches: JoinSet::new(),
             sender,
             observations,
@@ -262,8 +265,13 @@ impl Session {
     }
 
     /// Watches every kind of the plan that is served and not watched yet, and all namespaces.
+    ///
+    /// What only shows drift is watched from the first quiet moment on: until then it would load a
+    /// server that is busy serving new kinds, and nothing is missed, since a watch begins with
+    /// what is there.
     fn watch_served(&mut self) {
         let plan = Arc::clone(self.progress.plan());
+        let quiet = self.progress.is_quiet();
         let mut interests: BTreeMap<GroupKind, BTreeMap<(String, String), ObjectKey>> =
             BTreeMap::new();
         let mut served = BTreeMap::new();
@@ -280,7 +288,7 @@ impl Session {
         for step in &plan.steps {
             let key = &step.manifest.key;
             let kind = key.group_kind();
-            if self.watched.contains(&kind) {
+            if self.watched.contains(&kind) || !(quiet || is_watched_early(&kind)) {
                 continue;
             }
             let Some(found) = self.resources.get(&step.kind()) else {
@@ -293,6 +301,11 @@ impl Session {
             served.entry(kind.clone()).or_insert_with(|| found.clone());
             interests.entry(kind).or_default().insert((namespace, key.name.clone()), key.clone());
         }
+        self.watching_all = plan
+            .steps
+            .iter()
+            .map(|step| step.manifest.key.group_kind())
+            .all(|kind| self.watched.contains(&kind) || served.contains_key(&kind));
         for (kind, found) in served {
             if !self.watched.insert(kind.clone()) {
                 continue;
@@ -318,6 +331,11 @@ impl Session {
             });
         }
     }
+}
+
+/// Kinds whose events something waits for.
+fn is_watched_early(kind: &GroupKind) -> bool {
+    depth(kind) != Depth::Metadata || kind.kind == "CustomResourceDefinition"
 }
 
 fn depth(kind: &GroupKind) -> Depth {

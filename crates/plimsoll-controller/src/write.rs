@@ -3,6 +3,7 @@
 //! Everything is applied server-side under one field manager with forced ownership: what the
 //! manifest drops is dropped, what others own is left alone.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
@@ -16,9 +17,11 @@ use plimsoll_model::Reason;
 use plimsoll_plan::failure;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::{Action, Step};
-use plimsoll_plan::prepare;
+use plimsoll_plan::prepare::{self, PathPart};
 use plimsoll_plan::progress::{Mark, Obstacle, Outcome, Scope, Trace, Transience, TryError};
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::observe::{revision, trace};
 use crate::resources::Served;
@@ -72,33 +75,32 @@ impl Writer {
         served: &Served,
         owner: &str,
     ) -> Result<Mark, kube::Error> {
-        let mut object = prepare::object(step, served.scope, Some(owner));
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
+        let mut refused: Vec<Vec<PathPart>> = Vec::new();
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let refused = match apply(&api, name, &object).await {
+            let body = body(step, served, owner, &refused)?;
+            let status = match apply(&api, name, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
             };
-            let paths = prepare::undeclared_fields(&refused.message);
-            let removed: Vec<String> = paths
-                .iter()
-                .filter(|path| prepare::remove_field(&mut object, path))
-                .map(|path| prepare::display_path(path))
-                .collect();
-            if removed.is_empty() {
-                return Err(kube::Error::Api(refused));
+            let paths = prepare::undeclared_fields(&status.message);
+            let fresh: Vec<_> = paths.into_iter().filter(|path| !refused.contains(path)).collect();
+            if fresh.is_empty() {
+                return Err(kube::Error::Api(status));
             }
+            let names: Vec<String> = fresh.iter().map(|path| prepare::display_path(path)).collect();
             tracing::warn!(
                 file = %step.manifest.file,
                 object = %step.manifest.key,
-                fields = %removed.join(", "),
+                fields = %names.join(", "),
                 "the server does not know these fields; they are dropped"
             );
+            refused.extend(fresh);
         }
-        apply(&api, name, &object).await
+        apply(&api, name, &*body(step, served, owner, &refused)?).await
     }
 
     async fn create(&self, step: &Step, served: &Served, owner: &str) -> Result<Mark, kube::Error> {
@@ -213,7 +215,26 @@ impl Writer {
     }
 }
 
-async fn apply(api: &Api<DynamicObject>, name: &str, object: &Value) -> Result<Mark, kube::Error> {
+/// What is sent for a step. As text, since the value of a large definition takes ten times its
+/// room, and dozens are under way at a time.
+fn body(
+    step: &Step,
+    served: &Served,
+    owner: &str,
+    refused: &[Vec<PathPart>],
+) -> Result<Box<RawValue>, kube::Error> {
+    let mut object = prepare::object(step, served.scope, Some(owner));
+    for path in refused {
+        prepare::remove_field(&mut object, path);
+    }
+    to_raw_value(&object).map_err(kube::Error::SerdeError)
+}
+
+async fn apply<T: Serialize + Debug + ?Sized>(
+    api: &Api<DynamicObject>,
+    name: &str,
+    object: &T,
+) -> Result<Mark, kube::Error> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     // Metadata alone comes back: that is all that is looked at.
     let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;

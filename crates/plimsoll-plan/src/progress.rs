@@ -222,6 +222,11 @@ impl Progress {
         (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
     }
 
+    /// Whether nothing is being executed or due: all that is left waits for others.
+    pub fn is_quiet(&self) -> bool {
+        self.running == 0 && !self.tracks.iter().any(|track| track.state == State::Due)
+    }
+
     /// How often the whole plan was complete.
     pub fn passes(&self) -> u32 {
         self.passes

@@ -44,7 +44,7 @@ pub struct DemoArguments {
 /// When the sample release cannot be installed; which would be a defect of this program.
 pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     logs::init(true);
-    let (first, second) = (sample_payload(sample::v1())?, sample_payload(sample::v2())?);
+    let (first, second) = (sample_payload(&sample::v1())?, sample_payload(&sample::v2())?);
     let stop = stop_on_signal()?;
     let server = ApiServer::new(plimsoll_apiserver::Options::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen")?;
@@ -108,12 +108,12 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     Ok(exit::SUCCESS.into())
 }
 
-fn sample_payload(files: Vec<SourceFile>) -> Result<Arc<Payload>, anyhow::Error> {
+fn sample_payload(files: &[SourceFile]) -> Result<Arc<Payload>, anyhow::Error> {
     let template = TemplateContext {
         release_image: String::new(),
         cluster_profile: DEFAULT_PROFILE.to_owned(),
     };
-    let payload = payload::parse(&files, &template).context("the sample release is defective")?;
+    let payload = payload::parse(files, &template).context("the sample release is defective")?;
     Ok(Arc::new(payload))
 }
 

@@ -1,5 +1,7 @@
 //! A cluster with stand-ins and a controller on it.
 
+#![expect(clippy::panic, clippy::print_stderr, reason = "how a test fails, and says what it skips")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,11 +215,11 @@ fn rustls_provider() -> Result<(), ()> {
 
 /// The two versions of the sample release.
 pub(crate) fn sample_payloads() -> (Arc<Payload>, Arc<Payload>) {
-    (sample_payload(sample::v1()), sample_payload(sample::v2()))
+    (sample_payload(&sample::v1()), sample_payload(&sample::v2()))
 }
 
-fn sample_payload(files: Vec<SourceFile>) -> Arc<Payload> {
-    Arc::new(parse(&files, &template()).expect("the sample is in order"))
+fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {
+    Arc::new(parse(files, &template()).expect("the sample is in order"))
 }
 
 fn template() -> TemplateContext {

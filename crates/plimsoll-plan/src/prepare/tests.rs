@@ -1,5 +1,7 @@
 //! What is added to a manifest, what is taken out, and how refused fields are found.
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
+
 use std::sync::Arc;
 
 use plimsoll_content::Manifest;
