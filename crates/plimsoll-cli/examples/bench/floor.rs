@@ -15,7 +15,7 @@ use plimsoll_content::inclusion::{
 };
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
-use plimsoll_plan::plan::{Action, Plan, Step, plan};
+use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
 use plimsoll_plan::prepare;
 use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
 use serde_json::json;
@@ -49,9 +49,17 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
     plan
 }
 
+/// What the bare loop took.
+pub(crate) struct Floor {
+    /// Until the last manifest was accepted.
+    pub(crate) applied: Duration,
+    /// Until the server also served every kind that was defined.
+    pub(crate) served: Duration,
+}
+
 /// Applies a payload bare: definitions and namespaces first, then the rest, what needs something
 /// that is not there yet again and again. Everything that stand-ins would bring is there before.
-pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Duration, anyhow::Error> {
+pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Floor, anyhow::Error> {
     let plan = planned(payload, Mode::Initializing);
     furnish(client, &plan).await?;
     let began = Instant::now();
@@ -61,7 +69,18 @@ pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Duration
     let (first, rest): (Vec<&Step>, Vec<&Step>) = plan.steps.iter().partition(early);
     round(client, &first).await?;
     round(client, &rest).await?;
-    Ok(began.elapsed())
+    let applied = began.elapsed();
+    loop {
+        let discovery = Discovery::new(client.clone()).run_aggregated().await?;
+        let served = |kind: &GroupVersionKind| {
+            let gvk = kube::core::GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+            discovery.resolve_gvk(&gvk).is_some()
+        };
+        if plan.steps.iter().flat_map(|step| &step.serves).all(served) {
+            return Ok(Floor { applied, served: began.elapsed() });
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn round(client: &Client, steps: &[&Step]) -> Result<(), anyhow::Error> {
