@@ -18,6 +18,10 @@ pub enum Scope {
     Cluster,
 }
 
+/// The kinds that every cluster has that is kept at a release, beside Kubernetes' own: they are
+/// installed with the first one.
+const INSTALLED: [&str; 2] = ["ClusterOperator", "ClusterVersion"];
+
 /// The kinds that a payload can use.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
@@ -34,6 +38,9 @@ impl Kinds {
             let kind = GroupKind::new(&resource.group, &resource.kind);
             let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
             kinds.add(kind, &resource.version, scope);
+        }
+        for kind in INSTALLED {
+            kinds.add(GroupKind::new("config.openshift.io", kind), "v1", Scope::Cluster);
         }
         for manifest in manifests.iter().filter(|manifest| is_definition(manifest)) {
             kinds.define(&manifest.object());

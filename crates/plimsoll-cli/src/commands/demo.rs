@@ -3,6 +3,7 @@
 //! Version 1 of a sample release is installed, then updated to version 2, while `kubectl` may
 //! look on. What needs nodes is played by stand-ins.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +85,9 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         anstream::println!("{doing} version {version}");
         release.send_replace(Arc::clone(payload));
         let drawn = CancellationToken::new();
-        let drawing = tokio::spawn(live::draw(views.clone(), drawn.clone()));
+        let drawing = std::io::stderr()
+            .is_terminal()
+            .then(|| tokio::spawn(live::draw(views.clone(), drawn.clone())));
         let done = tokio::select! {
             done = completed(views.clone(), version) => done,
             ended = &mut working => {
@@ -94,7 +97,9 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             }
         };
         drawn.cancel();
-        drawing.await?;
+        if let Some(drawing) = drawing {
+            drawing.await?;
+        }
         anyhow::ensure!(done, "the controller ended before version {version} was complete");
         anstream::println!();
     }
