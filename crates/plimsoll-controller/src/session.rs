@@ -160,6 +160,9 @@ impl Session {
             }
         }
         self.start_due(now);
+        if !self.watching_all && self.progress.is_quiet() {
+            self.watch_served();
+        }
         let wanted =
             self.progress.wanted_kinds().into_iter().map(|kind| (kind.group, kind.version));
         self.enquiries.want(&wanted.collect(), Instant::now());
