@@ -29,17 +29,7 @@ mod shuffle;
 
 use std::collections::BTreeMap;
 
-/// What stands before the run level in a file name.
-const PREFIX: &str = "0000_";
-
-/// Where a file name puts its manifests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position<'a> {
-    /// The run level.
-    pub level: u32,
-    /// The component: letters and digits in groups joined by single hyphens.
-    pub component: &'a str,
-}
+pub use plimsoll_content::position::Position;
 
 /// How the levels of a payload relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,16 +76,7 @@ pub struct Node {
 
 /// Reads run level and component from a file name; `None` if the name has another form.
 pub fn position(file: &str) -> Option<Position<'_>> {
-    let (level, rest) = file.strip_prefix(PREFIX)?.split_once('_')?;
-    let (component, _) = rest.split_once('_')?;
-    let digits = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
-    let words = component
-        .split('-')
-        .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    if !digits || !words {
-        return None;
-    }
-    Some(Position { level: level.parse().ok()?, component })
+    Position::of(file)
 }
 
 /// Builds the graph of a list of manifests, given in the order of the payload.

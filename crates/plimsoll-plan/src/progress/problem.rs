@@ -7,6 +7,7 @@ use plimsoll_model::{Effect, Reason, Verdict};
 
 use super::track::{State, Transience};
 use super::{Obstacle, Progress};
+use crate::failure::could_not_update;
 use crate::mode::Mode;
 use crate::plan::{Action, Readiness};
 
@@ -128,9 +129,8 @@ impl Progress {
 
     /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (cluster-version §2.5).
     fn could_not(&self, index: usize, cause: &str) -> String {
-        let total = self.plan.steps.len();
         let object = self.plan.steps[index].describe();
-        format!("Could not update {object} ({} of {total}): {cause}", index + 1)
+        could_not_update(&object, index + 1, self.plan.steps.len(), cause)
     }
 
     /// The name of the ClusterOperator whose gate a step is.
