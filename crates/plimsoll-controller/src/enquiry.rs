@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// Delay after a sign that the answer may have changed: the server needs a moment, and a payload's
 /// definitions come by the dozen.
-const DELAY_MIN: Duration = Duration::from_millis(50);
+const DELAY_MIN: Duration = Duration::from_millis(200);
 /// Longest delay between two questions about the same group version.
 const DELAY_MAX: Duration = Duration::from_secs(10);
 
@@ -88,17 +88,17 @@ mod tests {
         let wanted = BTreeSet::from([version.clone()]);
         let mut enquiries = Enquiries::default();
         enquiries.want(&wanted, start);
-        assert!(enquiries.due(at(49)).is_empty());
-        assert_eq!(enquiries.due(at(50)), std::slice::from_ref(&version));
+        assert!(enquiries.due(at(199)).is_empty());
+        assert_eq!(enquiries.due(at(200)), std::slice::from_ref(&version));
         assert!(enquiries.due(at(500)).is_empty(), "it is being asked");
         enquiries.answered(&version, at(500));
-        assert_eq!(enquiries.next_at(), Some(at(600)));
-        assert_eq!(enquiries.due(at(600)), std::slice::from_ref(&version));
-        enquiries.answered(&version, at(700));
         assert_eq!(enquiries.next_at(), Some(at(900)));
-        enquiries.hint("example.com", at(710));
-        assert_eq!(enquiries.next_at(), Some(at(760)));
-        enquiries.want(&BTreeSet::new(), at(770));
+        assert_eq!(enquiries.due(at(900)), std::slice::from_ref(&version));
+        enquiries.answered(&version, at(1000));
+        assert_eq!(enquiries.next_at(), Some(at(1800)));
+        enquiries.hint("example.com", at(1010));
+        assert_eq!(enquiries.next_at(), Some(at(1210)));
+        enquiries.want(&BTreeSet::new(), at(1220));
         assert_eq!(enquiries.next_at(), None);
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Observation {
     Object { key: ObjectKey, mark: Mark, health: Option<Verdict> },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
+    /// A definition of a kind of this group changed, of the plan or not.
+    Definition { group: String },
     /// A namespace, or that it is gone.
     Namespace { name: String, state: Option<NamespaceState> },
     /// A ClusterOperator, of the plan or not, or that it is gone.
@@ -46,6 +48,8 @@ pub(crate) type Interest = Arc<BTreeMap<(String, String), ObjectKey>>;
 pub(crate) enum Depth {
     /// Metadata: enough to see drift.
     Metadata,
+    /// Metadata of all definitions, whether of the plan or not.
+    Definitions,
     /// Metadata of all namespaces, whether of the plan or not.
     Namespaces,
     /// Whole workloads, for their health.
@@ -66,7 +70,7 @@ pub(crate) async fn watch_kind(
     let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
     let config = watcher::Config::default();
     match depth {
-        Depth::Metadata | Depth::Namespaces => {
+        Depth::Metadata | Depth::Definitions | Depth::Namespaces => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
@@ -204,6 +208,9 @@ impl Relay {
                 return false;
             }
         }
+        if !self.tell_definition(&id.1).await {
+            return false;
+        }
         let mark = Mark { revision, trace: trace(metadata) };
         let key = self.interest.get(&id).cloned();
         if key.is_some() || self.depth == Depth::Operators {
@@ -220,7 +227,8 @@ impl Relay {
             (Depth::Workloads, Some(key)) => {
                 health = readiness::workload(&key.group, &key.kind, &object.into_value());
             }
-            (Depth::Workloads, None) | (Depth::Metadata | Depth::Namespaces, _) => {}
+            (Depth::Workloads, None)
+            | (Depth::Metadata | Depth::Definitions | Depth::Namespaces, _) => {}
         }
         match key {
             Some(key) => self.send(Observation::Object { key, mark, health }).await,
@@ -236,6 +244,9 @@ impl Relay {
                 return false;
             }
         }
+        if !self.tell_definition(&id.1).await {
+            return false;
+        }
         if self.depth == Depth::Operators {
             let name = id.1.clone();
             if !self.send(Observation::Operator { name, revision, object: None }).await {
@@ -247,6 +258,16 @@ impl Relay {
         };
         let mark = Mark { revision, trace: Trace::Gone };
         self.send(Observation::Object { key, mark, health: None }).await
+    }
+
+    /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
+    async fn tell_definition(&self, name: &str) -> bool {
+        match name.split_once('.') {
+            Some((_, group)) if self.depth == Depth::Definitions => {
+                self.send(Observation::Definition { group: group.to_owned() }).await
+            }
+            _ => true,
+        }
     }
 
     async fn send(&self, observation: Observation) -> bool {

@@ -80,7 +80,7 @@ impl Session {
             enquiries: Enquiries::default(),
             asking: JoinSet::new(),
         };
-        session.watch_served();
+        session.watch_served(now);
         session
     }
 
@@ -156,12 +156,12 @@ impl Session {
                         self.progress.handle(Event::KindServed(kind, scope), now);
                     }
                 }
-                self.watch_served();
+                self.watch_served(now);
             }
         }
         self.start_due(now);
-        if !self.watching_all && self.progress.is_quiet() {
-            self.watch_served();
+        if !self.watching_all && self.progress.is_quiet(now) {
+            self.watch_served(now);
         }
         let wanted =
             self.progress.wanted_kinds().into_iter().map(|kind| (kind.group, kind.version));
@@ -214,11 +214,6 @@ impl Session {
     fn observe(&mut self, observation: Observation, now: Timestamp) {
         match observation {
             Observation::Object { key, mark, health } => {
-                if key.kind == "CustomResourceDefinition"
-                    && let Some((_, group)) = key.name.split_once('.')
-                {
-                    self.enquiries.hint(group, Instant::now());
-                }
                 if let Some(verdict) = health {
                     let revision = mark.revision;
                     let event = Event::Health { key: key.clone(), revision, verdict };
@@ -226,6 +221,7 @@ impl Session {
                 }
                 self.progress.handle(Event::Observed { key, mark }, now);
             }
+            Observation::Definition { group } => self.enquiries.hint(&group, Instant::now()),
             Observation::Listed(kind) => self.progress.handle(Event::Listed(kind), now),
             Observation::Namespace { name, state } => {
                 self.progress.handle(Event::Namespace(name, state), now);
@@ -267,26 +263,30 @@ impl Session {
         }
     }
 
-    /// Watches every kind of the plan that is served and not watched yet, and all namespaces.
+    /// Watches every kind of the plan that is served and not watched yet, all namespaces and all
+    /// definitions.
     ///
     /// What only shows drift is watched from the first quiet moment on: until then it would load a
     /// server that is busy serving new kinds, and nothing is missed, since a watch begins with
     /// what is there.
-    fn watch_served(&mut self) {
+    fn watch_served(&mut self, now: Timestamp) {
         let plan = Arc::clone(self.progress.plan());
-        let quiet = self.progress.is_quiet();
+        let quiet = self.progress.is_quiet(now);
         let mut interests: BTreeMap<GroupKind, BTreeMap<(String, String), ObjectKey>> =
             BTreeMap::new();
         let mut served = BTreeMap::new();
-        let namespace = GroupVersionKind {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Namespace".to_owned(),
-        };
-        if let Some(found) = self.resources.get(&namespace) {
-            let kind = GroupKind::new("", "Namespace");
-            served.insert(kind.clone(), found.clone());
-            interests.entry(kind).or_default();
+        // What others make of these may be what a step waits for.
+        for (group, kind) in [("", "Namespace"), ("apiextensions.k8s.io", DEFINITION)] {
+            let version = GroupVersionKind {
+                group: group.to_owned(),
+                version: "v1".to_owned(),
+                kind: kind.to_owned(),
+            };
+            if let Some(found) = self.resources.get(&version) {
+                let kind = GroupKind::new(group, kind);
+                served.insert(kind.clone(), found.clone());
+                interests.entry(kind).or_default();
+            }
         }
         for step in &plan.steps {
             let key = &step.manifest.key;
@@ -336,15 +336,18 @@ impl Session {
     }
 }
 
+const DEFINITION: &str = "CustomResourceDefinition";
+
 /// Kinds whose events something waits for.
 fn is_watched_early(kind: &GroupKind) -> bool {
-    depth(kind) != Depth::Metadata || kind.kind == "CustomResourceDefinition"
+    depth(kind) != Depth::Metadata
 }
 
 fn depth(kind: &GroupKind) -> Depth {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace") => Depth::Namespaces,
         ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => Depth::Workloads,
+        ("apiextensions.k8s.io", DEFINITION) => Depth::Definitions,
         ("config.openshift.io", "ClusterOperator") => Depth::Operators,
         _ => Depth::Metadata,
     }

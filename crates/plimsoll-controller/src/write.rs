@@ -160,20 +160,22 @@ impl Writer {
         apply(&api, name, object).await.map(|_| ())
     }
 
-    /// Creates an object of our own making; one that exists is left alone.
+    /// Creates an object of our own making; one that exists is left alone, but for what it lacks.
+    ///
+    /// By server-side apply, since a kube-apiserver lets an ordinary creation of a custom resource
+    /// wait for two seconds while its definition is new.
     pub(crate) async fn create_own(
         &self,
         resource: &ApiResource,
         object: Value,
     ) -> Result<(), kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
-        let object: DynamicObject =
-            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        let parameters =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match api.create(&parameters, &object).await {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let parameters = PatchParams::apply(FIELD_MANAGER);
+        match api.patch_metadata(name, &parameters, &Patch::Apply(&object)).await {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            // Somebody else made it first, and differently.
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(()),
             Err(error) => Err(error),
         }
     }

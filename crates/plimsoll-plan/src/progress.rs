@@ -68,6 +68,8 @@ pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(15);
 /// Repairs of one object in a row that are made at once; more are a fight and slow down.
 pub const REPAIRS_AT_ONCE: u32 = 3;
+/// How long a server may be busy with a definition; after that it waits for somebody.
+pub const DEFINITION_ESTABLISHES: Duration = Duration::from_secs(30);
 /// An object left alone for this long starts anew with repairs at once.
 pub const REPAIRS_FORGOTTEN: Duration = Duration::from_secs(60);
 
@@ -222,9 +224,19 @@ impl Progress {
         (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
     }
 
-    /// Whether nothing is being executed or due: all that is left waits for others.
-    pub fn is_quiet(&self) -> bool {
-        self.running == 0 && !self.tracks.iter().any(|track| track.state == State::Due)
+    /// Whether nothing is being executed or due, and the server is not busy establishing what was
+    /// just defined: all that is left waits for others.
+    pub fn is_quiet(&self, now: Timestamp) -> bool {
+        let mut steps = self.plan.steps.iter().zip(&self.tracks);
+        self.running == 0
+            && !steps.any(|(step, track)| match &track.state {
+                State::Due => true,
+                State::Waiting(_) => {
+                    step.readiness == Readiness::Served
+                        && now < track.since + DEFINITION_ESTABLISHES
+                }
+                _ => false,
+            })
     }
 
     /// How often the whole plan was complete.
