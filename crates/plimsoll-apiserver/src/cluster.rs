@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::access::UserInfo;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
@@ -44,6 +45,8 @@ pub(crate) struct Call {
     pub(crate) parameters: Parameters,
     /// Who writes, for `managedFields`.
     pub(crate) manager: String,
+    /// Whom the request comes from.
+    pub(crate) user: Arc<UserInfo>,
     /// The time of the request, RFC 3339 in whole seconds.
     pub(crate) now: String,
     /// Warnings for the client.

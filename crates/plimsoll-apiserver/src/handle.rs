@@ -6,6 +6,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
+use crate::access::{self, UserInfo};
 use crate::body::Body;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::Call;
@@ -23,12 +24,24 @@ const MANAGER_LEN_MAX: usize = 128;
 
 /// Answers a request.
 pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
-    answer(shared, parts, body).unwrap_or_else(|error| respond::error(&error))
+    let route = path::parse(parts.uri.path());
+    let admitted = match access::admit(shared, parts, &route, body) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
+    };
+    let response = answer(shared, parts, &route, body, &admitted.user)
+        .unwrap_or_else(|error| respond::error(&error));
+    admitted.complete(response)
 }
 
-fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<Body>> {
-    let route = path::parse(parts.uri.path());
-    if let Route::Resource(target) = &route {
+fn answer(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    route: &Route,
+    body: &Bytes,
+    user: &Arc<UserInfo>,
+) -> Result<Response<Body>> {
+    if let Route::Resource(target) = route {
         let mut parameters =
             Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
         parameters.watch |= target.watch;
@@ -36,6 +49,7 @@ fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<
             manager: manager(&parameters, &parts.headers),
             now: rfc3339_seconds(shared.now()),
             warnings: Vec::new(),
+            user: Arc::clone(user),
             parameters,
         };
         let mut response = objects::answer(shared, parts, target, &mut call, body)?;
@@ -48,7 +62,7 @@ fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<
             _ => ApiError::method_not_allowed(),
         });
     }
-    describe(shared, &route, &parts.headers)
+    describe(shared, route, &parts.headers)
 }
 
 fn options_kind(method: &Method) -> OptionsKind {

@@ -38,6 +38,7 @@
 //! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers.
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
+mod access;
 mod body;
 mod clock;
 mod cluster;
@@ -61,6 +62,7 @@ mod store;
 mod table;
 mod verbs;
 
+pub use access::UserInfo;
 pub use body::Body;
 pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
