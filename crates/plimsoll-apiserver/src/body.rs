@@ -1,4 +1,5 @@
 //! Response bodies: a complete answer, or the open end of a watch.
+use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,6 +11,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 /// What the server answers with.
 pub struct Body {
     kind: Kind,
+    /// Dropped with the body: what lasts as long as it is being sent.
+    _guard: Option<Box<dyn Any + Send>>,
 }
 
 enum Kind {
@@ -20,12 +23,17 @@ enum Kind {
 impl Body {
     /// A complete body.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: Kind::Whole(Some(bytes.into())) }
+        Self { kind: Kind::Whole(Some(bytes.into())), _guard: None }
     }
 
     /// A body that goes on for as long as `stream` does.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { kind: Kind::Stream(Box::pin(stream)) }
+        Self { kind: Kind::Stream(Box::pin(stream)), _guard: None }
+    }
+
+    /// The same body, which keeps `guard` until it is sent or dropped.
+    pub(crate) fn with_guard(self, guard: impl Any + Send) -> Self {
+        Self { _guard: Some(Box::new(guard)), ..self }
     }
 }
 

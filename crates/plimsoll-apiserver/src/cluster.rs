@@ -8,7 +8,7 @@ use crate::access::UserInfo;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::store::{History, ObjectKey, StorageId, Store, Stored};
 
 /// Everything there is.
 #[derive(Debug)]
@@ -55,9 +55,9 @@ pub(crate) struct Call {
 
 impl Cluster {
     /// A cluster without objects.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, history: History) -> Self {
         Self {
-            store: Store::default(),
+            store: Store::at_revision(history, 0),
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),

@@ -121,7 +121,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Ok(response)
         }
         (Route::Health, _) => Ok(respond::text("ok")),
-        (Route::Metrics, _) => Ok(respond::text("")),
+        (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
         (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
             let mut response =
                 respond::compressed(headers, StatusCode::OK, encode::json(&document));

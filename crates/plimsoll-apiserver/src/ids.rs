@@ -2,6 +2,8 @@
 //!
 //! Each purpose has its own stream, so that one more draw for one does not shift the other.
 
+use crate::snapshot::IdState;
+
 /// Characters of generated name suffixes: no vowels and nothing that looks like one, so that no
 /// words come out.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -20,6 +22,16 @@ impl Ids {
     /// Streams that depend on `seed` only.
     pub(crate) fn new(seed: u64) -> Self {
         Self { uids: Stream(seed ^ 0x7569_6473), suffixes: Stream(seed ^ 0x6e61_6d65_7300) }
+    }
+
+    /// Streams that go on where others stood.
+    pub(crate) fn of_state(state: IdState) -> Self {
+        Self { uids: Stream(state.uids), suffixes: Stream(state.suffixes) }
+    }
+
+    /// Where the streams stand.
+    pub(crate) fn state(&self) -> IdState {
+        IdState { uids: self.uids.0, suffixes: self.suffixes.0 }
     }
 
     /// The next uid, in the form of a random (version 4) UUID.
@@ -49,13 +61,17 @@ impl Ids {
     }
 }
 
-/// SplitMix64: small, and good enough for identifiers that nobody has to guess.
+/// SplitMix64: small, and good enough for what nobody has to guess.
 #[derive(Clone, Debug)]
-struct Stream(u64);
+pub(crate) struct Stream(pub(crate) u64);
 
 impl Stream {
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    /// What the state grows by with each draw.
+    pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// The next number.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(Self::STEP);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

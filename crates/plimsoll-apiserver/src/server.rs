@@ -1,9 +1,12 @@
 //! The server as a `tower::Service`.
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
@@ -12,7 +15,10 @@ use tower::Service;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::Cluster;
+use crate::faults::CompactFirst;
+use crate::metrics::Metrics;
 use crate::status::{ApiError, Result, StatusReason};
+use crate::store::History;
 use crate::{controllers, handle, respond};
 
 /// Largest body that a request may have.
@@ -25,11 +31,13 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
     pub seed: u64,
+    /// How far back watches and lists of the past can look.
+    pub history: History,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0 }
+        Self { clock: Arc::new(SystemClock), seed: 0, history: History::default() }
     }
 }
 
@@ -47,6 +55,7 @@ pub struct ApiServer {
 pub(crate) struct Shared {
     clock: Arc<dyn Clock>,
     cluster: RwLock<Cluster>,
+    pub(crate) metrics: Metrics,
 }
 
 impl Shared {
@@ -63,6 +72,12 @@ impl Shared {
         result
     }
 
+    /// Forgets what happened up to a revision.
+    fn compact(&self, revision: u64) {
+        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        cluster.store.compact(revision);
+    }
+
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -72,10 +87,34 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed } = options;
-        let mut cluster = Cluster::new(seed);
-        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self { shared: Arc::new(Shared { clock, cluster: RwLock::new(cluster) }) }
+        let mut cluster = Cluster::new(options.seed, options.history);
+        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(options.clock.now()));
+        Self::with_cluster(cluster, options)
+    }
+
+    /// A server of a cluster that is there already.
+    pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
+        let Options { clock, .. } = options;
+        Self {
+            shared: Arc::new(Shared {
+                clock,
+                cluster: RwLock::new(cluster),
+                metrics: Metrics::new(),
+            }),
+        }
+    }
+
+    /// Looks at the cluster.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.shared.read(look)
+    }
+
+    /// Forgets what happened up to `revision`, as etcd does when it is compacted.
+    ///
+    /// Watches and lists of what was before get `410 Expired` from now on, and tokens that
+    /// continue such a list the one that continues it inconsistently. What is there stays.
+    pub fn compact(&self, revision: u64) {
+        self.shared.compact(revision);
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.
@@ -102,12 +141,26 @@ where
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            let response = match read_body(body).await {
-                Ok(body) => handle::handle(&shared, &parts, &body),
-                Err(error) => respond::error(&error),
-            };
-            Ok(response)
+            let observed = shared.metrics.begin(&parts);
+            // The cluster is consistent between writes, and each lock outlives a panic.
+            let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
+            let response = answer.unwrap_or_else(|_| respond::error(&ApiError::panicked()));
+            Ok(observed.answered(&shared, response))
         })
+    }
+}
+
+async fn answer<B>(shared: &Arc<Shared>, parts: &Parts, body: B) -> Response<Body>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if parts.extensions.get::<CompactFirst>().is_some() {
+        shared.compact(u64::MAX);
+    }
+    match read_body(body).await {
+        Ok(body) => handle::handle(shared, parts, &body),
+        Err(error) => respond::error(&error),
     }
 }
 

@@ -242,6 +242,14 @@ fn name_conflict(cluster: &Cluster, name: &str, object: &Value) -> Option<(&'sta
     None
 }
 
+/// Serves a definition that was established before, in a cluster that is put back together.
+pub(crate) fn resume(cluster: &mut Cluster, stored: &Stored) {
+    let object = stored.decode();
+    if condition_is(&object, "Established", "True") {
+        serve(cluster, &stored.key.name, &object);
+    }
+}
+
 /// Serves the versions of a definition, unless they are served already.
 fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
     let group = object["spec"]["group"].as_str().unwrap_or_default();

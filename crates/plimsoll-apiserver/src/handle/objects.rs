@@ -158,7 +158,10 @@ impl Request<'_> {
         self.require("get")?;
         let stored = self
             .shared
-            .read(|cluster| cluster.store.find(&self.resource.storage, key).cloned())
+            .read(|cluster| {
+                let as_of = self.parts.extensions.get().copied();
+                cluster.store.find_as_of(&self.resource.storage, key, as_of).cloned()
+            })
             .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
         if self.accept.view == View::Table || self.accept.format == Format::Yaml {
             return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
@@ -183,7 +186,8 @@ impl Request<'_> {
 
     fn list(&self, call: &Call) -> Result<Response<Body>> {
         self.require("list")?;
-        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
+        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
+            .as_of(self.parts.extensions.get().copied());
         let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
         self.show_list(&listing)
     }
