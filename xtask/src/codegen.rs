@@ -5,6 +5,9 @@
 //! `crates/plimsoll-schema/data/kubernetes.bin`: a length (4 bytes, little endian), that many bytes
 //! of a compressed JSON index (version, resources, sections), then the compressed sections, one for
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
+mod go_structs;
+mod protobuf;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
@@ -23,7 +26,8 @@ const META_SECTION: &str = "meta";
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
-        _ => bail!("usage: cargo xtask codegen openapi --from DIR"),
+        ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
+        _ => bail!("usage: cargo xtask codegen openapi|protobuf --from DIR"),
     }
 }
 

@@ -11,6 +11,7 @@
 //! | Is an object acceptable? | [`validate`], [`FieldError`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
+//! | What is an object in protocol buffers? | [`protobuf`] |
 
 pub mod builtin;
 mod builtin_defaults;
@@ -19,6 +20,7 @@ mod error;
 pub mod fields;
 pub mod managed;
 pub mod patch;
+pub mod protobuf;
 mod prune;
 mod schema;
 mod typed;
