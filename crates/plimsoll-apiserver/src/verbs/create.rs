@@ -41,7 +41,10 @@ pub(crate) fn create(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    decode::normalize(call, resource, &mut object)?;
+    match origin {
+        Origin::Create => decode::normalize(call, resource, &mut object)?,
+        Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
+    }
     if origin == Origin::Create {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(

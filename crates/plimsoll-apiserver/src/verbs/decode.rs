@@ -37,6 +37,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
             resource.kind
         )));
     }
+    fields.values_mut().for_each(schema::canonical_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
     fields.insert("kind".to_owned(), resource.kind.clone().into());
     if fields.get("metadata").is_none_or(Value::is_null) {
@@ -93,6 +94,19 @@ fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
         kind = resource.kind,
         version = resource.version
     ))
+}
+
+/// [`normalize`] for the result of a server-side apply.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn normalize_merged(
+    call: &mut Call,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    // Merging has pruned and defaulted it; a custom resource is decoded no more.
+    if resource.custom().is_some() { Ok(()) } else { normalize(call, resource, object) }
 }
 
 /// Drops or refuses the fields that the kind does not have, and fills in defaults.

@@ -103,7 +103,6 @@ fn apply(
     let mut applied = document.clone();
     check_applied_type(aim, &applied)?;
     decode::check_type(aim.resource, &mut applied)?;
-    check_name(aim.key, &mut applied)?;
     let live = find(cluster, aim.resource, aim.key);
     check_preconditions(aim, live.as_ref(), &applied)?;
     let api_version = aim.resource.api_version();
@@ -115,9 +114,10 @@ fn apply(
         call.parameters.force.unwrap_or_default(),
     )
     .map_err(|error| refused_apply(aim, document, &error))?;
+    let mut merged = merged;
+    check_name(aim.key, &mut merged)?;
     match live {
         Some(live) => {
-            let mut merged = merged;
             metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
             let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
             Ok((updated, false))

@@ -137,7 +137,10 @@ pub(crate) fn update(
     ownership: Ownership,
 ) -> Result<Value> {
     let Aim { resource, key, part } = aim;
-    decode::normalize(call, resource, &mut object)?;
+    match ownership {
+        Ownership::Record => decode::normalize(call, resource, &mut object)?,
+        Ownership::Recorded => decode::normalize_merged(call, resource, &mut object)?,
+    }
     metadata::keep(resource, key, live, &mut object)?;
     if ownership == Ownership::Record {
         object = managed::track_update(

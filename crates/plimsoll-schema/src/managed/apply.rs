@@ -9,7 +9,8 @@ use super::update::{blank_object, update};
 use super::{Actor, ApplyError, Conflict, last_applied};
 use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, compare, field_set, merge, name_declared, reconcile, remove};
-use crate::{Schema, apply_builtin_defaults, apply_defaults, prune as drop_unknown};
+use crate::{Schema, apply_builtin_defaults, prune as drop_unknown};
+use crate::default::apply_defaults_after_merge;
 
 /// The owner of what was there before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -178,7 +179,7 @@ fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Found> {
 /// defaults come.
 fn complete(schema: &Schema, applied: &Value, object: &mut Value) {
     drop_unknown(schema, object);
-    apply_defaults(schema, object);
+    apply_defaults_after_merge(schema, object);
     if !schema.is_builtin() {
         return;
     }
