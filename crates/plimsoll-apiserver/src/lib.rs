@@ -38,6 +38,8 @@
 //! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers.
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
+mod admission;
+mod asking;
 mod body;
 mod clock;
 mod cluster;
@@ -60,9 +62,11 @@ mod status;
 mod store;
 mod table;
 mod verbs;
+mod webhook;
 
 pub use body::Body;
 pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
 pub use listen::serve;
 pub use server::{ApiServer, Options};
+pub use webhook::{ServiceResolver, Webhooks};

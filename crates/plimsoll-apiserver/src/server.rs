@@ -11,9 +11,11 @@ use tower::Service;
 
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::cluster::Cluster;
+use crate::asking::Asking;
+use crate::cluster::{Call, Cluster};
 use crate::status::{ApiError, Result, StatusReason};
-use crate::{controllers, handle, respond};
+use crate::webhook::{self, Webhooks};
+use crate::{admission, controllers, handle, respond};
 
 /// Largest body that a request may have.
 const BODY_LEN_MAX: usize = 3 << 20;
@@ -25,11 +27,13 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
     pub seed: u64,
+    /// How webhooks are reached.
+    pub webhooks: Webhooks,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0 }
+        Self { clock: Arc::new(SystemClock), seed: 0, webhooks: Webhooks::new() }
     }
 }
 
@@ -46,6 +50,7 @@ pub struct ApiServer {
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
     clock: Arc<dyn Clock>,
+    webhooks: Webhooks,
     cluster: RwLock<Cluster>,
 }
 
@@ -63,6 +68,38 @@ impl Shared {
         result
     }
 
+    /// Carries out the write of a request.
+    ///
+    /// If it may have to ask webhooks it runs more than once, and draws the same ids each time.
+    pub(crate) fn write_for<T>(
+        &self,
+        call: &mut Call,
+        change: impl FnOnce(&mut Cluster, &mut Call) -> T,
+    ) -> T {
+        let now = call.now.clone();
+        self.write(&now, |cluster| {
+            if !admission::is_configured(cluster) {
+                return change(cluster, call);
+            }
+            let own = call.asking.own_ids(cluster);
+            let common = std::mem::replace(&mut cluster.ids, own);
+            let changed = change(cluster, call);
+            cluster.ids = common;
+            changed
+        })
+    }
+
+    /// Asks what a request has to ask; the cluster is not locked meanwhile.
+    pub(crate) async fn ask(&self, asking: &mut Asking) {
+        let pending = {
+            let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+            asking.take_pending(&mut cluster.ids)
+        };
+        for (key, answer) in webhook::ask_all(&self.webhooks, pending).await {
+            asking.answer(key, answer);
+        }
+    }
+
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -72,10 +109,10 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed } = options;
+        let Options { clock, seed, webhooks } = options;
         let mut cluster = Cluster::new(seed);
         controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self { shared: Arc::new(Shared { clock, cluster: RwLock::new(cluster) }) }
+        Self { shared: Arc::new(Shared { clock, webhooks, cluster: RwLock::new(cluster) }) }
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.
@@ -103,7 +140,7 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let response = match read_body(body).await {
-                Ok(body) => handle::handle(&shared, &parts, &body),
+                Ok(body) => handle::handle(&shared, &parts, &body).await,
                 Err(error) => respond::error(&error),
             };
             Ok(response)
