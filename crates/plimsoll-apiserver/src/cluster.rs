@@ -1,10 +1,11 @@
 //! The state of one cluster, and the writes that everything goes through.
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::access::UserInfo;
+use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
@@ -51,6 +52,25 @@ pub(crate) struct Call {
     pub(crate) now: String,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// What webhooks were asked, and what they answered.
+    pub(crate) asking: Asking,
+    /// What admission adds to the audit event of the request.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl Call {
+    /// Adds to the audit event of the request; the first value of a key stays.
+    pub(crate) fn annotate(&mut self, key: String, value: String) {
+        self.annotations.entry(key).or_insert(value);
+    }
+
+    /// Who writes, as webhooks and policies are told.
+    pub(crate) fn user_info(&self) -> Value {
+        serde_json::json!({
+            "username": "system:admin",
+            "groups": ["system:masters", "system:authenticated"],
+        })
+    }
 }
 
 impl Cluster {

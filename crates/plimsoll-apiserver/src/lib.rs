@@ -39,6 +39,8 @@
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
 mod access;
+mod admission;
+mod asking;
 mod body;
 mod clock;
 mod cluster;
@@ -64,6 +66,7 @@ mod status;
 mod store;
 mod table;
 mod verbs;
+mod webhook;
 
 pub use access::UserInfo;
 pub use body::Body;
@@ -73,3 +76,4 @@ pub use listen::serve;
 pub use server::{ApiServer, Options};
 pub use snapshot::{SnapshotError, SnapshotProblem};
 pub use store::History;
+pub use webhook::{ServiceResolver, Webhooks};

@@ -108,6 +108,11 @@ impl Registry {
         }
     }
 
+    /// Whether any custom resource is converted by a webhook.
+    pub(crate) fn has_conversion_webhooks(&self) -> bool {
+        false
+    }
+
     /// Whether a definition is served as this spec says.
     pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
         self.sources.get(definition) == Some(&digest(source))

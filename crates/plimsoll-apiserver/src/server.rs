@@ -12,14 +12,16 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use tower::Service;
 
+use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::cluster::Cluster;
+use crate::cluster::{Call, Cluster};
 use crate::faults::CompactFirst;
 use crate::metrics::Metrics;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::History;
-use crate::{controllers, handle, respond};
+use crate::webhook::{self, Webhooks};
+use crate::{admission, controllers, handle, respond};
 
 /// Largest body that a request may have.
 const BODY_LEN_MAX: usize = 3 << 20;
@@ -33,11 +35,18 @@ pub struct Options {
     pub seed: u64,
     /// How far back watches and lists of the past can look.
     pub history: History,
+    /// How webhooks are reached.
+    pub webhooks: Webhooks,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0, history: History::default() }
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: 0,
+            history: History::default(),
+            webhooks: Webhooks::new(),
+        }
     }
 }
 
@@ -54,6 +63,7 @@ pub struct ApiServer {
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
     clock: Arc<dyn Clock>,
+    webhooks: Webhooks,
     cluster: RwLock<Cluster>,
     pub(crate) metrics: Metrics,
 }
@@ -78,6 +88,38 @@ impl Shared {
         cluster.store.compact(revision);
     }
 
+    /// Carries out the write of a request.
+    ///
+    /// If it may have to ask webhooks it runs more than once, and draws the same ids each time.
+    pub(crate) fn write_for<T>(
+        &self,
+        call: &mut Call,
+        change: impl FnOnce(&mut Cluster, &mut Call) -> T,
+    ) -> T {
+        let now = call.now.clone();
+        self.write(&now, |cluster| {
+            if !admission::is_configured(cluster) {
+                return change(cluster, call);
+            }
+            let own = call.asking.own_ids(cluster);
+            let common = std::mem::replace(&mut cluster.ids, own);
+            let changed = change(cluster, call);
+            cluster.ids = common;
+            changed
+        })
+    }
+
+    /// Asks what a request has to ask; the cluster is not locked meanwhile.
+    pub(crate) async fn ask(&self, asking: &mut Asking) {
+        let pending = {
+            let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+            asking.take_pending(&mut cluster.ids)
+        };
+        for (key, answer) in webhook::ask_all(&self.webhooks, pending).await {
+            asking.answer(key, answer);
+        }
+    }
+
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -94,10 +136,11 @@ impl ApiServer {
 
     /// A server of a cluster that is there already.
     pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
-        let Options { clock, .. } = options;
+        let Options { clock, webhooks, .. } = options;
         Self {
             shared: Arc::new(Shared {
                 clock,
+                webhooks,
                 cluster: RwLock::new(cluster),
                 metrics: Metrics::new(),
             }),
@@ -159,7 +202,7 @@ where
         shared.compact(u64::MAX);
     }
     match read_body(body).await {
-        Ok(body) => handle::handle(shared, parts, &body),
+        Ok(body) => handle::handle(shared, parts, &body).await,
         Err(error) => respond::error(&error),
     }
 }

@@ -234,8 +234,7 @@ impl Request<'_> {
         if object.is_null() {
             object = Value::Object(serde_json::Map::new());
         }
-        let now = call.now.clone();
-        let created = self.shared.write(&now, |cluster| {
+        let created = self.shared.write_for(call, |cluster, call| {
             create::create(
                 cluster,
                 call,
@@ -254,9 +253,8 @@ impl Request<'_> {
 
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
-        let now = call.now.clone();
         let (updated, is_new) =
-            self.shared.write(&now, |cluster| update::put(cluster, call, aim, object))?;
+            self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)
     }
 
@@ -304,26 +302,25 @@ impl Request<'_> {
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        let now = call.now.clone();
-        let (patched, is_new) =
-            self.shared.write(&now, |cluster| patch::patch(cluster, call, aim, &document))?;
+        let (patched, is_new) = self
+            .shared
+            .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
         self.show(written(is_new), &patched)
     }
 
     fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
-        let now = call.now.clone();
         let scale = match self.parts.method {
             Method::GET => self.shared.read(|cluster| scale::get(cluster, resource, key))?,
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
-                self.shared.write(&now, |cluster| {
+                self.shared.write_for(call, |cluster, call| {
                     scale::write(cluster, call, resource, key, |_| Ok(wanted))
                 })?
             }
             Method::PATCH => {
                 let patch = self.read_patch()?;
-                self.shared.write(&now, |cluster| {
+                self.shared.write_for(call, |cluster, call| {
                     scale::write(cluster, call, resource, key, |present| match patch.media_type {
                         MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
                             .map_err(|error| ApiError::bad_request(error.to_string())),
@@ -344,10 +341,10 @@ impl Request<'_> {
         decode_object(&self.parts.headers, self.body, "DeleteOptions").map(Some)
     }
 
-    fn delete(&self, call: &Call, key: &ObjectKey) -> Result<Response<Body>> {
+    fn delete(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
-        let deleted = self.shared.write(&call.now, |cluster| {
-            delete::delete(cluster, &call.now, &self.resource, key, &options)
+        let deleted = self.shared.write_for(call, |cluster, call| {
+            delete::delete_asked(cluster, call, &self.resource, key, &options)
         })?;
         self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
     }
@@ -355,8 +352,7 @@ impl Request<'_> {
     fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
-        let now = call.now.clone();
-        let listing = self.shared.write(&now, |cluster| {
+        let listing = self.shared.write_for(call, |cluster, call| {
             delete::delete_collection(
                 cluster,
                 call,

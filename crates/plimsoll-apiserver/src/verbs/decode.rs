@@ -123,6 +123,22 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
     result
 }
 
+/// Fits an object to its kind that a webhook changed: nobody is told what does not fit.
+pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) {
+    let managed = metadata::of(object).remove("managedFields");
+    let kind_schema = resource.schema();
+    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
+        schema::prune(kind_schema, object);
+    }
+    schema::apply_defaults(kind_schema, object);
+    if resource.custom().is_none() {
+        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
+    }
+    if let Some(managed) = managed {
+        metadata::of(object).insert("managedFields".to_owned(), managed);
+    }
+}
+
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let kind_schema = resource.schema();
     let keeps_unknown = resource.custom().is_some_and(|custom| custom.preserves_unknown_fields);

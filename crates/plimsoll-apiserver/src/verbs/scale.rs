@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::metadata;
 use super::update::{Aim, Ownership, Part, find, update};
+use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, custom::ScalePaths};
 use crate::request::selector::format_labels;
@@ -94,7 +95,11 @@ pub(crate) fn write(
 ) -> Result<Value> {
     let live = find(cluster, resource, key)
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
-    let scale = change(scale_of(resource, &live))?;
+    let before = scale_of(resource, &live);
+    let mut scale = change(before.clone())?;
+    let attributes = Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+        .of("scale", Some(&before));
+    admission::admit(cluster, call, &attributes, &mut scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         return Err(ApiError::invalid(
@@ -108,6 +113,7 @@ pub(crate) fn write(
             .with_value(replicas.into())],
         ));
     }
+    admission::validate(cluster, call, &attributes, Some(&scale))?;
     let mut object = live.clone();
     set(&mut object, &paths_of(resource).spec_replicas, replicas.into());
     let revision = metadata::text(&scale, "resourceVersion").to_owned();

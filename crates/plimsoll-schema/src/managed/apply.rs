@@ -7,10 +7,10 @@ use super::entry::{
 };
 use super::update::{blank_object, update};
 use super::{Actor, ApplyError, Conflict, last_applied};
+use crate::default::apply_defaults_after_merge;
 use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, compare, field_set, merge, name_declared, reconcile, remove};
 use crate::{Schema, apply_builtin_defaults, prune as drop_unknown};
-use crate::default::apply_defaults_after_merge;
 
 /// The owner of what was there before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

@@ -1,8 +1,8 @@
 //! Built-in kinds that are rich in merge directives, and the shapes of what is sent of them.
 use serde_json::json;
 
-use super::shape::Ownership::{Atomic, Granular};
 use super::random::Random;
+use super::shape::Ownership::{Atomic, Granular};
 use super::shape::{Field, Shape, Taste};
 use super::target::{Target, Version};
 
@@ -185,8 +185,7 @@ fn deployment() -> Target {
         Field::new("conditions", conditions(&["Available", "Progressing"])),
     ]);
     let fields = vec![Field::required("spec", spec)];
-    let mut target =
-        with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
+    let mut target = with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
     target.has_scale = true;
     target
 }
@@ -399,10 +398,7 @@ fn cron_job() -> Target {
         object(vec![
             Field::new("backoffLimit", Shape::numbers(&[0, 6])),
             Field::new("completions", Shape::numbers(&[1, 2])),
-            Field::required(
-                "template",
-                object(vec![Field::required("spec", job_pod())]),
-            ),
+            Field::required("template", object(vec![Field::required("spec", job_pod())])),
         ]),
     )]);
     let spec = object(vec![
@@ -460,16 +456,21 @@ fn webhooks() -> Target {
         Field::required("name", Shape::words(&["a.example.com", "b.example.com"])),
         Field::required("admissionReviewVersions", Shape::fixed(json!(["v1"]))),
         Field::required("sideEffects", Shape::words(&["None"])),
-        Field::required("clientConfig", any(json!([
-            {"url": "https://example.com/x"},
-            {"service": {"namespace": "default", "name": "s"}}
-        ]))),
+        Field::required(
+            "clientConfig",
+            any(json!([
+                {"url": "https://example.com/x"},
+                {"service": {"namespace": "default", "name": "s"}}
+            ])),
+        ),
         Field::required("rules", Shape::fixed(rules)),
         Field::new("failurePolicy", Shape::words(&["Ignore"])),
         Field::new("timeoutSeconds", Shape::numbers(&[1, 5])),
         Field::new("matchPolicy", Shape::words(&["Exact"])),
-        Field::new("objectSelector", Shape::Object(
-            vec![Field::new("matchLabels", Shape::fixed(json!({"a": "b"})))], Atomic)),
+        Field::new(
+            "objectSelector",
+            Shape::Object(vec![Field::new("matchLabels", Shape::fixed(json!({"a": "b"})))], Atomic),
+        ),
     ];
     let mut target = target(
         "ValidatingWebhookConfiguration",

@@ -8,7 +8,9 @@ use super::super::shape::{Field, Shape};
 pub(super) fn direct(patch: &mut Value, shape: &Shape, random: &mut Random) {
     match shape {
         Shape::Object(fields, _) | Shape::Anything(fields) => object(patch, fields, random),
-        Shape::ListMap(keys, fields) | Shape::FilledListMap(keys, fields) => list(patch, keys, fields, random),
+        Shape::ListMap(keys, fields) | Shape::FilledListMap(keys, fields) => {
+            list(patch, keys, fields, random)
+        }
         Shape::OneOf(..)
         | Shape::IntOrString
         | Shape::Map(..)
