@@ -3,3 +3,4 @@
 
 mod clusters;
 mod differential;
+mod conformance;
