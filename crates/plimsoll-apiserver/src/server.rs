@@ -9,6 +9,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use tower::Service;
 
+use crate::access::Access;
+use crate::access::options::{AccessOptions, Authorization};
+use crate::access::rbac::Policy;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::Cluster;
@@ -24,12 +27,16 @@ pub struct Options {
     /// Where times come from.
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
+    ///
+    /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
     pub seed: u64,
+    /// Who may do what.
+    pub access: AccessOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0 }
+        Self { clock: Arc::new(SystemClock), seed: 0, access: AccessOptions::default() }
     }
 }
 
@@ -45,7 +52,8 @@ pub struct ApiServer {
 
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) access: Access,
     cluster: RwLock<Cluster>,
 }
 
@@ -72,10 +80,17 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed } = options;
+        let Options { clock, seed, access } = options;
         let mut cluster = Cluster::new(seed);
+        cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
+        let access = Access::new(access, seed);
         controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self { shared: Arc::new(Shared { clock, cluster: RwLock::new(cluster) }) }
+        Self { shared: Arc::new(Shared { clock, access, cluster: RwLock::new(cluster) }) }
+    }
+
+    /// What all clones share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.

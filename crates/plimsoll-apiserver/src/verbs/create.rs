@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{decode, metadata, validation};
 use crate::cluster::{Call, Cluster};
-use crate::kinds;
+use crate::{access, kinds};
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
@@ -55,6 +55,7 @@ pub(crate) fn create(
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
     check_namespace(cluster, resource, &key)?;
+    access::escalation::prepare(cluster, call, resource, None, &mut object)?;
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(cluster, resource, &mut object)?;
     validation::check(call, resource, None, &object)?;
