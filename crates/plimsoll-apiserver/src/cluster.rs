@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::UserInfo;
+use crate::access::aggregate::Aggregators;
+use crate::access::rbac::Policy;
 use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
@@ -22,6 +24,10 @@ pub(crate) struct Cluster {
     pub(crate) ids: Ids,
     /// Writes that the controllers have not seen yet.
     pub(crate) notices: VecDeque<Notice>,
+    /// Who may do what, by the roles among the objects.
+    pub(crate) policy: Policy,
+    /// Roles that gather the rules of others.
+    pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
     pub(crate) stamp: u64,
 }
@@ -81,6 +87,8 @@ impl Cluster {
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),
+            policy: Policy::new(false),
+            aggregators: Aggregators::default(),
             stamp: 0,
         }
     }

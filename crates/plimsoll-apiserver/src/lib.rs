@@ -69,10 +69,14 @@ mod verbs;
 mod webhook;
 
 pub use access::UserInfo;
+pub use access::audit::{
+    AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
+};
+pub use access::options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
 pub use body::Body;
 pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
-pub use listen::serve;
+pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
 pub use snapshot::{SnapshotError, SnapshotProblem};
 pub use store::History;

@@ -12,6 +12,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use tower::Service;
 
+use crate::access::Access;
+use crate::access::options::{AccessOptions, Authorization};
+use crate::access::rbac::Policy;
 use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
@@ -32,11 +35,15 @@ pub struct Options {
     /// Where times come from.
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
+    ///
+    /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
     pub seed: u64,
     /// How far back watches and lists of the past can look.
     pub history: History,
     /// How webhooks are reached.
     pub webhooks: Webhooks,
+    /// Who may do what.
+    pub access: AccessOptions,
 }
 
 impl Default for Options {
@@ -46,6 +53,7 @@ impl Default for Options {
             seed: 0,
             history: History::default(),
             webhooks: Webhooks::new(),
+            access: AccessOptions::default(),
         }
     }
 }
@@ -62,7 +70,8 @@ pub struct ApiServer {
 
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) access: Access,
     webhooks: Webhooks,
     cluster: RwLock<Cluster>,
     pub(crate) metrics: Metrics,
@@ -135,11 +144,13 @@ impl ApiServer {
     }
 
     /// A server of a cluster that is there already.
-    pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
-        let Options { clock, webhooks, .. } = options;
+    pub(crate) fn with_cluster(mut cluster: Cluster, options: Options) -> Self {
+        let Options { clock, webhooks, access, seed, .. } = options;
+        cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
         Self {
             shared: Arc::new(Shared {
                 clock,
+                access: Access::new(access, seed),
                 webhooks,
                 cluster: RwLock::new(cluster),
                 metrics: Metrics::new(),
@@ -158,6 +169,11 @@ impl ApiServer {
     /// continue such a list the one that continues it inconsistently. What is there stays.
     pub fn compact(&self, revision: u64) {
         self.shared.compact(revision);
+    }
+
+    /// What all clones share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.

@@ -1,6 +1,8 @@
 //! Who somebody is.
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 /// The group of those who may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 /// The group of everybody who said who they are.
@@ -49,5 +51,27 @@ impl UserInfo {
     /// Whether the user is a member of a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|found| found == group)
+    }
+
+    /// The user as API objects show it, without what is empty.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut value = Map::new();
+        for (field, text) in [("username", &self.username), ("uid", &self.uid)] {
+            if !text.is_empty() {
+                value.insert(field.to_owned(), text.as_str().into());
+            }
+        }
+        if !self.groups.is_empty() {
+            value.insert("groups".to_owned(), self.groups.clone().into());
+        }
+        if !self.extra.is_empty() {
+            let extra: Map<String, Value> = self
+                .extra
+                .iter()
+                .map(|(key, values)| (key.clone(), values.clone().into()))
+                .collect();
+            value.insert("extra".to_owned(), extra.into());
+        }
+        Value::Object(value)
     }
 }

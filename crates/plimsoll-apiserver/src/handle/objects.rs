@@ -23,7 +23,7 @@ use crate::verbs::list::{Query, Selection};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{convert, encode, kinds, respond};
+use crate::{access, convert, encode, respond};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -135,6 +135,9 @@ impl Request<'_> {
     ) -> Result<Response<Body>> {
         let known = self.resource.subresource(subresource).ok_or_else(ApiError::no_such_path)?;
         let key = self.key(name)?;
+        if self.resource.is("", "ServiceAccount") && subresource == "token" {
+            return self.token(call, &key);
+        }
         let part = match subresource {
             "status" => Part::Status,
             "scale" => return self.scale(call, &key),
@@ -152,6 +155,16 @@ impl Request<'_> {
             Method::PATCH if serves("patch") => self.patch(call, aim),
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Issues a token of a service account.
+    fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
+        let issued = access::token_request::create(self.shared, call, key, request)?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
     }
 
     fn get(&self, key: &ObjectKey) -> Result<Response<Body>> {
@@ -225,7 +238,10 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
-        if let Some(answer) = kinds::review::answer(&self.resource, &object) {
+        let namespace = self.namespace();
+        if let Some(answer) =
+            access::review::answer(self.shared, call, &self.resource, namespace, &object)?
+        {
             return self.show(StatusCode::CREATED, &answer);
         }
         if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::{decode, metadata, validation};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
-use crate::kinds;
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
+use crate::{access, kinds};
 
 /// How a new object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub(crate) fn create(
     admission::admit(cluster, call, &attributes, &mut object)?;
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
+    access::escalation::prepare(cluster, call, resource, None, &mut object)?;
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;

@@ -2,5 +2,5 @@
 //! real control plane if there is one.
 
 mod clusters;
-mod differential;
 mod conformance;
+mod differential;
