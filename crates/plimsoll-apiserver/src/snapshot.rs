@@ -306,7 +306,7 @@ fn put_back(cluster: &mut Cluster, entry: Entry) -> Result<Arc<Stored>, Snapshot
             .map_or(0, |version| version.stamp);
     }
     let stored = Arc::new(stored);
-    if !cluster.store.put_back(&storage, Arc::clone(&stored)) {
+    if !cluster.store.put_back(&storage, &stored) {
         return Err(SnapshotError::Line { line, problem: SnapshotProblem::Duplicate });
     }
     Ok(stored)

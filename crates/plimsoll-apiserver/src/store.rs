@@ -46,8 +46,8 @@ struct Storage {
 }
 
 impl Storage {
-    fn insert(&mut self, stored: Arc<Stored>) -> Option<Arc<Stored>> {
-        let previous = self.objects.insert(stored.key.clone(), Arc::clone(&stored));
+    fn insert(&mut self, stored: &Arc<Stored>) -> Option<Arc<Stored>> {
+        let previous = self.objects.insert(stored.key.clone(), Arc::clone(stored));
         if previous.is_none() {
             match self.counts.get_mut(&stored.key.namespace) {
                 Some(count) => *count += 1,
@@ -255,9 +255,9 @@ impl Store {
     /// Puts an object back under the revision that it has; nobody hears of it.
     ///
     /// Returns whether neither its key nor its uid was there already.
-    pub(crate) fn put_back(&mut self, storage: &StorageId, stored: Arc<Stored>) -> bool {
+    pub(crate) fn put_back(&mut self, storage: &StorageId, stored: &Arc<Stored>) -> bool {
         let place = (storage.clone(), stored.key.clone());
-        self.link(&stored, &place);
+        self.link(stored, &place);
         let is_new_uid = self.by_uid.insert(stored.uid.clone(), place).is_none();
         self.storage(storage).insert(stored).is_none() && is_new_uid
     }
@@ -291,7 +291,7 @@ impl Store {
         let stored = Arc::new(Stored::new(key.clone(), &mut value, self.revision, stamp));
         let place = (storage.clone(), key.clone());
         let found = self.storage(storage);
-        let previous = found.insert(Arc::clone(&stored));
+        let previous = found.insert(&stored);
         found.log.push(Event::put(Arc::clone(&stored), previous.clone()));
         if let Some(previous) = &previous {
             unlink(&mut self.dependents, previous, &place);

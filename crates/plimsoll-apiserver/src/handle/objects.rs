@@ -200,7 +200,7 @@ impl Request<'_> {
     fn list(&self, call: &Call) -> Result<Response<Body>> {
         self.require("list")?;
         let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
-            .as_of(self.parts.extensions.get().copied());
+            .stale(self.parts.extensions.get().copied());
         let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
         self.show_list(&listing)
     }

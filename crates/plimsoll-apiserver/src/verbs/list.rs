@@ -247,7 +247,7 @@ impl Query {
     }
 
     /// The same list, as stale as it may be.
-    pub(crate) fn as_of(self, as_of: Option<AsOf>) -> Self {
+    pub(crate) fn stale(self, as_of: Option<AsOf>) -> Self {
         Self { as_of, ..self }
     }
 

@@ -12,6 +12,7 @@ mod discovery;
 mod errors;
 mod faults;
 mod kube_client;
+mod listening;
 mod listing;
 mod metrics;
 mod robustness;
