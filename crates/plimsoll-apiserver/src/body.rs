@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 /// What the server answers with.
@@ -26,6 +26,24 @@ impl Body {
     /// A body that goes on for as long as `stream` does.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)) }
+    }
+
+    /// The bytes of a complete body; a body that goes on is given back.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.kind {
+            Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
+            Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream) }),
+        }
+    }
+
+    /// The same body with each piece changed.
+    pub(crate) fn map(self, mut change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+        match self.kind {
+            Kind::Whole(bytes) => Self { kind: Kind::Whole(bytes.map(change)) },
+            Kind::Stream(stream) => {
+                Self { kind: Kind::Stream(Box::pin(stream.map(move |bytes| change(bytes)))) }
+            }
+        }
     }
 }
 

@@ -53,6 +53,7 @@ mod listen;
 mod names;
 mod openapi;
 mod registry;
+mod render;
 mod request;
 mod respond;
 mod server;

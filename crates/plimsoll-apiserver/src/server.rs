@@ -12,6 +12,7 @@ use tower::Service;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::Cluster;
+use crate::render::Form;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::{controllers, handle, respond};
 
@@ -101,12 +102,13 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            let form = Form::settle(&shared, &mut parts);
             let response = match read_body(body).await {
                 Ok(body) => handle::handle(&shared, &parts, &body),
                 Err(error) => respond::error(&error),
             };
-            Ok(response)
+            Ok(form.render(response))
         })
     }
 }
