@@ -46,6 +46,7 @@ mod convert;
 mod discovery;
 mod encode;
 mod handle;
+mod health;
 mod ids;
 mod kinds;
 mod kubeconfig;

@@ -10,6 +10,9 @@ use tokio::task::JoinHandle;
 use super::normalize::normalize;
 use super::script::{Script, Step};
 
+/// When a command is given up, in seconds.
+const COMMAND_TIMEOUT: &str = "30";
+
 /// The program.
 pub(super) struct Kubectl {
     directory: PathBuf,
@@ -88,13 +91,14 @@ impl Kubectl {
 
     fn command(&self, line: &str, home: &Path, config: &Path) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new("sh");
+        let mut command = Command::new("timeout");
         command
-            .args(["-c", &format!("({line}) 2>&1")])
+            .args([COMMAND_TIMEOUT, "sh", "-c", &format!("({line}) 2>&1")])
             .current_dir(home)
             .env_clear()
             .env("PATH", format!("{}:{path}", self.directory.display()))
             .env("HOME", home)
+            .env("KUBE_EDITOR", "false")
             .env("KUBECONFIG", config)
             .stdin(Stdio::null());
         command
