@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | bench \
+            "usage: cargo xtask tidy | codegen clippy | codegen openapi|protobuf|documents --from DIR | bench \
              [install|update|drift|memory]..."
         )),
     };

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 /// What the server answers with.
@@ -50,6 +50,24 @@ impl Body {
     /// The same body, which keeps `guard` until it is sent or dropped.
     pub(crate) fn with_guard(self, guard: impl Any + Send) -> Self {
         Self { _guard: Some(Box::new(guard)), ..self }
+    }
+
+    /// The bytes of a complete body; a body that goes on is given back.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.kind {
+            Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
+            Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream) }),
+        }
+    }
+
+    /// The same body with each piece changed.
+    pub(crate) fn map(self, mut change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+        match self.kind {
+            Kind::Whole(bytes) => Self { kind: Kind::Whole(bytes.map(change)) },
+            Kind::Stream(stream) => {
+                Self { kind: Kind::Stream(Box::pin(stream.map(move |bytes| change(bytes)))) }
+            }
+        }
     }
 }
 

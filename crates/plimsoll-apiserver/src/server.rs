@@ -21,6 +21,7 @@ use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::{Call, Cluster};
 use crate::faults::CompactFirst;
 use crate::metrics::Metrics;
+use crate::render::Form;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::History;
 use crate::webhook::{self, Webhooks};
@@ -199,12 +200,13 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
             let observed = shared.metrics.begin(&parts);
+            let form = Form::settle(&shared, &mut parts);
             // The cluster is consistent between writes, and each lock outlives a panic.
             let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
             let response = answer.unwrap_or_else(|_| respond::error(&ApiError::panicked()));
-            Ok(observed.answered(&shared, response))
+            Ok(observed.answered(&shared, form.render(response)))
         })
     }
 }

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod tests;
+mod documents;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use documents::{Document, document, documents};
 
 use crate::Schema;
 use crate::schema::{Arena, Builder, Flavor, node::NodeId};

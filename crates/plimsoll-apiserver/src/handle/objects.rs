@@ -291,7 +291,7 @@ impl Request<'_> {
                 | MediaType::StrategicMergePatch
                 | MediaType::ApplyPatch),
             ) => media_type,
-            Some(MediaType::Json | MediaType::Yaml) | None => {
+            Some(MediaType::Json | MediaType::Yaml | MediaType::Protobuf) | None => {
                 return Err(ApiError {
                     details: Some(Box::default()),
                     ..ApiError::new(
@@ -307,7 +307,7 @@ impl Request<'_> {
             MediaType::MergePatch | MediaType::StrategicMergePatch => {
                 decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
             }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml => decode_json(self.body)
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => decode_json(self.body)
                 .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
         };
         if media_type == MediaType::MergePatch && !document.is_object() {

@@ -48,7 +48,11 @@ pub(crate) fn patch(
             schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?
         }
-        MediaType::MergePatch | MediaType::Json | MediaType::Yaml | MediaType::ApplyPatch => {
+        MediaType::MergePatch
+        | MediaType::Json
+        | MediaType::Yaml
+        | MediaType::Protobuf
+        | MediaType::ApplyPatch => {
             schema_patch::merge_patch(&live, &patch.document)
         }
     };

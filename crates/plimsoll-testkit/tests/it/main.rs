@@ -4,3 +4,4 @@
 mod clusters;
 mod conformance;
 mod differential;
+mod kubectl;
