@@ -3,6 +3,7 @@
 mod bench;
 mod codegen;
 mod tidy;
+mod zero;
 
 use std::process::ExitCode;
 
@@ -13,10 +14,14 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["tidy"] => tidy::run(),
         ["codegen", "clippy"] => tidy::write_clippy_configs(),
+        ["codegen", "zero", "--from", directory, version] => {
+            zero::run(std::path::Path::new(directory), version)
+        }
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | bench \
+            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | \
+             codegen zero --from DIR VERSION | bench \
              [install|update|drift|memory]..."
         )),
     };

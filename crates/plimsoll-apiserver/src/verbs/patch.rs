@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::create::{Origin, actor, create};
 use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use super::{decode, metadata};
+use crate::convert;
 use crate::cluster::{Call, Cluster};
 use crate::request::content::MediaType;
 use crate::request::parameters::OptionsKind;
@@ -46,7 +47,7 @@ pub(crate) fn patch(
         }
         MediaType::StrategicMergePatch => {
             schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?
+                .map_err(refused_patch)?
         }
         MediaType::MergePatch | MediaType::Json | MediaType::Yaml | MediaType::ApplyPatch => {
             schema_patch::merge_patch(&live, &patch.document)
@@ -58,11 +59,19 @@ pub(crate) fn patch(
     Ok((updated, false))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
 fn refused_patch(error: schema_patch::PatchError) -> ApiError {
-    match error {
+    match &error {
         schema_patch::PatchError::Malformed(why) => {
-            ApiError::bad_request(format!("error decoding patch: {why}"))
+            ApiError::bad_request(why.clone())
         }
+        schema_patch::PatchError::Internal(why) => {
+            ApiError::new(StatusReason::Unknown, why.clone())
+        }
+        schema_patch::PatchError::TooMany(_) => ApiError::new(
+            StatusReason::RequestEntityTooLarge,
+            format!("Request entity too large: {error}"),
+        ),
         schema_patch::PatchError::Failed(_) => ApiError {
             details: Some(Box::default()),
             ..ApiError::new(
@@ -102,12 +111,16 @@ fn apply(
 ) -> Result<(Value, bool)> {
     let mut applied = document.clone();
     check_applied_type(aim, &applied)?;
-    decode::check_type(aim.resource, &mut applied)?;
+    decode::check_applied_type(aim.resource, &mut applied)?;
     let live = find(cluster, aim.resource, aim.key);
-    check_preconditions(aim, live.as_ref(), &applied)?;
+    check_existence(aim, live.as_ref(), &applied)?;
     let api_version = aim.resource.api_version();
+    let registry = &cluster.registry;
+    let versions = |object: &Value, version: &str| {
+        convert::to_version(registry, aim.resource, object, version)
+    };
     let merged = managed::server_side_apply(
-        aim.resource.schema(),
+        managed::Kind::new(aim.resource.schema(), &versions),
         live.as_ref(),
         &applied,
         &actor(call, aim.resource, &api_version, aim.part.subresource()),
@@ -116,6 +129,9 @@ fn apply(
     .map_err(|error| refused_apply(aim, document, &error))?;
     let mut merged = merged;
     check_name(aim.key, &mut merged)?;
+    if let Some(live) = &live {
+        check_preconditions(aim, live, &applied)?;
+    }
     match live {
         Some(live) => {
             metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
@@ -143,32 +159,36 @@ fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
     Err(ApiError::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
 }
 
-fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+/// An apply that names a uid does not create.
+fn check_existence(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+    let uid = metadata::text(applied, "uid");
+    if live.is_some() || uid.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::conflict(
+        aim.resource.subject(),
+        &aim.key.name,
+        &format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        ),
+    ))
+}
+
+fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()> {
     let uid = metadata::text(applied, "uid");
     let revision = metadata::text(applied, "resourceVersion");
-    match live {
-        None if !uid.is_empty() => Err(ApiError::conflict(
-            aim.resource.subject(),
-            &aim.key.name,
-            &format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            ),
-        )),
-        Some(live)
-            if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision =>
-        {
-            Err(ApiError::modified(aim.resource.subject(), &aim.key.name))
-        }
-        Some(live) if !uid.is_empty() && metadata::text(live, "uid") != uid => {
-            Err(ApiError::invalid(
-                aim.resource.kind_subject(),
-                &aim.key.name,
-                &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
-                    .with_value(uid.into())],
-            ))
-        }
-        Some(_) | None => Ok(()),
+    if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision {
+        return Err(ApiError::modified(aim.resource.subject(), &aim.key.name));
     }
+    if !uid.is_empty() && metadata::text(live, "uid") != uid {
+        return Err(ApiError::invalid(
+            aim.resource.kind_subject(),
+            &aim.key.name,
+            &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
+                .with_value(uid.into())],
+        ));
+    }
+    Ok(())
 }
 
 fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError {
@@ -182,16 +202,18 @@ fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError
             ApiError::new(StatusReason::Conflict, error.to_string()).with_causes(causes)
         }
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
-        ApplyError::Typed(_) => {
+        ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
+        ApplyError::Typed(_) | ApplyError::TypedLive(_) => {
+            let which = if matches!(error, ApplyError::Typed(_)) { "patch" } else { "live" };
             let api_version = aim.resource.api_version();
             let shown =
                 if aim.resource.group.is_empty() { format!("/{api_version}") } else { api_version };
             ApiError::new(
                 StatusReason::Unknown,
                 format!(
-                    "failed to create typed patch object ({}/{}; {shown}, Kind={}): {error}",
+                    "failed to create typed {which} object ({}/{}; {shown}, Kind={}): {error}",
                     metadata::text(document, "namespace"),
-                    aim.key.name,
+                    metadata::text(document, "name"),
                     aim.resource.kind
                 ),
             )

@@ -49,7 +49,7 @@ impl Identity {
         subresource: &str,
     ) -> Self {
         Self {
-            manager: if manager.is_empty() { "unknown".to_owned() } else { manager.to_owned() },
+            manager: manager.to_owned(),
             operation,
             version: match operation {
                 Operation::Apply => String::new(),
@@ -110,11 +110,6 @@ impl Managers {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Everything that anybody owns.
-    pub(super) fn union(&self) -> FieldSet {
-        self.0.values().fold(FieldSet::default(), |all, owned| all.union(&owned.set))
     }
 
     pub(super) fn drop_empty(&mut self) {

@@ -39,6 +39,12 @@ impl Answer {
                 });
             }
         }
+        if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut)
+            && causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+        {
+            // A real server tells conflicts in the order of a hash.
+            causes.sort_by_cached_key(ToString::to_string);
+        }
         let ids: Vec<String> = uid.into_iter().chain(known).filter(|id| !id.is_empty()).collect();
         replace(&mut body, &ids);
         let mut out = Map::new();

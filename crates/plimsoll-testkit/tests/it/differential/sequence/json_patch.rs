@@ -17,7 +17,10 @@ fn operation(shape: &Shape, random: &mut Random) -> Value {
         5 | 6 => json!({"op": "replace", "path": path, "value": value}),
         7 | 8 => json!({"op": "remove", "path": path}),
         9 => json!({"op": "test", "path": path, "value": value}),
-        10 => json!({"op": "copy", "from": path, "path": "/metadata/labels"}),
+        10 => {
+            let (to, _) = place(shape, random);
+            json!({"op": *random.pick(&["copy", "move"]), "from": path, "path": to})
+        }
         _ => json!({"op": "add", "path": "/metadata/labels", "value": {"ka": "json"}}),
     }
 }
