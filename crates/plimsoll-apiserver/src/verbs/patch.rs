@@ -55,8 +55,26 @@ pub(crate) fn patch(
     };
     decode::check_type(aim.resource, &mut patched)?;
     check_name(aim.key, &mut patched)?;
-    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)?;
+    let told = matches!(patch.media_type, MediaType::JsonPatch | MediaType::MergePatch);
+    let shown = if told { patched.to_string() } else { String::new() };
+    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
+        .map_err(|error| undecodable(patch.media_type, &shown, error))?;
     Ok((updated, false))
+}
+
+/// What a JSON or merge patch makes is decoded, and told when that fails.
+fn undecodable(media_type: MediaType, patched: &str, error: ApiError) -> ApiError {
+    let is_decoding = error.reason == StatusReason::BadRequest
+        && matches!(media_type, MediaType::JsonPatch | MediaType::MergePatch);
+    match error.message.split_once(" cannot be handled as a ") {
+        Some((_, rest)) if is_decoding => {
+            let why = rest.split_once(": ").map_or(rest, |(_, why)| why);
+            let subject = crate::status::Subject { group: "", noun: "" };
+            let problem = FieldError::new("patch", FieldErrorKind::Invalid, why);
+            ApiError::invalid(subject, "", &[problem.with_value(patched.into())])
+        }
+        _ => error,
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
@@ -82,7 +100,11 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
     }
 }
 
-fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
+/// Checks that an apply names its manager, and that nothing else is forced.
+///
+/// # Errors
+/// When an option does not fit the patch.
+pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
         call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
             FieldError::new("fieldManager", FieldErrorKind::Required, "is required for apply patch")
@@ -126,7 +148,10 @@ fn apply(
         &actor(call, aim.resource, &api_version, aim.part.subresource()),
         call.parameters.force.unwrap_or_default(),
     )
-    .map_err(|error| refused_apply(aim, document, &error))?;
+    .map_err(|error| {
+        let of = (api_version.as_str(), aim.resource.kind.as_str());
+        refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
+    })?;
     let mut merged = merged;
     check_name(aim.key, &mut merged)?;
     if let Some(live) = &live {
@@ -191,7 +216,28 @@ fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()
     Ok(())
 }
 
-fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError {
+/// The answer to an apply that was refused; `of` is the version and kind of the live object.
+pub(crate) fn refused_apply(
+    (api_version, kind): (&str, &str),
+    document: &Value,
+    live: &Value,
+    error: &ApplyError,
+) -> ApiError {
+    let typed = |which: &str, object: &Value| {
+        let shown = if api_version.contains('/') {
+            api_version.to_owned()
+        } else {
+            format!("/{api_version}")
+        };
+        ApiError::new(
+            StatusReason::Unknown,
+            format!(
+                "failed to create typed {which} object ({}/{}; {shown}, Kind={kind}): {error}",
+                metadata::text(object, "namespace"),
+                metadata::text(object, "name"),
+            ),
+        )
+    };
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.iter().map(|conflict| Cause {
@@ -203,20 +249,7 @@ fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError
         }
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
         ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
-        ApplyError::Typed(_) | ApplyError::TypedLive(_) => {
-            let which = if matches!(error, ApplyError::Typed(_)) { "patch" } else { "live" };
-            let api_version = aim.resource.api_version();
-            let shown =
-                if aim.resource.group.is_empty() { format!("/{api_version}") } else { api_version };
-            ApiError::new(
-                StatusReason::Unknown,
-                format!(
-                    "failed to create typed {which} object ({}/{}; {shown}, Kind={}): {error}",
-                    metadata::text(document, "namespace"),
-                    metadata::text(document, "name"),
-                    aim.resource.kind
-                ),
-            )
-        }
+        ApplyError::Typed(_) => typed("patch", document),
+        ApplyError::TypedLive(_) => typed("live", live),
     }
 }

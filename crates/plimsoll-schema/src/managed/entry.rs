@@ -158,7 +158,9 @@ impl Managers {
             entry.insert("apiVersion".to_owned(), json!(owned.api_version));
             entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
             entry.insert("fieldsV1".to_owned(), owned.set.to_fields_v1());
-            entry.insert("manager".to_owned(), json!(identity.manager));
+            if !identity.manager.is_empty() {
+                entry.insert("manager".to_owned(), json!(identity.manager));
+            }
             entry.insert("operation".to_owned(), json!(identity.operation.as_str()));
             if !identity.subresource.is_empty() {
                 entry.insert("subresource".to_owned(), json!(identity.subresource));

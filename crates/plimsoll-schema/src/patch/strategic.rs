@@ -131,11 +131,7 @@ impl Walker<'_> {
     ) -> Result<Vec<Value>, PatchError> {
         let strategy = strategy(edge);
         if !strategy.merge {
-            let kept = without_directives(Value::Array(patch));
-            return Ok(match kept {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            });
+            return Ok(patch);
         }
         let of_maps = original.iter().chain(&patch).any(Value::is_object);
         if !of_maps {
@@ -191,7 +187,7 @@ impl Walker<'_> {
                     let old = known.as_object_mut().map(std::mem::take).unwrap_or_default();
                     *known = Value::Object(self.map(self.items(edge), old, item)?);
                 }
-                (_, item) => original.extend(without_directives(item)),
+                (_, item) => original.push(item),
             }
         }
         Ok(arrange(original, &order, &server_order, Some(merge_key)))
