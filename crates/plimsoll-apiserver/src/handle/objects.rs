@@ -337,6 +337,9 @@ impl Request<'_> {
             Method::PATCH => {
                 let patch = self.read_patch()?;
                 self.shared.write_for(call, |cluster, call| {
+                    if patch.media_type == MediaType::ApplyPatch {
+                        return scale::apply(cluster, call, resource, key, &patch.document);
+                    }
                     scale::write(cluster, call, resource, key, |present| match patch.media_type {
                         MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
                             .map_err(|error| ApiError::bad_request(error.to_string())),

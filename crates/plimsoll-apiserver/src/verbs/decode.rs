@@ -17,6 +17,16 @@ const SHOWN_LEN_MAX: usize = 200;
 /// # Errors
 /// When it is something else.
 pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    check_applied_type(resource, object)?;
+    drop_null_metadata(&mut object["metadata"]);
+    Ok(())
+}
+
+/// [`check_type`] for what is applied, in which a null says something.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if resource.custom().is_some() || !object.is_object() {
         check_custom_type(resource, object)?;
     }
@@ -49,7 +59,6 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
             "json: cannot unmarshal into Go struct field .metadata of type v1.ObjectMeta",
         ));
     }
-    drop_null_metadata(&mut fields["metadata"]);
     Ok(())
 }
 
@@ -116,6 +125,11 @@ pub(crate) fn normalize_merged(
 pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     // Ownership is written by the server and follows a grammar of its own.
     let managed = metadata::of(object).remove("managedFields");
+    // Decoding a custom resource leaves out an empty list, with which a built-in object is reset.
+    let is_told = |managed: &Value| {
+        resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
+    };
+    let managed = managed.filter(is_told);
     let result = fit(call, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);

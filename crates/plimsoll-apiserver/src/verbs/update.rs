@@ -144,8 +144,12 @@ pub(crate) fn update(
     }
     metadata::keep(resource, key, live, &mut object)?;
     if ownership == Ownership::Record {
+        let registry = &cluster.registry;
+        let versions = |object: &Value, version: &str| {
+            convert::to_version(registry, resource, object, version)
+        };
         object = managed::track_update(
-            resource.schema(),
+            managed::Kind::new(resource.schema(), &versions),
             Some(live),
             object,
             &actor(call, resource, &resource.api_version(), part.subresource()),
@@ -169,7 +173,7 @@ pub(crate) fn update(
     if let Some(attributes) = &attributes {
         admission::validate(cluster, call, attributes, Some(&object))?;
     }
-    if is_same(live, &object) {
+    if is_same(live, &object) && is_same_at_rest(cluster, resource, key, &object) {
         return Ok(live.clone());
     }
     if call.parameters.dry_run == DryRun::All {
@@ -241,6 +245,21 @@ fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
     if next > 0 {
         metadata::of(object).insert("generation".to_owned(), next.into());
     }
+}
+
+/// Whether writing an object as it was read leaves what is at rest as it is: reading in another
+/// version, or under a newer schema, may have dropped fields or filled in defaults.
+fn is_same_at_rest(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    object: &Value,
+) -> bool {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else { return false };
+    if resource.custom().is_none() || convert::is_verbatim(resource, stored) {
+        return true;
+    }
+    is_same(&stored.decode_as(&resource.api_version(), &resource.kind), object)
 }
 
 /// Whether nothing changes but the times of ownership.

@@ -329,17 +329,26 @@ fn network_policy() -> Target {
         {"podSelector": {"matchLabels": {"a": "b"}}},
         {"namespaceSelector": {}}
     ]));
+    // Of this kind alone an empty list in place of none is a new generation.
+    let some = |item: &Shape| {
+        let lists = (0..4).map(|seed| {
+            let mut random = Random::new(seed, 0);
+            let count = 1 + random.below(2);
+            (0..count).map(|_| item.value(&mut random, Taste::WHOLE)).collect()
+        });
+        Shape::OneOf("array", lists.collect())
+    };
     let port = any(json!([{"port": 80}, {"port": "http", "protocol": "UDP"}, {}]));
     let rule = |direction: &'static str| {
-        object(vec![
-            Field::new(direction, Shape::List(Box::new(peer.clone()))),
-            Field::new("ports", Shape::List(Box::new(port.clone()))),
-        ])
+        some(&object(vec![
+            Field::required(direction, some(&peer)),
+            Field::new("ports", some(&port)),
+        ]))
     };
     let spec = object(vec![
         Field::required("podSelector", any(json!([{}, {"matchLabels": {"app": "x"}}]))),
-        Field::new("ingress", Shape::List(Box::new(rule("from")))),
-        Field::new("egress", Shape::List(Box::new(rule("to")))),
+        Field::new("ingress", rule("from")),
+        Field::new("egress", rule("to")),
         Field::new("policyTypes", Shape::fixed(json!(["Ingress"]))),
     ]);
     target(

@@ -17,7 +17,14 @@ fn operation(shape: &Shape, random: &mut Random) -> Value {
         5 | 6 => json!({"op": "replace", "path": path, "value": value}),
         7 | 8 => json!({"op": "remove", "path": path}),
         9 => json!({"op": "test", "path": path, "value": value}),
-        10 => json!({"op": "copy", "from": path, "path": "/metadata/labels"}),
+        10 => {
+            // To where a value of the same shape may be.
+            let to = match path.rsplit_once('/') {
+                Some((list, "0" | "1" | "-")) => format!("{list}/{}", random.pick(&["0", "1", "-"])),
+                _ => path.clone(),
+            };
+            json!({"op": *random.pick(&["copy", "move"]), "from": path, "path": to})
+        }
         _ => json!({"op": "add", "path": "/metadata/labels", "value": {"ka": "json"}}),
     }
 }

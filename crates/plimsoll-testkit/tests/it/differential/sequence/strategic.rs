@@ -44,7 +44,11 @@ fn object(patch: &mut Value, fields: &[Field], random: &mut Random) {
             }
             entries.insert(format!("$setElementOrder/{}", field.name), Value::Array(order));
         }
-        if matches!(field.shape, Shape::List(_) | Shape::Set(_)) && random.percent(10) {
+        let of_words = match &field.shape {
+            Shape::List(inner) | Shape::Set(inner) => matches!(**inner, Shape::OneOf("string", _)),
+            _ => false,
+        };
+        if of_words && random.percent(10) {
             let gone = json!(["x", "a", "1.2.3.4"]);
             entries.insert(format!("$deleteFromPrimitiveList/{}", field.name), gone);
         }
