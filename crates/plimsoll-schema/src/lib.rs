@@ -8,16 +8,20 @@
 //! |---|---|
 //! | What is the shape of a kind? | [`Schema`], [`builtin`] |
 //! | Which fields does it not know, which are missing? | [`prune`], [`apply_defaults`], [`apply_builtin_defaults`] |
-//! | Is an object acceptable? | [`validate`], [`FieldError`] |
+//! | Is an object acceptable? | [`validate`], [`validate_metadata`], [`names`], [`FieldError`] |
+//! | Is the schema of a custom resource acceptable? | [`check_definition_schema`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 
 pub mod builtin;
 mod builtin_defaults;
 mod default;
+mod definition;
 mod error;
 pub mod fields;
 pub mod managed;
+mod metadata;
+pub mod names;
 pub mod patch;
 mod prune;
 mod schema;
@@ -26,7 +30,13 @@ mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;
 pub use default::apply_defaults;
+pub use definition::{
+    Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,
+};
 pub use error::{FieldError, FieldErrorKind};
+pub use metadata::{MetadataOwner, validate_metadata};
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
-pub use validate::validate;
+pub use validate::{
+    blocked_expressions, validate, validate_lists, validate_status, validate_update,
+};

@@ -150,7 +150,7 @@ pub(crate) fn update(
     let mut object = restrict(resource, part, live, object);
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, live, &mut object);
-    validation::check(call, resource, Some(live), &object)?;
+    validation::check(call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if is_same(live, &object) {
         return Ok(live.clone());

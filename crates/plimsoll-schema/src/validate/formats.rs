@@ -6,12 +6,49 @@ use crate::{FieldError, FieldErrorKind};
 
 /// Reports a text that does not have the format.
 pub(super) fn check(format: &str, text: &str, path: &str, out: &mut Outcome) {
+    out.checks += 1;
     let normalized = format.replace('-', "");
     if has_format(&normalized, text) {
         return;
     }
     let detail = format!("{path} in body must be of type {format}: {text:?}");
     out.push(FieldError::new(path, FieldErrorKind::TypeInvalid, detail).with_value(text.into()));
+}
+
+/// Formats that are checked; others are no more than words.
+const KNOWN: [&str; 27] = [
+    "bsonobjectid",
+    "uri",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "byte",
+    "password",
+    "date",
+    "duration",
+    "datetime",
+    "k8sshortname",
+    "k8slongname",
+    "",
+];
+
+/// Whether kube-apiserver knows a format of texts.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.contains(&format.replace('-', "").as_str())
 }
 
 fn has_format(format: &str, text: &str) -> bool {
@@ -32,6 +69,13 @@ fn has_format(format: &str, text: &str) -> bool {
         "datetime" => is_date_time(text),
         "duration" => is_duration(text),
         "hexcolor" => is_hex_color(text),
+        "rgbcolor" => is_rgb_color(text),
+        "bsonobjectid" => text.len() == 24 && is_hexadecimal(text),
+        "isbn" => is_isbn10(text) || is_isbn13(text),
+        "isbn10" => is_isbn10(text),
+        "isbn13" => is_isbn13(text),
+        "creditcard" => is_credit_card(text),
+        "ssn" => is_social_security_number(text),
         "k8sshortname" => is_label(text) && text.len() <= 63,
         "k8slongname" => text.len() <= 253 && text.split('.').all(is_label),
         _ => true,
@@ -197,6 +241,64 @@ fn is_duration(text: &str) -> bool {
 fn is_hex_color(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && is_hexadecimal(digits)
+}
+
+/// `rgb(255,0,0)`.
+fn is_rgb_color(text: &str) -> bool {
+    let inside = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')'));
+    inside.is_some_and(|inside| {
+        let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
+        parts.len() == 3 && parts.iter().all(|part| part.parse::<u8>().is_ok())
+    })
+}
+
+fn without_separators(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '-' | ' ')).collect()
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let digits = without_separators(text);
+    let value = |(index, c): (usize, char)| match c {
+        'X' if index == 9 => Some(10),
+        _ => c.to_digit(10),
+    };
+    let values: Option<Vec<u32>> = digits.chars().enumerate().map(value).collect();
+    values.is_some_and(|values| {
+        let sum: u32 = values.iter().zip(1..).map(|(digit, weight)| digit * weight).sum();
+        values.len() == 10 && sum.is_multiple_of(11)
+    })
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let digits = without_separators(text);
+    let values: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(10)).collect();
+    values.is_some_and(|values| {
+        let weights = [1, 3].iter().cycle();
+        let sum: u32 = values.iter().zip(weights).map(|(digit, weight)| digit * weight).sum();
+        values.len() == 13 && sum.is_multiple_of(10)
+    })
+}
+
+/// Luhn's check over 13 to 16 digits, whatever stands between them.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(index, digit)| match (index % 2, digit * 2) {
+            (0, _) => *digit,
+            (_, double) if double > 9 => double - 9,
+            (_, double) => double,
+        })
+        .sum();
+    (13..=16).contains(&digits.len()) && sum.is_multiple_of(10)
+}
+
+/// `123-45-6789`.
+fn is_social_security_number(text: &str) -> bool {
+    let digits = without_separators(text);
+    digits.len() == 9 && digits.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 11
 }
 
 fn is_label(text: &str) -> bool {

@@ -6,11 +6,21 @@ use serde_json::{Map, Value, json};
 use super::below;
 use crate::fields::PathValue;
 use crate::schema::node::{Edge, Relationship};
-use crate::{FieldError, FieldErrorKind, Schema};
+use crate::metadata::{MetadataOwner, validate_metadata};
+use crate::{FieldError, FieldErrorKind, Schema, names};
 
-/// Repeated items of sets and repeated keys of list maps.
-pub(super) fn check_keys(schema: &Schema, value: &Value, errors: &mut Vec<FieldError>) {
-    keys(schema, &schema.root_edge(), value, "", errors);
+/// Repeated items of sets and repeated keys of list maps; nothing if `live` has some already.
+pub(super) fn check_keys(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError> {
+    let found = |value: &Value| {
+        let mut errors = Vec::new();
+        keys(schema, &schema.root_edge(), value, "", &mut errors);
+        errors
+    };
+    let errors = found(value);
+    if errors.is_empty() || live.is_some_and(|live| !found(live).is_empty()) {
+        return Vec::new();
+    }
+    errors
 }
 
 fn keys(schema: &Schema, edge: &Edge, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -72,28 +82,30 @@ fn repeated(values: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<Fi
     }
 }
 
-/// Embedded resources say what they are.
+/// Embedded resources say what they are, and have metadata like any other.
 pub(super) fn check_embedded(schema: &Schema, value: &Value, errors: &mut Vec<FieldError>) {
     embedded(schema, &schema.root_edge(), value, "", errors);
 }
 
 fn embedded(schema: &Schema, edge: &Edge, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let node = schema.node(edge.node);
-    if node.embedded && value.is_object() {
-        for name in ["apiVersion", "kind"] {
-            let text = value.get(name).cloned().unwrap_or_else(|| json!(""));
-            if text == json!("") {
-                let at = below(path, name);
-                errors.push(FieldError::new(at, FieldErrorKind::Required, "must not be empty"));
-            }
-        }
-    }
     match value {
         Value::Object(entries) => {
+            if node.embedded {
+                embedded_resource(entries, path, errors);
+            }
             let Some(map) = &node.map else { return };
             for (key, value) in entries {
-                if let Some(edge) = map.fields.get(key).or(map.additional.as_ref()) {
-                    embedded(schema, edge, value, &below(path, key), errors);
+                // The metadata of the object itself has its own checks.
+                if path.is_empty() && key == "metadata" {
+                    continue;
+                }
+                match (map.fields.get(key), &map.additional) {
+                    (Some(edge), _) => embedded(schema, edge, value, &below(path, key), errors),
+                    (None, Some(edge)) => {
+                        embedded(schema, edge, value, &format!("{path}[{key}]"), errors);
+                    }
+                    (None, None) => {}
                 }
             }
         }
@@ -105,4 +117,56 @@ fn embedded(schema: &Schema, edge: &Edge, value: &Value, path: &str, errors: &mu
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+fn embedded_resource(entries: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    for name in ["apiVersion", "kind"] {
+        if !entries.contains_key(name) {
+            errors.push(FieldError::new(below(path, name), FieldErrorKind::Required, ""));
+        }
+    }
+    let invalid = |name: &str, value: &Value, detail: &str| {
+        FieldError::new(below(path, name), FieldErrorKind::Invalid, detail)
+            .with_value(value.clone())
+    };
+    for (name, value) in entries {
+        let text = value.as_str();
+        match (name.as_str(), text) {
+            ("apiVersion" | "kind", None) => errors.push(invalid(name, value, "must be a string")),
+            ("apiVersion" | "kind", Some("")) => {
+                errors.push(invalid(name, value, "must not be empty"));
+            }
+            ("apiVersion", Some(text)) if text.matches('/').count() > 1 => {
+                let detail = format!("unexpected GroupVersion string: {text}");
+                errors.push(invalid(name, value, &detail));
+            }
+            ("kind", Some(text)) => {
+                let problems = names::label_1035(&text.to_lowercase());
+                if !problems.is_empty() {
+                    let detail = format!(
+                        "may have mixed case, but should otherwise match: {}",
+                        problems.join(",")
+                    );
+                    errors.push(invalid(name, value, &detail));
+                }
+            }
+            ("metadata", _) => errors.extend(embedded_metadata(value, &below(path, name))),
+            _ => {}
+        }
+    }
+}
+
+fn embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldError> {
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    let owner =
+        MetadataOwner { name: names::path_segment, namespaced: !text("namespace").is_empty() };
+    if !text("name").is_empty() {
+        return validate_metadata(owner, None, metadata, path);
+    }
+    // An object inside of another one need not have a name.
+    let mut named = metadata.clone();
+    if let Some(fields) = named.as_object_mut() {
+        fields.insert("name".to_owned(), json!("fakename"));
+    }
+    validate_metadata(owner, None, &named, path)
 }
