@@ -6,10 +6,8 @@ use plimsoll_schema::names;
 pub(crate) enum NameRule {
     /// Several labels with dots: most kinds.
     Subdomain,
-    /// One label: namespaces.
+    /// One label: namespaces and services.
     Label,
-    /// One label that starts with a letter: services.
-    Label1035,
     /// Anything that fits in a path: RBAC.
     PathSegment,
 }
@@ -18,8 +16,7 @@ impl NameRule {
     /// The rule for a kind.
     pub(crate) fn of(group: &str, kind: &str) -> Self {
         match (group, kind) {
-            ("", "Namespace") => Self::Label,
-            ("", "Service") => Self::Label,
+            ("", "Namespace" | "Service") => Self::Label,
             ("rbac.authorization.k8s.io", _) => Self::PathSegment,
             _ => Self::Subdomain,
         }
@@ -30,7 +27,6 @@ impl NameRule {
         match self {
             Self::Subdomain => names::subdomain,
             Self::Label => names::label,
-            Self::Label1035 => names::label_1035,
             Self::PathSegment => names::path_segment,
         }
     }

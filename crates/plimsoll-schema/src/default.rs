@@ -22,6 +22,12 @@ pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     walker.walk(&schema.root_edge(), value);
     if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
         metadata.retain(|_, value| !value.is_null());
+        for name in ["labels", "annotations"] {
+            let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
+            texts.into_iter().flat_map(Map::values_mut).filter(|text| text.is_null()).for_each(
+                |text| *text = json!(""),
+            );
+        }
     }
 }
 

@@ -38,5 +38,5 @@ pub use metadata::{MetadataOwner, validate_metadata};
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
 pub use validate::{
-    blocked_expressions, validate, validate_lists, validate_status, validate_update,
+    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status, validate_update,
 };

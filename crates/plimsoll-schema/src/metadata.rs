@@ -74,16 +74,6 @@ pub(crate) fn problems(
 }
 
 fn names_of(owner: MetadataOwner, metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let prefix = text(metadata, "generateName");
-    if !prefix.is_empty() {
-        // The dash that most prefixes end with is no problem: a suffix follows.
-        let masked = match prefix.strip_suffix('-') {
-            Some(stem) => format!("{stem}a"),
-            None => prefix.to_owned(),
-        };
-        let found = (owner.name)(&masked);
-        problems(&format!("{path}.generateName"), prefix, found, errors);
-    }
     let name = text(metadata, "name");
     let at = format!("{path}.name");
     if name.is_empty() {
@@ -210,7 +200,8 @@ fn owners(
         for field in ["apiVersion", "kind", "name", "uid"] {
             if text(owner, field).is_empty() {
                 let at = format!("{at}.{field}");
-                missing.push(FieldError::new(at, FieldErrorKind::Required, ""));
+                let detail = "must not be empty";
+                missing.push(FieldError::new(at, FieldErrorKind::Required, detail));
             }
         }
         if version == "v1" && text(owner, "kind") == "Event" {

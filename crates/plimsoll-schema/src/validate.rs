@@ -85,6 +85,11 @@ pub fn validate_lists(schema: &Schema, value: &Value, live: Option<&Value>) -> V
     errors
 }
 
+/// Why the metadata of a custom object, or of an object inside of it, cannot even be read.
+pub fn malformed_metadata(schema: &Schema, value: &Value) -> Option<String> {
+    lists::malformed(schema, &schema.root_edge(), value, "")
+}
+
 /// The error that says that expressions were not evaluated, if `errors` keep them from it.
 pub fn blocked_expressions(schema: &Schema, errors: &[FieldError]) -> Option<FieldError> {
     let blocks = errors.iter().any(|error| blocks_further_rules(error.kind));
@@ -277,13 +282,16 @@ fn actual_type(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
-        Value::Number(number) if number.is_f64() => ("number", "float64"),
+        Value::Number(number) if number.as_i64().is_none() => ("number", "float64"),
         Value::Number(_) => ("integer", "int64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
         Value::Object(_) => ("object", ""),
     }
 }
+
+/// Up to here a floating-point number tells whole numbers apart.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Checks the type of a value; tells whether it fits.
 fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) -> bool {
@@ -305,7 +313,9 @@ fn check_named_type(node: &Node, wanted: &str, value: &Value, path: &str, out: &
         return;
     }
     let wants = |name: &str| wanted.split(',').any(|wanted| wanted == name);
-    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let is_whole = value
+        .as_f64()
+        .is_some_and(|number| number.fract() == 0.0 && number.abs() <= WHOLE_FLOAT_MAX);
     let fits = wants(actual)
         || (actual == "number" && is_whole && wants("integer"))
         || (actual == "integer" && wants("number"));

@@ -101,12 +101,11 @@ fn scale_status(paths: Option<&ScalePaths>, object: &Value, errors: &mut Vec<Fie
     let Some(paths) = paths else { return };
     replicas(&paths.status_replicas, object, errors);
     let Some(path) = paths.label_selector.as_deref() else { return };
-    let (found, wrong) = nested(object, path, "string", Value::is_string);
+    let (_, wrong) = nested(object, path, "string", Value::is_string);
     if let Some(detail) = wrong {
         let error = FieldError::new(path, FieldErrorKind::Invalid, detail);
         errors.push(error.with_value("".into()));
     }
-    drop(found);
 }
 
 fn replicas(path: &str, object: &Value, errors: &mut Vec<FieldError>) {

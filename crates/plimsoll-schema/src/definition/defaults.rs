@@ -73,6 +73,7 @@ fn check_default(
         let inner = error.path.strip_prefix('x').unwrap_or(&error.path).to_owned();
         error.path = match inner.as_str() {
             "<nil>" => path.to_owned(),
+            inner if inner.starts_with('[') => format!("{path}.{inner}"),
             inner => format!("{path}{inner}"),
         };
         error.detail = match error.detail.strip_prefix('x') {

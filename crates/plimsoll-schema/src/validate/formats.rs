@@ -1,5 +1,5 @@
 //! The formats of texts. Unknown ones are accepted, as apiextensions does.
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use super::Outcome;
 use crate::{FieldError, FieldErrorKind};
@@ -53,7 +53,7 @@ pub(crate) fn is_known(format: &str) -> bool {
 
 fn has_format(format: &str, text: &str) -> bool {
     match format {
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uri" => is_uri(text),
@@ -82,6 +82,16 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
+/// Four numbers, with leading zeros if need be.
+fn is_ipv4(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| {
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits && part.parse::<u8>().is_ok()
+    };
+    parts.len() == 4 && parts.iter().all(is_number)
+}
+
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let limit = match address.parse::<IpAddr>() {
@@ -104,16 +114,19 @@ fn is_uri(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || c == ' ') && (has_scheme || text.starts_with('/'))
 }
 
+/// A label, or labels and a top-level domain of two letters or more.
 fn is_hostname(text: &str) -> bool {
-    let name = text.strip_suffix('.').unwrap_or(text);
-    name.len() <= 255
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-        })
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.chars().count() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+    };
+    let is_domain = |last: &str| last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
+    text.len() <= 255
+        && text.split('.').all(is_label)
+        && text.rsplit_once('.').is_none_or(|(_, last)| is_domain(last))
 }
 
 fn is_email(text: &str) -> bool {
@@ -126,10 +139,14 @@ fn is_email(text: &str) -> bool {
     })
 }
 
+/// Pairs of digits between colons or dashes, or groups of four between dots.
 fn is_mac(text: &str) -> bool {
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    matches!(parts.len(), 6 | 8 | 20)
-        && parts.iter().all(|part| part.len() == 2 && is_hexadecimal(part))
+    let fits = |separator: char, width: usize, counts: [usize; 3]| {
+        let parts: Vec<&str> = text.split(separator).collect();
+        counts.contains(&parts.len())
+            && parts.iter().all(|part| part.len() == width && is_hexadecimal(part))
+    };
+    fits(':', 2, [6, 8, 20]) || fits('-', 2, [6, 8, 20]) || fits('.', 4, [3, 4, 10])
 }
 
 fn is_hexadecimal(text: &str) -> bool {

@@ -170,3 +170,87 @@ fn embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldError> {
     }
     validate_metadata(owner, None, &named, path)
 }
+
+/// Why the metadata of an object, or of one inside of it, cannot even be read.
+pub(super) fn malformed(
+    schema: &Schema,
+    edge: &Edge,
+    value: &Value,
+    path: &str,
+) -> Option<String> {
+    let node = schema.node(edge.node);
+    match value {
+        Value::Object(entries) => {
+            let own = (node.embedded || path.is_empty())
+                .then(|| malformed_own(schema, entries, path))
+                .flatten();
+            let map = node.map.as_ref();
+            own.or_else(|| {
+                entries.iter().filter(|(key, _)| !path.is_empty() || *key != "metadata").find_map(
+                    |(key, value)| {
+                        let edge = map?.fields.get(key).or(map?.additional.as_ref())?;
+                        malformed(schema, edge, value, &below(path, key))
+                    },
+                )
+            })
+        }
+        Value::Array(items) => {
+            let list = node.list.as_ref()?;
+            let each = |(index, item): (usize, &Value)| {
+                malformed(schema, &list.items, item, &format!("{path}[{index}]"))
+            };
+            items.iter().enumerate().find_map(each)
+        }
+        _ => None,
+    }
+}
+
+fn malformed_own(schema: &Schema, entries: &Map<String, Value>, path: &str) -> Option<String> {
+    if !path.is_empty() {
+        for name in ["apiVersion", "kind"] {
+            if let Some(value) = entries.get(name).filter(|value| !value.is_string()) {
+                let error = FieldError::new(below(path, name), FieldErrorKind::Invalid, "");
+                let error = error.with_value(value.clone());
+                return Some(format!("{error}: must be a string"));
+            }
+        }
+    }
+    let metadata = entries.get("metadata")?;
+    let edge = schema.root_edge();
+    let own = schema.node(edge.node).map.as_ref()?.fields.get("metadata")?;
+    let without_null: Map<String, Value> = metadata
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let walker = super::Walker { schema };
+    let mut outcome = super::Outcome::default();
+    let shown = if metadata.is_object() { Value::Object(without_null) } else { metadata.clone() };
+    walker.node(own.node, &shown, "", None, &mut outcome);
+    let wrong = |error: &&FieldError| {
+        error.kind == FieldErrorKind::TypeInvalid
+            && error.value.as_ref().is_some_and(|value| value != "null")
+    };
+    let error = outcome.errors.iter().find(wrong)?;
+    let actual = match error.value.as_ref().and_then(Value::as_str)? {
+        "boolean" => "bool",
+        "integer" => "number",
+        other => other,
+    };
+    let declared = error.detail.split("must be of type ").nth(1)?.split(':').next()?;
+    let wanted = if declared == "integer" { "int64" } else { declared };
+    let field = error.path.trim_start_matches('.').split(['.', '[']).next()?;
+    let problem = match field {
+        "" | "<nil>" => format!("json: cannot unmarshal {actual} into Go value of type v1.ObjectMeta"),
+        field => format!(
+            "json: cannot unmarshal {actual} into Go struct field ObjectMeta.{field} of type {wanted}"
+        ),
+    };
+    if path.is_empty() {
+        return Some(problem);
+    }
+    let error = FieldError::new(below(path, "metadata"), FieldErrorKind::Invalid, problem);
+    Some(error.with_value(metadata.clone()).to_string())
+}

@@ -12,6 +12,12 @@ use regex::{Regex, RegexBuilder};
 /// definitions need.
 const COMPILED_LEN_MAX: usize = 10 << 20;
 
+/// Classes with a name.
+const POSIX: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "word", "xdigit",
+];
+
 /// The pattern, compiled; nothing if it is no regular expression.
 pub(crate) fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&translate(pattern)).size_limit(COMPILED_LEN_MAX).build().ok()
@@ -19,10 +25,57 @@ pub(crate) fn compile(pattern: &str) -> Option<Regex> {
 
 /// Why Go would not read the pattern.
 pub(crate) fn problem(pattern: &str) -> Option<String> {
-    if compile(pattern).is_some() {
-        return None;
+    let refused = || compile(pattern).is_none().then(|| explain(pattern));
+    repetitions(pattern).or_else(refused).map(|why| format!("error parsing regexp: {why}"))
+}
+
+/// How often something may be asked to repeat in Go.
+const REPEAT_MAX: u32 = 1000;
+
+/// Repetitions that Go refuses and Rust may not: repeated ones, and very long ones.
+fn repetitions(pattern: &str) -> Option<String> {
+    let mut rest = pattern;
+    let mut previous: Option<&str> = None;
+    while let Some(character) = rest.chars().next() {
+        let mut length = character.len_utf8();
+        let mut repetition = None;
+        match character {
+            '\\' => length += rest[1..].chars().next().map_or(0, char::len_utf8),
+            '[' => length = class_end(rest).unwrap_or(length),
+            '*' | '+' => repetition = Some(&rest[..1]),
+            '?' if previous != Some("(") => repetition = Some(&rest[..1]),
+            '{' if is_repetition(rest) => {
+                length = rest.find('}').map_or(length, |end| end + 1);
+                let (least, most) =
+                    rest[1..length - 1].split_once(',').unwrap_or((&rest[1..length - 1], ""));
+                let number = |text: &str| text.parse().unwrap_or(u32::MAX);
+                let is_wrong = number(least) > REPEAT_MAX
+                    || !most.is_empty()
+                        && (number(most) > REPEAT_MAX || number(most) < number(least));
+                if is_wrong {
+                    return Some(format!("invalid repeat count: `{}`", &rest[..length]));
+                }
+                repetition = Some(&rest[..length]);
+            }
+            _ => {}
+        }
+        match (repetition, previous) {
+            // A question mark after a repetition makes it lazy, once.
+            (Some("?"), Some(before)) if is_operator(before) => previous = Some("lazy"),
+            (Some(this), Some(before)) if is_operator(before) || before == "lazy" => {
+                let before = if before == "lazy" { "?" } else { before };
+                return Some(format!("invalid nested repetition operator: `{before}{this}`"));
+            }
+            (Some(this), _) => previous = Some(this),
+            (None, _) => previous = Some(&rest[..length]),
+        }
+        rest = &rest[length..];
     }
-    Some(format!("error parsing regexp: {}", explain(pattern)))
+    None
+}
+
+fn is_operator(text: &str) -> bool {
+    matches!(text, "*" | "+" | "?") || (text.starts_with('{') && text.len() > 1)
 }
 
 /// The commonest mistakes in Go's words.
@@ -73,6 +126,10 @@ fn explain(pattern: &str) -> String {
         }
         previous = Some(character);
         rest = &rest[character.len_utf8()..];
+    }
+    if let Some(start) = pattern.find("[:") {
+        let end = pattern[start..].find(":]").map_or(pattern.len(), |end| start + end + 2);
+        return format!("invalid character class range: `{}`", &pattern[start..end]);
     }
     if open > 0 {
         return format!("missing closing ): `{pattern}`");
@@ -156,6 +213,11 @@ fn escape(rest: &str, out: &mut String) -> usize {
             let end = 2 + quoted.len();
             return if rest[end..].starts_with("\\E") { end + 2 } else { end };
         }
+        'p' | 'P' | 'x' if rest[2..].starts_with('{') => {
+            let length = rest.find('}').map_or(rest.len(), |end| end + 1);
+            out.push_str(&rest[..length]);
+            return length;
+        }
         _ => {
             out.push('\\');
             out.push(escaped);
@@ -175,6 +237,14 @@ fn class(text: &str, out: &mut String) {
     }
     while let Some(character) = rest.chars().next() {
         let named = rest.starts_with("[:").then(|| rest.find(":]")).flatten();
+        if let Some(end) = named
+            && !POSIX.contains(&rest[2..end].trim_start_matches('^'))
+        {
+            // Not a class in Go either: left to be refused.
+            out.push_str("[:");
+            rest = "";
+            continue;
+        }
         let length = match (character, named) {
             ('[', Some(end)) => {
                 out.push_str(&rest[..end + 2]);

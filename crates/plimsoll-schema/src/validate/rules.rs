@@ -93,11 +93,14 @@ fn multiple(number: &Number, factor: &Number, value: &Value, path: &str, out: &m
     if shown.starts_with('-') || shown == "0" {
         let detail = format!("factor MultipleOf declared for {path} must be positive: {shown}");
         let error = FieldError::new(path, FieldErrorKind::Invalid, detail);
-        out.push(error.with_value(factor.clone().into()));
+        out.push(error.with_shown(shown));
     } else if !fits {
         invalid(path, value.clone(), &format!("should be a multiple of {shown}"), out);
     }
 }
+
+/// The first whole number that 64 bits cannot hold.
+const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// Whether a number fits its format.
 pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut Outcome) {
@@ -106,10 +109,8 @@ pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut Outcome)
     let fits = match (is_integer, format) {
         (true, Some("int32")) => number.as_i64().is_some_and(|value| i32::try_from(value).is_ok()),
         (true, _) => {
-            number.as_i64().is_some()
-                || number
-                    .as_f64()
-                    .is_some_and(|value| value.fract() != 0.0 || value.abs() < i64::MAX as f64)
+            let is_small = |value: f64| value.fract() == 0.0 && value.abs() < I64_LIMIT;
+            number.as_i64().is_some() || number.as_f64().is_some_and(is_small)
         }
         (false, Some("float")) => {
             number.as_f64().is_some_and(|value| value.abs() <= f64::from(f32::MAX))

@@ -39,9 +39,15 @@ fn mistakes_are_explained_as_go_explains_them() {
         ("x[a", "missing closing ]: `[a`"),
         ("*a", "missing argument to repetition operator: `*`"),
         ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+        ("a{2000}", "invalid repeat count: `{2000}`"),
+        ("x{2,1}", "invalid repeat count: `{2,1}`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
         (r"\y", r"invalid escape sequence: `\y`"),
     ] {
         assert_eq!(problem(pattern), Some(format!("error parsing regexp: {expected}")));
     }
-    assert_eq!(problem("^[a-z]+$"), None);
+    for fine in ["^[a-z]+$", "a*?", "(?:a+)+", "[*+]+", r"\**", "a{2}?"] {
+        assert_eq!(problem(fine), None, "{fine}");
+    }
 }

@@ -88,7 +88,7 @@ fn check_set(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
 fn shown(spec: &Value) -> String {
     let versions = list(spec, "versions");
     if versions.is_empty() {
-        return "null".to_owned();
+        return spec.get("versions").unwrap_or(&Value::Null).to_string();
     }
     let each = |version: &Value| {
         let own = |field: &str| match common(spec, field) {
@@ -283,12 +283,15 @@ pub(super) fn check_stored(object: &Value, errors: &mut Vec<FieldError>) {
     let stored = list(&object["status"], "storedVersions");
     let at = "status.storedVersions";
     if stored.is_empty() {
-        errors.push(invalid(at, &json!(stored), "must have at least one stored version"));
+        errors.push(invalid(at, &Value::Null, "must have at least one stored version"));
         return;
     }
     let versions = list(&object["spec"], "versions");
-    for version in versions.iter().filter(|version| version["storage"] == true) {
-        if !stored.contains(&version["name"]) {
+    let mut left: BTreeSet<&str> = stored.iter().filter_map(Value::as_str).collect();
+    for version in versions {
+        // A name is used up by the first version that has it.
+        let known = left.remove(text(version, "name"));
+        if version["storage"] == true && !known {
             let detail = format!("must have the storage version {}", text(version, "name"));
             errors.push(invalid(at, &json!(stored), detail));
         }
