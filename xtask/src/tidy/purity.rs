@@ -14,7 +14,7 @@ const ALLOWED: &[&str] = &[
     "granit-parser",
     "jiff",
     "json-patch",
-    "regex-lite",
+    "regex",
     "semver",
     "serde",
     "serde-saphyr",

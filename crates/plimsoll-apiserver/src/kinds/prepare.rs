@@ -141,13 +141,14 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
         }
         ("batch", "Job") => prepare_job(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let stored = crate::controllers::definition::storage_version(fields.get("spec"));
+            let stored = Some(crate::controllers::definition::storage_version(fields.get("spec")))
+                .filter(|version| !version.is_empty());
             fields.insert(
                 "status".to_owned(),
                 json!({
                     "conditions": null,
                     "acceptedNames": {"plural": "", "kind": ""},
-                    "storedVersions": [stored],
+                    "storedVersions": stored.iter().collect::<Vec<_>>(),
                 }),
             );
         }

@@ -2,15 +2,16 @@
 use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
-use crate::names::NameRule;
+use crate::controllers::definition;
 use crate::registry::ApiResource;
-use crate::verbs::metadata;
+use crate::verbs::update::Part;
 
 const IMMUTABLE: &str = "field is immutable";
 
 /// Everything wrong with an object; `live` is the object before an update.
 pub(crate) fn validate(
     resource: &ApiResource,
+    part: Part,
     live: Option<&Value>,
     object: &Value,
 ) -> Vec<FieldError> {
@@ -42,7 +43,10 @@ pub(crate) fn validate(
             unchanged(live, object, "preemptionPolicy", &mut errors);
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            errors.extend(crate::controllers::definition::validate(live, object));
+            errors.extend(match part {
+                Part::Status => definition::validate_status(object),
+                _ => definition::validate(live, object),
+            });
         }
         _ => {}
     }
@@ -87,15 +91,6 @@ fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Ve
 }
 
 fn service(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
-    let name = metadata::text(object, "name");
-    if let Some(problem) = NameRule::Label1035.problem(name)
-        && live.is_none()
-    {
-        errors.push(
-            FieldError::new("metadata.name", FieldErrorKind::Invalid, problem)
-                .with_value(name.into()),
-        );
-    }
     let spec = &object["spec"];
     let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
     let headless = spec["clusterIP"] == "None";

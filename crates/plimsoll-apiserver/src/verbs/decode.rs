@@ -7,7 +7,7 @@ use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
 use crate::request::parameters::FieldValidation;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, Subject};
 
 /// How much of an unrecognisable document an error repeats.
 const SHOWN_LEN_MAX: usize = 200;
@@ -83,8 +83,21 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
         )
     } else if is_missing("kind") {
         format!("Object 'Kind' is missing in '{}'", shown())
-    } else if is_missing("apiVersion") {
-        format!("Object 'apiVersion' is missing in '{}'", shown())
+    } else if object["apiVersion"] != resource.api_version() {
+        format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            object["apiVersion"].as_str().unwrap_or_default(),
+            resource.api_version()
+        )
+    } else if object["kind"] != resource.kind.as_str() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let detail = format!("must be {}", resource.kind);
+        let error = schema::FieldError::new("kind", schema::FieldErrorKind::Invalid, detail);
+        return Err(ApiError::invalid(
+            Subject { group: &resource.group, noun: kind },
+            metadata::text(object, "name"),
+            &[error.with_value(kind.into())],
+        ));
     } else {
         return Ok(());
     };
@@ -162,6 +175,11 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
     }
     if resource.custom().is_none() {
         check_built_in_types(resource, object)?;
+    }
+    if resource.custom().is_some()
+        && let Some(problem) = schema::malformed_metadata(kind_schema, object)
+    {
+        return Err(cannot_be_handled(resource, &problem));
     }
     schema::apply_defaults(kind_schema, object);
     if resource.custom().is_none() {

@@ -168,7 +168,7 @@ pub(crate) fn update(
     access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, live, &mut object);
-    validation::check(call, resource, Some(live), &object)?;
+    validation::check(call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if let Some(attributes) = &attributes {
         admission::validate(cluster, call, attributes, Some(&object))?;
