@@ -50,11 +50,8 @@ pub(super) struct Case {
 
 /// A request, or only its method and path.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Entry {
-    Short(String),
-    Full(Box<Step>),
-}
+#[serde(try_from = "Value")]
+pub(super) struct Entry(Box<Step>);
 
 /// A request with all there is to say about it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -108,10 +105,19 @@ pub(super) enum Until {
 impl Entry {
     /// The request in full.
     pub(super) fn step(&self) -> Step {
-        match self {
-            Self::Short(target) => Step { target: target.clone(), ..Step::default() },
-            Self::Full(step) => (**step).clone(),
-        }
+        (*self.0).clone()
+    }
+}
+
+impl TryFrom<Value> for Entry {
+    type Error = serde_json::Error;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let step = match value {
+            Value::String(target) => Step { target, ..Step::default() },
+            other => serde_json::from_value(other)?,
+        };
+        Ok(Self(Box::new(step)))
     }
 }
 
