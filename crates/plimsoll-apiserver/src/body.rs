@@ -56,18 +56,17 @@ impl Body {
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.kind {
             Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
-            Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream) }),
+            Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream), _guard: self._guard }),
         }
     }
 
     /// The same body with each piece changed.
-    pub(crate) fn map(self, mut change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
-        match self.kind {
-            Kind::Whole(bytes) => Self { kind: Kind::Whole(bytes.map(change)) },
-            Kind::Stream(stream) => {
-                Self { kind: Kind::Stream(Box::pin(stream.map(move |bytes| change(bytes)))) }
-            }
-        }
+    pub(crate) fn map(self, change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+        let kind = match self.kind {
+            Kind::Whole(bytes) => Kind::Whole(bytes.map(change)),
+            Kind::Stream(stream) => Kind::Stream(Box::pin(stream.map(change))),
+        };
+        Self { kind, _guard: self._guard }
     }
 }
 

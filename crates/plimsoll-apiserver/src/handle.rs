@@ -127,9 +127,11 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
-            Route::OpenApi | Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => {
-                None
-            }
+            Route::OpenApi
+            | Route::Health
+            | Route::Metrics
+            | Route::Unknown
+            | Route::Resource(_) => None,
         }
     });
     match (route, found) {

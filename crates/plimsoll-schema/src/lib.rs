@@ -21,9 +21,9 @@ mod definition;
 mod error;
 pub mod fields;
 pub mod managed;
-mod numbers;
 mod metadata;
 pub mod names;
+mod numbers;
 pub mod patch;
 pub mod protobuf;
 mod prune;
@@ -37,10 +37,11 @@ pub use definition::{
     Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,
 };
 pub use error::{FieldError, FieldErrorKind};
-pub use numbers::canonical_numbers;
 pub use metadata::{MetadataOwner, validate_metadata};
+pub use numbers::canonical_numbers;
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
 pub use validate::{
-    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status, validate_update,
+    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status,
+    validate_update,
 };

@@ -52,9 +52,7 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    call.warnings.extend(
-        resource.custom().and_then(|custom| custom.deprecation_warning.clone()),
-    );
+    call.warnings.extend(resource.custom().and_then(|custom| custom.deprecation_warning.clone()));
     let request = Request {
         shared,
         parts,
@@ -310,8 +308,11 @@ impl Request<'_> {
             MediaType::MergePatch | MediaType::StrategicMergePatch => {
                 decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
             }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => decode_json(self.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => {
+                decode_json(self.body).map_err(|error| {
+                    ApiError::bad_request(format!("error decoding patch: {error}"))
+                })?
+            }
         };
         if media_type == MediaType::MergePatch && !document.is_object() {
             return Err(ApiError::bad_request("invalid JSON patch"));

@@ -195,7 +195,9 @@ fn prune(
     let mut pruned = remove(&schema, &at_last, &last);
     let first = owned.remove_entry(before.api_version.as_str());
     for (name, set) in first.into_iter().chain(owned) {
-        let at = format!("failed add back owned items: failed to convert merged object at version {name}");
+        let at = format!(
+            "failed add back owned items: failed to convert merged object at version {name}"
+        );
         let Some((schema, all)) = version(&merged, name, &at)? else { continue };
         let present = |value: &Value| name_declared(&schema, &field_set(&schema, value));
         let kept = present(&pruned).union(&name_declared(&schema, &set));

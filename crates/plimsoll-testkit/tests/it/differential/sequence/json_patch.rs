@@ -20,7 +20,9 @@ fn operation(shape: &Shape, random: &mut Random) -> Value {
         10 => {
             // To where a value of the same shape may be.
             let to = match path.rsplit_once('/') {
-                Some((list, "0" | "1" | "-")) => format!("{list}/{}", random.pick(&["0", "1", "-"])),
+                Some((list, "0" | "1" | "-")) => {
+                    format!("{list}/{}", random.pick(&["0", "1", "-"]))
+                }
                 _ => path.clone(),
             };
             json!({"op": *random.pick(&["copy", "move"]), "from": path, "path": to})
