@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::node::{Node, Scalar};
+use crate::canonical::{MICRO_TIME, QUANTITY};
 
 /// Definitions that kube-apiserver treats specially.
 ///
@@ -16,6 +17,7 @@ pub(super) fn node(definition: &str) -> Option<Node> {
         | "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Node {
             scalar: Some(Scalar::Untyped),
             int_or_string: definition.ends_with("IntOrString"),
+            format: definition.ends_with("Quantity").then(|| QUANTITY.to_owned()),
             ..Node::default()
         }),
         _ => None,
@@ -102,6 +104,9 @@ const LEFT_OUT_AT_ZERO: [(&str, &[&str]); 9] = [
 
 /// Marks the fields of a definition that Go writes always, or not at their zero value.
 pub(super) fn mark_fields(definition: &str, node: &mut Node) {
+    if definition == "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" {
+        node.format = Some(MICRO_TIME.to_owned());
+    }
     let Some(map) = &mut node.map else { return };
     let names_in = |table: &[(&str, &'static [&'static str])]| {
         let entry = table.iter().find(|(name, _)| *name == definition);
