@@ -16,8 +16,8 @@ impl NameRule {
     /// The rule for a kind.
     pub(crate) fn of(group: &str, kind: &str) -> Self {
         match (group, kind) {
-            ("", "Namespace" | "Service") => Self::Label,
-            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
+            ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => Self::PathSegment,
             _ => Self::Subdomain,
         }
     }

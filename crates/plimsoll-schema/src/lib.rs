@@ -8,14 +8,17 @@
 //! |---|---|
 //! | What is the shape of a kind? | [`Schema`], [`builtin`] |
 //! | Which fields does it not know, which are missing? | [`prune`], [`apply_defaults`], [`apply_builtin_defaults`] |
-//! | Is an object acceptable? | [`validate`], [`validate_metadata`], [`names`], [`FieldError`] |
+//! | Is an object acceptable? | [`validate`], [`validate_builtin`], [`validate_metadata`], [`names`], [`FieldError`] |
 //! | Is the schema of a custom resource acceptable? | [`check_definition_schema`] |
+//! | How is a value written? | [`canonicalize`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
 
 pub mod builtin;
 mod builtin_defaults;
+mod builtin_rules;
+mod canonical;
 mod default;
 mod definition;
 mod error;
@@ -27,11 +30,14 @@ mod numbers;
 pub mod patch;
 pub mod protobuf;
 mod prune;
+mod quantity;
 mod schema;
 mod typed;
 mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;
+pub use builtin_rules::validate_builtin;
+pub use canonical::{canonicalize, canonicalize_numbers};
 pub use default::apply_defaults;
 pub use definition::{
     Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,

@@ -175,6 +175,10 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
     }
     if resource.custom().is_none() {
         check_built_in_types(resource, object)?;
+        schema::canonicalize(kind_schema, object)
+            .map_err(|problem| cannot_be_handled(resource, &problem))?;
+    } else {
+        schema::canonicalize_numbers(object);
     }
     if resource.custom().is_some()
         && let Some(problem) = schema::malformed_metadata(kind_schema, object)

@@ -55,7 +55,25 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
+    if live.is_none() && resource.custom().is_none() && !is_definition {
+        plain_finalizers(object, &mut errors);
+    }
     errors
+}
+
+/// Finalizers without a domain belong to Kubernetes.
+fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    for (index, finalizer) in finalizers.into_iter().flatten().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        let is_known = matches!(name, "orphan" | "foregroundDeletion" | "kubernetes");
+        if !name.contains('/') && !is_known {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            let at = format!("metadata.finalizers[{index}]");
+            let error = FieldError::new(at, FieldErrorKind::Invalid, detail);
+            errors.push(error.with_value(finalizer.clone()));
+        }
+    }
 }
 
 /// A custom object, in the order of kube-apiserver: metadata, schema, scale, what is inside.

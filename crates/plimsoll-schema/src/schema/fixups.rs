@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::node::{Node, Scalar};
+use crate::canonical::{MICRO_TIME, QUANTITY};
 
 /// Definitions that kube-apiserver treats specially.
 ///
@@ -19,6 +20,7 @@ pub(super) fn node(definition: &str) -> Option<Node> {
         | "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Node {
             scalar: Some(Scalar::Untyped),
             int_or_string: definition.ends_with("IntOrString"),
+            format: definition.ends_with("Quantity").then(|| QUANTITY.to_owned()),
             ..Node::default()
         }),
         _ => None,
@@ -73,6 +75,9 @@ fn left_out_at_zero(definition: &str) -> impl Iterator<Item = &'static str> {
 
 /// Marks the fields of a definition that Go writes always, or not at their zero value.
 pub(super) fn mark_fields(definition: &str, node: &mut Node) {
+    if definition == "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" {
+        node.format = Some(MICRO_TIME.to_owned());
+    }
     let Some(map) = &mut node.map else { return };
     for name in left_out_at_zero(definition) {
         if let Some(edge) = map.fields.get_mut(name) {
