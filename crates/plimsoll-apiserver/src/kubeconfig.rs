@@ -28,11 +28,11 @@ impl ApiServer {
             .administrator()
             .expect("all that the administrator's certificate says is ours");
         render(
-            json!({
+            &json!({
                 "server": server_url,
                 "certificate-authority-data": encode(certificates.authority()),
             }),
-            json!({
+            &json!({
                 "client-certificate-data": encode(&certificate),
                 "client-key-data": encode(&key),
             }),
@@ -45,7 +45,7 @@ impl ApiServer {
     }
 }
 
-fn render(cluster: Value, user: Value) -> String {
+fn render(cluster: &Value, user: &Value) -> String {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -167,7 +167,7 @@ pub(crate) fn update(
     let mut object = restrict(resource, part, live, object);
     access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
-    bump_generation(resource, live, &mut object);
+    bump_generation(resource, part, live, &mut object);
     validation::check(call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if let Some(attributes) = &attributes {
@@ -201,8 +201,10 @@ fn restrict(resource: &ApiResource, part: Part, live: &Value, mut object: Value)
             replace(&mut kept, "status", object.get("status"));
             let from_request: &[&str] = if resource.custom().is_some() {
                 &["managedFields"]
-            } else {
+            } else if resource.is("apps", "Deployment") {
                 &["managedFields", "annotations", "finalizers", "ownerReferences"]
+            } else {
+                &["managedFields", "annotations", "finalizers", "labels", "ownerReferences"]
             };
             for field in from_request {
                 replace(&mut kept["metadata"], field, object["metadata"].get(*field));
@@ -221,8 +223,9 @@ fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
     }
 }
 
-/// A change of anything but metadata and status is a new generation of the object.
-fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
+/// A change of anything but metadata and status is a new generation of the object; of a Deployment,
+/// whose annotations its rollout copies, also a change of those.
+fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mut Value) {
     if !kinds::has_generation(resource) {
         return;
     }
@@ -241,7 +244,11 @@ fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
             .collect()
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
-    let next = if desired(live) == desired(object) { generation } else { generation + 1 };
+    let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
+    let same_annotations = !counts_annotations
+        || live["metadata"]["annotations"] == object["metadata"]["annotations"];
+    let is_same = same_annotations && desired(live) == desired(object);
+    let next = if is_same { generation } else { generation + 1 };
     if next > 0 {
         metadata::of(object).insert("generation".to_owned(), next.into());
     }

@@ -70,8 +70,9 @@ pub fn server_side_apply<'a>(
         };
     }
     let (mut object, managers) = outcome.map_err(ApplyError::from)?;
-    put_back(live, &mut object, actor.reset_fields);
+    // What a new object begins with is not for us to say.
     if live.is_some() {
+        put_back(live, &mut object, actor.reset_fields);
         put_back(live, &mut object, &BOOKKEEPING);
     }
     complete(schema, applied, &mut object);

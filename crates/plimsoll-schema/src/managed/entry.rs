@@ -224,10 +224,9 @@ pub(super) fn dotted(paths: &[&str]) -> FieldSet {
     set
 }
 
-/// Puts the fields that an endpoint resets back to what they are in the live object; a create has
-/// none of them.
+/// Puts the fields that an endpoint resets back to what they are in the live object.
 pub(super) fn put_back(live: Option<&Value>, new: &mut Value, reset: &[&str]) {
-    for path in reset.iter().filter(|path| live.is_some() || **path != "metadata") {
+    for path in reset {
         let pointer = format!("/{}", path.replace('.', "/"));
         let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", path));
         let Some(Value::Object(parent)) = new.pointer_mut(parent) else { continue };

@@ -22,6 +22,11 @@ impl Answer {
         self.code < 300 && self.body["kind"] != "Status" && self.body["kind"] != "Scale"
     }
 
+    /// Whether the answer refuses an object as invalid.
+    pub(super) fn is_defect(&self) -> bool {
+        self.code == 422 && self.body["reason"] == "Invalid"
+    }
+
     /// The answer without what differs from one server to another: ids, revisions, times of now.
     pub(super) fn normalized(&self, memory: &Memory) -> Value {
         let mut body = self.body.clone();

@@ -86,8 +86,8 @@ fn container() -> Vec<Field> {
             "resources",
             any(json!([
                 {"requests": {"cpu": "1", "memory": "1Gi"}},
-                {"limits": {"cpu": "1000m"}},
-                {"requests": {"cpu": "0.5"}, "limits": {"cpu": 2}},
+                {"limits": {"cpu": "1"}},
+                {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}},
                 {}
             ])),
         ),
@@ -129,8 +129,7 @@ fn pod_spec() -> Shape {
         Field::new("tolerations", Shape::List(Box::new(tolerations))),
         Field::new("nodeSelector", text_map()),
         Field::new("serviceAccountName", Shape::words(&["default", "other"])),
-        Field::new("terminationGracePeriodSeconds", Shape::numbers(&[0, 30])),
-        Field::new("hostNetwork", any(json!([true, false]))),
+        Field::new("terminationGracePeriodSeconds", Shape::numbers(&[5, 30])),
         Field::new("securityContext", any(json!([{"fsGroup": 1}, {}]))),
         Field::new(
             "imagePullSecrets",
@@ -153,15 +152,21 @@ fn selector() -> Field {
     Field::required("selector", Shape::fixed(json!({"matchLabels": {"app": "x"}})))
 }
 
-fn conditions(types: &[&str]) -> Shape {
-    Shape::ListMap(
-        vec!["type"],
-        vec![
-            Field::required("type", Shape::words(types)),
-            Field::required("status", Shape::words(&["True", "False"])),
-            Field::new("message", Shape::words(&["m", ""])),
-        ],
-    )
+fn conditions(types: &[&str], times: &[&'static str]) -> Shape {
+    let mut fields: Vec<Field> = times
+        .iter()
+        .map(|name| Field::required(name, Shape::words(&["2020-01-01T00:00:00Z"])))
+        .collect();
+    fields.extend(condition(types));
+    Shape::ListMap(vec!["type"], fields)
+}
+
+fn condition(types: &[&str]) -> Vec<Field> {
+    vec![
+        Field::required("type", Shape::words(types)),
+        Field::required("status", Shape::words(&["True", "False"])),
+        Field::new("message", Shape::words(&["m", ""])),
+    ]
 }
 
 fn deployment() -> Target {
@@ -182,7 +187,7 @@ fn deployment() -> Target {
     let status = object(vec![
         Field::new("replicas", Shape::numbers(&[0, 1])),
         Field::new("observedGeneration", Shape::numbers(&[1, 2])),
-        Field::new("conditions", conditions(&["Available", "Progressing"])),
+        Field::new("conditions", conditions(&["Available", "Progressing"], &["lastUpdateTime", "lastTransitionTime"])),
     ]);
     let fields = vec![Field::required("spec", spec)];
     let mut target = with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
@@ -207,8 +212,7 @@ fn service() -> Target {
     let spec = object(vec![
         Field::required("clusterIP", Shape::words(&["None"])),
         Field::new("ports", Shape::ListMap(vec!["port", "protocol"], ports)),
-        Field::new("selector", text_map()),
-        Field::new("externalIPs", Shape::List(Box::new(Shape::words(&["1.2.3.4"])))),
+        Field::required("selector", any(json!([{"a": "b"}, {"a": "c", "d": ""}]))),
         Field::new("sessionAffinity", Shape::words(&["None", "ClientIP"])),
         Field::new("publishNotReadyAddresses", any(json!([true, false]))),
     ]);
@@ -371,34 +375,19 @@ fn autoscaler() -> Target {
         {"type": "Resource", "resource": {"name": "memory",
             "target": {"type": "AverageValue", "averageValue": "1Gi"}}}
     ]));
-    let policy = json!([{"type": "Pods", "value": 1, "periodSeconds": 15}]);
-    let behavior = any(json!([
-        {"scaleDown": {"stabilizationWindowSeconds": 1}},
-        {"scaleUp": {"policies": policy, "selectPolicy": "Max"}}
-    ]));
     let spec = vec![
         reference(),
         Field::new("minReplicas", Shape::numbers(&[1, 2])),
         Field::required("maxReplicas", Shape::numbers(&[3, 4])),
         Field::new("metrics", Shape::List(Box::new(metric))),
-        Field::new("behavior", behavior),
     ];
-    let old = vec![
-        reference(),
-        Field::new("minReplicas", Shape::numbers(&[1, 2])),
-        Field::required("maxReplicas", Shape::numbers(&[3, 4])),
-        Field::new("targetCPUUtilizationPercentage", Shape::numbers(&[50, 60])),
-    ];
-    let mut target = target(
+    target(
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
         "autoscaling",
         "v2",
         vec![Field::required("spec", object(spec))],
-    );
-    let old = object(vec![Field::required("spec", object(old))]);
-    target.versions.push(Version::new("autoscaling", "v1", old));
-    target
+    )
 }
 
 fn cron_job() -> Target {
@@ -432,23 +421,26 @@ fn job_pod() -> Shape {
 }
 
 fn node() -> Target {
-    let taint = any(json!([
-        {"key": "a", "effect": "NoSchedule"},
-        {"key": "b", "value": "v", "effect": "NoExecute"}
-    ]));
+    let taint = (
+        json!({"key": "a", "effect": "NoSchedule"}),
+        json!({"key": "b", "value": "v", "effect": "NoExecute"}),
+        // What a real server puts on every new node.
+        json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}),
+    );
     let spec = object(vec![
         Field::new("unschedulable", any(json!([true, false]))),
-        Field::new("taints", Shape::List(Box::new(taint))),
-        Field::new("providerID", Shape::words(&["p://1"])),
+        Field::required("taints", any(json!([[taint.0, taint.2], [taint.1, taint.2]]))),
+        Field::required("providerID", Shape::words(&["p://1"])),
     ]);
     let address = vec![
         Field::required("type", Shape::words(&["InternalIP", "Hostname"])),
         Field::required("address", Shape::words(&["1.2.3.4", "h"])),
     ];
     let status = object(vec![
-        Field::new("capacity", any(json!([{"cpu": "4"}, {"cpu": "4000m", "memory": "1024Mi"}]))),
+        Field::new("capacity", any(json!([{"cpu": "4"}, {"cpu": "4", "memory": "1Gi"}]))),
+        Field::required("allocatable", any(json!([{"cpu": "3"}, {"cpu": "2"}]))),
         Field::new("addresses", Shape::ListMap(vec!["type"], address)),
-        Field::new("conditions", conditions(&["Ready", "DiskPressure"])),
+        Field::new("conditions", conditions(&["Ready", "DiskPressure"], &["lastHeartbeatTime", "lastTransitionTime"])),
     ]);
     let fields = vec![Field::new("spec", spec)];
     let mut target = with_status(target("Node", "nodes", "", "v1", fields), status);

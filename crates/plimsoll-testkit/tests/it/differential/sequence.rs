@@ -107,7 +107,7 @@ impl Maker<'_> {
         let labels = Shape::Map(Box::new(words), super::shape::Ownership::Granular);
         for key in ["labels", "annotations"] {
             if self.random.percent(25) {
-                let value = labels.value(&mut self.random, Taste::PART);
+                let value = labels.value(&mut self.random, Taste::WHOLE);
                 // A real server keeps an empty map of an apply at rest until the next write.
                 if value.as_object().is_none_or(|map| !map.is_empty()) {
                     metadata[key] = value;

@@ -6,6 +6,14 @@ use super::super::shape::{Field, Shape};
 
 /// Puts directives and nulls into a patch.
 pub(super) fn direct(patch: &mut Value, shape: &Shape, random: &mut Random) {
+    within(patch, shape, random);
+    // At the root they would take away the object's type and name.
+    if let Some(entries) = patch.as_object_mut() {
+        entries.retain(|key, _| key != "$patch" && key != "$retainKeys");
+    }
+}
+
+fn within(patch: &mut Value, shape: &Shape, random: &mut Random) {
     match shape {
         Shape::Object(fields, _) | Shape::Anything(fields) => object(patch, fields, random),
         Shape::ListMap(keys, fields) | Shape::FilledListMap(keys, fields) => {
@@ -28,7 +36,7 @@ fn object(patch: &mut Value, fields: &[Field], random: &mut Random) {
             continue;
         }
         let Some(value) = entries.get_mut(field.name) else { continue };
-        direct(value, &field.shape, random);
+        within(value, &field.shape, random);
         if let Shape::ListMap(keys, _) | Shape::FilledListMap(keys, _) = &field.shape
             && random.percent(25)
             && let Some(items) = value.as_array()
@@ -49,6 +57,8 @@ fn object(patch: &mut Value, fields: &[Field], random: &mut Random) {
             _ => false,
         };
         if of_words && random.percent(10) {
+            // Go takes the two in any order.
+            entries.remove(field.name);
             let gone = json!(["x", "a", "1.2.3.4"]);
             entries.insert(format!("$deleteFromPrimitiveList/{}", field.name), gone);
         }
