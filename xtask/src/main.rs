@@ -17,7 +17,8 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | bench \
-             [install|update|drift|memory]..."
+             [install|update|drift|memory]... | bench server \
+             [ready|apply|list|watch|size|day]..."
         )),
     };
     match result {

@@ -2,3 +2,4 @@
 //! real control plane if there is one.
 
 mod clusters;
+mod day;
