@@ -24,7 +24,8 @@ fn main() -> ExitCode {
             "usage: cargo xtask tidy | codegen clippy | \
              codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
              codegen zero --from DIR VERSION | bench \
-             [install|update|drift|memory]..."
+             [install|update|drift|memory]... | bench server \
+             [ready|apply|list|watch|size|day]..."
         )),
     };
     match result {

@@ -10,7 +10,7 @@ const NAME: &str = "embedded";
 /// The text of a kubeconfig file for a server without TLS at `server_url`, such as
 /// `http://127.0.0.1:8080`.
 pub fn kubeconfig(server_url: &str) -> String {
-    render(json!({"server": server_url}), json!({}))
+    render(&json!({"server": server_url}), &json!({}))
 }
 
 impl ApiServer {

@@ -5,3 +5,4 @@ mod clusters;
 mod conformance;
 mod differential;
 mod kubectl;
+mod day;
