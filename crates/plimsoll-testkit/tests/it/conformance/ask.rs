@@ -186,7 +186,10 @@ impl Asker {
         }
         match serde_json::from_slice::<Value>(&bytes) {
             Ok(body) if !bytes.is_empty() => document["body"] = body,
-            _ => document["text"] = String::from_utf8_lossy(&bytes).into(),
+            _ => {
+                let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
+                document["text"] = text.unwrap_or("{bytes}").into();
+            }
         }
         Ok(document)
     }

@@ -23,9 +23,8 @@ pub(super) fn normalise(case: &Case, answers: &[Answer]) -> Vec<Value> {
             let mut document = answer.document.clone();
             hide_revisions(&mut document);
             for part in ["body", "events"] {
-                if !case.managed {
-                    remove_managed_fields(&mut document[part]);
-                }
+                settle_managed_fields(&mut document[part], case.managed);
+                settle_causes(&mut document[part]);
                 for pointer in &answer.step.hide {
                     hide(&mut document[part], &segments(pointer));
                 }
@@ -78,16 +77,48 @@ fn hide_revision(metadata: &mut Map<String, Value>) {
     }
 }
 
-fn remove_managed_fields(value: &mut Value) {
+/// Entries of one second are in another order than those of two; causes of conflicts in none.
+fn settle_managed_fields(value: &mut Value, shown: bool) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(remove_managed_fields),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| settle_managed_fields(item, shown));
+        }
         Value::Object(fields) => {
             if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-                metadata.remove("managedFields");
+                if !shown {
+                    metadata.remove("managedFields");
+                } else if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+                    entries.sort_by_key(|entry| {
+                        ["manager", "operation", "subresource", "apiVersion"]
+                            .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+                    });
+                }
             }
-            fields.values_mut().for_each(remove_managed_fields);
+            fields.values_mut().for_each(|field| settle_managed_fields(field, shown));
         }
         _ => {}
+    }
+}
+
+/// Conflicts, and errors found by a schema, come in the order of Go's maps: in none.
+fn settle_causes(body: &mut Value) {
+    let group = body["details"]["group"].as_str().unwrap_or_default();
+    let is_by_schema = group.ends_with("example.com") || group == "apiextensions.k8s.io";
+    if body["reason"] != "Conflict" && !(body["reason"] == "Invalid" && is_by_schema) {
+        return;
+    }
+    let Some(causes) = body["details"]["causes"].as_array_mut() else { return };
+    causes.sort_by_key(Value::to_string);
+    let listed: Vec<String> = causes
+        .iter()
+        .map(|cause| [&cause["field"], &cause["message"]].map(|text| text.as_str().unwrap_or("")))
+        .map(|[field, message]| format!("{field}: {message}"))
+        .collect();
+    let message = body["message"].as_str().unwrap_or_default();
+    if let Some((start, list)) = message.split_once(" is invalid: [")
+        && listed.iter().all(|cause| list.contains(cause.as_str()))
+    {
+        body["message"] = format!("{start} is invalid: [{}]", listed.join(", ")).into();
     }
 }
 
@@ -166,6 +197,7 @@ struct Names {
 }
 
 struct Patterns {
+    token_volume: Regex,
     uid: Regex,
     time: Regex,
     micro_time: Regex,
@@ -182,11 +214,12 @@ impl Names {
             revisions: BTreeMap::new(),
             suffixes: BTreeMap::new(),
             patterns: Patterns {
+                token_volume: pattern(r"kube-api-access-[a-z0-9]{5}"),
                 uid: pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
                 time: pattern(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"),
                 micro_time: pattern(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{1,9}Z"),
                 revision: pattern(
-                    r"((?:[vV]ersion|record|current|precondition)(?: in [a-z]+)?:? ?\(?)([1-9][0-9]*)\b",
+                    r#"((?:[vV]ersion|record|current|precondition)[\\":( ]{0,8})([1-9][0-9]*)\b"#,
                 ),
                 address: pattern(r"\b10\.0\.[0-9]{1,3}\.[0-9]{1,3}\b"),
             },
@@ -257,13 +290,14 @@ impl Names {
             let known = text.parse().ok().and_then(|revision: u64| self.revisions.get(&revision));
             return known.cloned().unwrap_or_else(|| text.to_owned());
         }
-        let Patterns { uid, time, micro_time, revision, address } = &self.patterns;
+        let Patterns { token_volume, uid, time, micro_time, revision, address } = &self.patterns;
         let text = text.replace(&self.namespace, "{ns}");
         let text = uid.replace_all(&text, |found: &Captures<'_>| {
             self.uids.get(&found[0]).cloned().unwrap_or_default()
         });
         let text = micro_time.replace_all(&text, "{micro time}");
         let text = time.replace_all(&text, "{time}");
+        let text = token_volume.replace_all(&text, "kube-api-access-{suffix}");
         let text = address.replace_all(&text, "{address}");
         let text = revision.replace_all(&text, |found: &Captures<'_>| {
             let known = found[2].parse().ok().and_then(|number: u64| self.revisions.get(&number));
