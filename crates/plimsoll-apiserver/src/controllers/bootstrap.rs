@@ -52,6 +52,8 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
         });
         begin_with(cluster, now, ("scheduling.k8s.io", "v1", "priorityclasses"), None, object);
     }
+    super::services::bootstrap(cluster, now);
+    super::settle(cluster, now);
 }
 
 fn begin_with(
