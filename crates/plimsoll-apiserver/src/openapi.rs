@@ -20,11 +20,15 @@ use crate::respond;
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 
+mod binary;
 mod custom;
 mod version_2;
 
 /// The media types under which clients ask for the binary forms.
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What an answer is called that was asked for under [`VERSION_2_PROTOBUF`].
+const VERSION_2_PROTOBUF_ANSWER: &str =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const VERSION_3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
 const ROOT: &str = "/openapi/v3/";
@@ -189,6 +193,6 @@ fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
 
 fn binary(bytes: Vec<u8>) -> Response<Body> {
     let mut response = respond::bytes(StatusCode::OK, bytes.into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
     response
 }

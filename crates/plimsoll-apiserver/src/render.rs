@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::body::Body;
 use crate::request::accept::{Accept, Format, PROTOBUF, View};
-use crate::request::path::{self, Route};
+use crate::request::path::{self, Route, Target};
 use crate::respond;
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -32,7 +32,15 @@ pub(crate) struct Form {
     is_indented: bool,
     /// The headers by which an answer that is rendered may be compressed.
     encodings: HeaderMap,
+    /// What to tell people about the kind that they use.
+    warning: Option<String>,
 }
+
+/// Built-in resources that people should no longer use.
+const DEPRECATED: [(&str, &str); 2] = [
+    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
 
 /// One event of a watch.
 #[derive(Deserialize)]
@@ -48,8 +56,14 @@ impl Form {
             format: Format::Json,
             is_indented: is_for_people(parts),
             encodings: HeaderMap::new(),
+            warning: None,
         };
-        if let Ok(accept) = Accept::choose(&parts.headers, has_protobuf(shared, parts)) {
+        let mut has_protobuf = true;
+        if let Route::Resource(target) = path::parse(parts.uri.path()) {
+            has_protobuf = is_built_in(shared, &target);
+            form.warning = deprecation(&target);
+        }
+        if let Ok(accept) = Accept::choose(&parts.headers, has_protobuf) {
             form.format = accept.format;
             if accept.format != Format::Json {
                 let json = match accept.view {
@@ -74,7 +88,8 @@ impl Form {
     }
 
     /// Brings an answer of JSON into this form; other answers stay as they are.
-    pub(crate) fn render(&self, response: Response<Body>) -> Response<Body> {
+    pub(crate) fn render(&self, mut response: Response<Body>) -> Response<Body> {
+        respond::warn(&mut response, self.warning.as_slice());
         let is_json = response
             .headers()
             .get(CONTENT_TYPE)
@@ -163,16 +178,21 @@ fn is_for_people(parts: &Parts) -> bool {
 }
 
 /// Custom objects have no protocol buffers.
-fn has_protobuf(shared: &Shared, parts: &Parts) -> bool {
-    let Route::Resource(target) = path::parse(parts.uri.path()) else {
-        return true;
-    };
+fn is_built_in(shared: &Shared, target: &Target) -> bool {
     shared.read(|cluster| {
         cluster
             .registry
             .find(&target.group, &target.version, &target.resource)
             .is_none_or(|resource| resource.custom().is_none())
     })
+}
+
+fn deprecation(target: &Target) -> Option<String> {
+    let is_core = target.group.is_empty();
+    DEPRECATED
+        .iter()
+        .find(|(resource, _)| is_core && target.resource == *resource)
+        .map(|(_, warning)| (*warning).to_owned())
 }
 
 /// The frames of a piece of a watch, which is whole lines.

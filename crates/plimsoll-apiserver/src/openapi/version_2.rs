@@ -2,7 +2,7 @@
 use plimsoll_schema::builtin;
 use serde_json::{Map, Value, json};
 
-use super::custom;
+use super::{binary, custom};
 use crate::cluster::Cluster;
 
 /// The document.
@@ -78,24 +78,7 @@ fn to_version_2(schema: &mut Value) {
     }
 }
 
-/// The document in the binary form of gnostic: its version, its info, no paths.
-pub(super) fn protobuf(_: &Document) -> Vec<u8> {
-    const SWAGGER: u8 = 1;
-    const INFO: u8 = 2;
-    const PATHS: u8 = 8;
-    let mut title = field(1, b"Kubernetes");
-    title.extend(field(2, builtin::kubernetes_version().as_bytes()));
-    let mut document = field(SWAGGER, b"2.0");
-    document.extend(field(INFO, &title));
-    document.extend(field(PATHS, b""));
-    document
-}
-
-/// A length-delimited field of a protocol buffer; all of ours are shorter than 128 bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    const LENGTH_DELIMITED: u8 = 2;
-    let length = u8::try_from(content.len()).unwrap_or_default();
-    let mut out = vec![number << 3 | LENGTH_DELIMITED, length];
-    out.extend_from_slice(content);
-    out
+/// The document in its binary form.
+pub(super) fn protobuf(document: &Document) -> Vec<u8> {
+    if document.is_packed { binary::encode(&built_in()) } else { binary::encode(&document.value) }
 }

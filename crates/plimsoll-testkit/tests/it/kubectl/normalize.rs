@@ -1,21 +1,36 @@
 //! Makes what two servers print comparable: what no two clusters share becomes a placeholder.
 use std::path::Path;
 
+use serde_json::Value;
+
 /// Replaces what differs from run to run.
 pub(super) fn normalize(text: &str, home: &Path) -> String {
+    if let Ok(document @ Value::Object(_)) = serde_json::from_str(text) {
+        // The order of fields is nobody's promise.
+        return format!("{document:#}\n").lines().map(|line| format!("{}\n", comparable(line))).collect();
+    }
     let text = text.replace(&home.display().to_string(), "HOME");
     let mut out = String::new();
     for line in text.lines().filter(|line| !is_noise(line)) {
-        let line: String = words(line).map(word).collect();
-        out.push_str(squeezed(&line).trim_end());
+        out.push_str(&comparable(line));
         out.push('\n');
     }
     out
 }
 
-/// Lines about the connection, which only one of two servers has reason for.
+fn comparable(line: &str) -> String {
+    if let Some((label, _)) = line.split_once("CreationTimestamp: ") {
+        return format!("{label}CreationTimestamp: TIME");
+    }
+    let line: String = words(line).map(word).collect();
+    squeezed(&line).trim_end().to_owned()
+}
+
+/// Lines about the connection, and names of temporary files.
 fn is_noise(line: &str) -> bool {
-    line.contains("memcache.go") || line.starts_with("diff -u -N ")
+    line.contains("memcache.go")
+        || line.contains("keeps changing, diffing without lock")
+        || ["diff -u -N ", "--- /", "+++ /"].iter().any(|start| line.starts_with(start))
 }
 
 /// Words and what lies between them.
@@ -40,10 +55,12 @@ fn word(word: &str) -> String {
         "TIME"
     } else if is_age(core) {
         "AGE"
-    } else if core.starts_with("http://127.0.0.1:") || core.starts_with("https://127.0.0.1:") {
+    } else if ["http://127.0.0.1:", "https://127.0.0.1:", "127.0.0.1:"].iter().any(|url| core.starts_with(url)) {
         "URL"
-    } else if core.starts_with("10.0.") && core.split('.').count() == 4 {
+    } else if ["10.0.", "10.96."].iter().any(|network| core.starts_with(network)) {
         "ADDRESS"
+    } else if core.starts_with("kube-api-access-") {
+        "kube-api-access-NAME"
     } else {
         return word.to_owned();
     };
