@@ -193,6 +193,8 @@ fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
 
 fn binary(bytes: Vec<u8>) -> Response<Body> {
     let mut response = respond::bytes(StatusCode::OK, bytes.into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
     response
 }

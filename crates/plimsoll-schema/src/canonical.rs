@@ -85,11 +85,8 @@ fn position(error: base64::DecodeError, text: &str) -> usize {
 }
 
 fn time(text: &str, micro: bool) -> Result<String, String> {
-    let layout = if micro {
-        "2006-01-02T15:04:05.000000Z07:00"
-    } else {
-        "2006-01-02T15:04:05Z07:00"
-    };
+    let layout =
+        if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let has_date = text.as_bytes().get(10).is_some_and(|byte| *byte == b'T');
     let time: Timestamp = text.parse().ok().filter(|_| has_date).ok_or_else(|| {
         format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")

@@ -14,8 +14,7 @@ pub(super) const POD: Rules = &[("spec", With(spec))];
 
 pub(super) const USER_RANGE: Check =
     Between(0, 2_147_483_647, "must be between 0 and 2147483647, inclusive");
-const DEADLINE: Check =
-    Between(1, 2_147_483_647, "must be between 1 and 2147483647, inclusive");
+const DEADLINE: Check = Between(1, 2_147_483_647, "must be between 1 and 2147483647, inclusive");
 
 /// What comes before and after the containers.
 const BEFORE: Rules = &[("volumes", With(volumes::check))];
@@ -36,10 +35,7 @@ const AFTER: Rules = &[
     ("hostname", Text(label)),
     ("subdomain", Text(label)),
     ("tolerations", With(tolerations)),
-    (
-        "hostAliases",
-        Items(&[("ip", Text(address)), ("hostnames", With(host_names))]),
-    ),
+    ("hostAliases", Items(&[("ip", Text(address)), ("hostnames", With(host_names))])),
 ];
 
 const SECURITY: Rules = &[
@@ -123,11 +119,9 @@ fn tolerations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(invalid(&operator, &toleration["value"], detail));
             }
             "Exists" => {}
-            _ => errors.push(not_supported(
-                &operator,
-                &toleration["operator"],
-                &["Equal", "Exists"],
-            )),
+            _ => {
+                errors.push(not_supported(&operator, &toleration["operator"], &["Equal", "Exists"]))
+            }
         }
         if !field("effect").is_empty() {
             check_effect(&toleration["effect"], &format!("{at}.effect"), errors);

@@ -70,10 +70,8 @@ pub(super) fn requirements(value: &Value, path: &str, errors: &mut Vec<FieldErro
                 .zip(limit)
                 .is_some_and(|(request, limit)| request.nanos() > limit.nanos());
             if field == "requests" && over {
-                let detail = format!(
-                    "must be less than or equal to {name} limit of {}",
-                    text(limits, name)
-                );
+                let detail =
+                    format!("must be less than or equal to {name} limit of {}", text(limits, name));
                 errors.push(invalid(format!("{path}.requests"), given, &detail));
             }
             if field == "requests" && is_extended(name) && limits[name].is_null() {
@@ -175,8 +173,8 @@ fn scopes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if has("BestEffort") && entries(&value["hard"]).any(|(name, _)| name != "pods") {
         wrong("unsupported scope applied to resource");
     }
-    let conflicts = has("BestEffort") && has("NotBestEffort")
-        || has("Terminating") && has("NotTerminating");
+    let conflicts =
+        has("BestEffort") && has("NotBestEffort") || has("Terminating") && has("NotTerminating");
     if conflicts {
         wrong("conflicting scopes");
     }

@@ -3,6 +3,6 @@
 
 mod clusters;
 mod conformance;
+mod day;
 mod differential;
 mod kubectl;
-mod day;

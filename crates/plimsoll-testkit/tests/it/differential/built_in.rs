@@ -187,7 +187,10 @@ fn deployment() -> Target {
     let status = object(vec![
         Field::new("replicas", Shape::numbers(&[0, 1])),
         Field::new("observedGeneration", Shape::numbers(&[1, 2])),
-        Field::new("conditions", conditions(&["Available", "Progressing"], &["lastUpdateTime", "lastTransitionTime"])),
+        Field::new(
+            "conditions",
+            conditions(&["Available", "Progressing"], &["lastUpdateTime", "lastTransitionTime"]),
+        ),
     ]);
     let fields = vec![Field::required("spec", spec)];
     let mut target = with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
@@ -440,7 +443,10 @@ fn node() -> Target {
         Field::new("capacity", any(json!([{"cpu": "4"}, {"cpu": "4", "memory": "1Gi"}]))),
         Field::required("allocatable", any(json!([{"cpu": "3"}, {"cpu": "2"}]))),
         Field::new("addresses", Shape::ListMap(vec!["type"], address)),
-        Field::new("conditions", conditions(&["Ready", "DiskPressure"], &["lastHeartbeatTime", "lastTransitionTime"])),
+        Field::new(
+            "conditions",
+            conditions(&["Ready", "DiskPressure"], &["lastHeartbeatTime", "lastTransitionTime"]),
+        ),
     ]);
     let fields = vec![Field::new("spec", spec)];
     let mut target = with_status(target("Node", "nodes", "", "v1", fields), status);
