@@ -84,6 +84,7 @@ impl ApiServer {
         let mut cluster = Cluster::new(seed);
         cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
         let access = Access::new(access, seed);
+        access.certificates().authority().clone_into(&mut cluster.authority);
         controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
         Self { shared: Arc::new(Shared { clock, access, cluster: RwLock::new(cluster) }) }
     }
