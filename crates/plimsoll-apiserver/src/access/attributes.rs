@@ -177,7 +177,10 @@ mod tests {
         check("POST /apis/apps/v1/namespaces/a/deployments", "create deployments.apps a -");
         check("PATCH /apis/apps/v1/namespaces/a/deployments/b", "patch deployments.apps a b");
         check("DELETE /apis/apps/v1/namespaces/a/deployments/b", "delete deployments.apps a b");
-        check("DELETE /apis/apps/v1/namespaces/a/deployments", "deletecollection deployments.apps a -");
+        check(
+            "DELETE /apis/apps/v1/namespaces/a/deployments",
+            "deletecollection deployments.apps a -",
+        );
         check("GET /api/v1/pods?fieldSelector=a%3Db%2Cmetadata.name%3Dx", "list pods. - x");
         check("DELETE /api/v1/pods?fieldSelector=metadata.name%3Dx", "deletecollection pods. - -");
         check("OPTIONS /api/v1/pods", " pods. - -");

@@ -3,12 +3,12 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use jiff::Timestamp;
 
+use super::Access;
 use super::options::Unidentified;
 use super::rbac::quoted;
 use super::refusal::unauthorized;
 use super::service_account::{Claims, ISSUER};
 use super::token::TokenError;
-use super::Access;
 use super::user::{AUTHENTICATED, UserInfo};
 use crate::cluster::Cluster;
 use crate::server::Shared;
@@ -45,8 +45,7 @@ pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<UserInfo, A
             .map(|(user, _)| user)
             .map_err(|_| unauthorized());
     }
-    let unidentified =
-        connection.map_or(access.in_process, |connection| connection.unidentified);
+    let unidentified = connection.map_or(access.in_process, |connection| connection.unidentified);
     Ok(unidentified.user())
 }
 

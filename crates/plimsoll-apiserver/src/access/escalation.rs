@@ -144,8 +144,7 @@ impl Writer<'_> {
         if lacking.is_empty() {
             return Ok(());
         }
-        let mut listed: Vec<String> =
-            compact(lacking).iter().map(ToString::to_string).collect();
+        let mut listed: Vec<String> = compact(lacking).iter().map(ToString::to_string).collect();
         listed.sort();
         listed.dedup();
         let mut why = format!(

@@ -97,10 +97,7 @@ fn go_syntax(user: &UserInfo) -> String {
             user.extra.iter().map(|(key, values)| format!("{key:?}:{}", list(values))).collect();
         format!("map[string][]string{{{}}}", pairs.join(", "))
     };
-    format!(
-        "&user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:{groups}, Extra:{extra}}}",
-        user.uid
-    )
+    format!("&user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:{groups}, Extra:{extra}}}", user.uid)
 }
 
 /// Whom a request is to be carried out as, if not as whom it comes from.
@@ -196,8 +193,7 @@ impl Attempt<'_> {
         }
         self.require_groups(mode)?;
         self.require_extra(mode)?;
-        let everybody =
-            if user.username == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+        let everybody = if user.username == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
         if !user.is_in(UNAUTHENTICATED) && !user.is_in(everybody) {
             user.groups.push(everybody.to_owned());
         }
@@ -220,8 +216,13 @@ impl Attempt<'_> {
         subresource: &str,
         name: &str,
     ) -> Result<(), ApiError> {
-        let about =
-            ResourceAttributes { group, resource, subresource, name: name.into(), ..Default::default() };
+        let about = ResourceAttributes {
+            group,
+            resource,
+            subresource,
+            name: name.into(),
+            ..Default::default()
+        };
         self.require(&Attributes::on(mode.verb(), about))
     }
 

@@ -51,14 +51,17 @@ pub(crate) fn authorize(
             }
         }
         let reason = missing.to_string();
-        let reason =
-            if reason.is_empty() { reason } else { format!("rbac: RBAC: {reason}") };
+        let reason = if reason.is_empty() { reason } else { format!("rbac: RBAC: {reason}") };
         Decision { allowed: false, reason }
     })
 }
 
 /// All rules that a user has in a namespace, and what could not be found.
-pub(crate) fn rules_for(cluster: &Cluster, user: &UserInfo, namespace: &str) -> (Vec<Rule>, String) {
+pub(crate) fn rules_for(
+    cluster: &Cluster,
+    user: &UserInfo,
+    namespace: &str,
+) -> (Vec<Rule>, String) {
     cluster.policy.with(&cluster.store, |index| {
         let mut found = Vec::new();
         let mut missing = Missing::default();

@@ -111,8 +111,7 @@ fn access(shared: &Shared, mut review: Value, user: &UserInfo) -> Result<Value> 
         // The kind is not known any more where kube-apiserver makes this message.
         return Err(ApiError::invalid(Subject { group: AUTHORIZATION, noun: "" }, "", &problems));
     }
-    let decision =
-        shared.read(|cluster| authorize(cluster, user, &attributes(&review["spec"])));
+    let decision = shared.read(|cluster| authorize(cluster, user, &attributes(&review["spec"])));
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
         status["reason"] = decision.reason.into();
@@ -203,8 +202,7 @@ fn selector_problem(resource: &Value, name: &str) -> Option<FieldError> {
     }
     let path = format!("spec.resourceAttributes.{name}");
     let raw = selector["rawSelector"].as_str().unwrap_or_default();
-    let has_requirements =
-        selector["requirements"].as_array().is_some_and(|list| !list.is_empty());
+    let has_requirements = selector["requirements"].as_array().is_some_and(|list| !list.is_empty());
     match (raw.is_empty(), has_requirements) {
         (false, true) => Some(
             FieldError::new(
@@ -269,8 +267,7 @@ fn token(shared: &Shared, mut review: Value) -> Result<Value> {
         audiences.push(ISSUER);
     }
     let now = shared.now();
-    let found =
-        shared.read(|cluster| of_token(&shared.access, cluster, token, &audiences, now));
+    let found = shared.read(|cluster| of_token(&shared.access, cluster, token, &audiences, now));
     review["status"] = match found {
         Ok((user, audiences)) => json!({
             "authenticated": true,

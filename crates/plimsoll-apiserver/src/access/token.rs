@@ -62,8 +62,7 @@ impl Signer {
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Signature)?;
         let key = UnparsedPublicKey::new(&ED25519, self.key.public_key().as_ref());
-        let is_ours =
-            header == self.header && key.verify(signed.as_bytes(), &signature).is_ok();
+        let is_ours = header == self.header && key.verify(signed.as_bytes(), &signature).is_ok();
         if is_ours { Ok(claims) } else { Err(TokenError::Signature) }
     }
 }

@@ -71,8 +71,7 @@ pub(crate) fn create(
     let nothing = json!({
         "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
     });
-    let mut request =
-        managed::track_update(resource.schema(), Some(&nothing), request, &writer);
+    let mut request = managed::track_update(resource.schema(), Some(&nothing), request, &writer);
     let now = shared.now();
     let claims = shared.read(|cluster| prepare(cluster, account, &mut request, now))?;
     let claims = Claims { id: shared.access.next_id(), ..claims };
@@ -91,8 +90,8 @@ fn prepare(
     let given = metadata::text(request, "name");
     if !given.is_empty() && given != name {
         let why = "must match the service account name if specified";
-        let problem = FieldError::new("metadata.name", FieldErrorKind::Invalid, why)
-            .with_value(given.into());
+        let problem =
+            FieldError::new("metadata.name", FieldErrorKind::Invalid, why).with_value(given.into());
         return Err(ApiError::invalid(SUBJECT, name, &[problem]));
     }
     let found = find(cluster, "serviceaccounts", &account.namespace, name)?;
@@ -191,8 +190,7 @@ fn bind(cluster: &Cluster, claims: &mut Claims, reference: &Value) -> Result<()>
             node
         }
         (has_group, _) => {
-            let shown =
-                if has_group { api_version.to_owned() } else { format!("/{api_version}") };
+            let shown = if has_group { api_version.to_owned() } else { format!("/{api_version}") };
             return Err(ApiError::bad_request(format!(
                 "cannot bind token to object of type {shown}, Kind={kind}"
             )));
@@ -212,12 +210,7 @@ fn bind(cluster: &Cluster, claims: &mut Claims, reference: &Value) -> Result<()>
     Ok(())
 }
 
-fn find<'a>(
-    cluster: &'a Cluster,
-    plural: &str,
-    namespace: &str,
-    name: &str,
-) -> Result<&'a Stored> {
+fn find<'a>(cluster: &'a Cluster, plural: &str, namespace: &str, name: &str) -> Result<&'a Stored> {
     cluster
         .store
         .find(&StorageId::new("", plural), &ObjectKey::new(namespace, name))

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{decode, metadata, validation};
 use crate::cluster::{Call, Cluster};
-use crate::{access, kinds};
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
+use crate::{access, kinds};
 
 /// How a new object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

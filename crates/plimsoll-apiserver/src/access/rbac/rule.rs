@@ -209,6 +209,5 @@ fn resource_covers(resources: &[String], wanted: &str) -> bool {
 
 /// Whether a URL of a rule, which may end in `*`, covers a path or another such URL.
 fn url_covers(have: &str, wanted: &str) -> bool {
-    have == wanted
-        || (have.ends_with('*') && wanted.starts_with(have.trim_end_matches('*')))
+    have == wanted || (have.ends_with('*') && wanted.starts_with(have.trim_end_matches('*')))
 }
