@@ -26,6 +26,8 @@ pub(crate) struct Cluster {
     pub(crate) notices: VecDeque<Notice>,
     /// Who may do what, by the roles among the objects.
     pub(crate) policy: Policy,
+    /// The certificate of the cluster's authority, in PEM.
+    pub(crate) authority: String,
     /// Roles that gather the rules of others.
     pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
@@ -88,6 +90,7 @@ impl Cluster {
             ids: Ids::new(seed),
             notices: VecDeque::new(),
             policy: Policy::new(false),
+            authority: String::new(),
             aggregators: Aggregators::default(),
             stamp: 0,
         }

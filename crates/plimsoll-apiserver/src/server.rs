@@ -139,24 +139,27 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let mut cluster = Cluster::new(options.seed, options.history);
-        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(options.clock.now()));
-        Self::with_cluster(cluster, options)
+        let cluster = Cluster::new(options.seed, options.history);
+        Self::prepared(cluster, options, controllers::bootstrap::bootstrap)
     }
 
     /// A server of a cluster that is there already.
-    pub(crate) fn with_cluster(mut cluster: Cluster, options: Options) -> Self {
+    pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
+        Self::prepared(cluster, options, |_, _| {})
+    }
+
+    fn prepared(
+        mut cluster: Cluster,
+        options: Options,
+        prepare: impl FnOnce(&mut Cluster, &str),
+    ) -> Self {
         let Options { clock, webhooks, access, seed, .. } = options;
         cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
-        Self {
-            shared: Arc::new(Shared {
-                clock,
-                access: Access::new(access, seed),
-                webhooks,
-                cluster: RwLock::new(cluster),
-                metrics: Metrics::new(),
-            }),
-        }
+        let access = Access::new(access, seed);
+        access.certificates().authority().clone_into(&mut cluster.authority);
+        prepare(&mut cluster, &rfc3339_seconds(clock.now()));
+        let (cluster, metrics) = (RwLock::new(cluster), Metrics::new());
+        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics }) }
     }
 
     /// Looks at the cluster.
