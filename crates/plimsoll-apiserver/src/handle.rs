@@ -92,9 +92,11 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
-            Route::OpenApi | Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => {
-                None
-            }
+            Route::OpenApi
+            | Route::Health
+            | Route::Metrics
+            | Route::Unknown
+            | Route::Resource(_) => None,
         }
     });
     match (route, found) {
@@ -106,6 +108,9 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
                 .headers_mut()
                 .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
             Ok(response)
+        }
+        (Route::ServerVersion | Route::Root, Some(document)) => {
+            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
         }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
         (_, None) => Err(ApiError::no_such_path()),

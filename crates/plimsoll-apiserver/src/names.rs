@@ -45,7 +45,9 @@ impl NameRule {
     pub(crate) fn of(group: &str, kind: &str) -> Self {
         match (group, kind) {
             ("", "Namespace") => Self::Label,
-            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", "APIService") => {
+                Self::PathSegment
+            }
             ("", "Event") | ("events.k8s.io", "Event") => Self::Subdomain,
             _ => Self::Subdomain,
         }

@@ -93,7 +93,8 @@ pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
         return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
-    let found = shared.read(|cluster| version_3(cluster, name)).ok_or_else(ApiError::no_such_path)?;
+    let found =
+        shared.read(|cluster| version_3(cluster, name)).ok_or_else(ApiError::no_such_path)?;
     Ok(with_hash(parts, &found))
 }
 
@@ -164,7 +165,8 @@ fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
 
 fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
     let tag = format!("\"{}\"", found.digest());
-    let is_known = request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let is_known =
+        request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = if is_known {
         let mut response = respond::bytes(StatusCode::NOT_MODIFIED, Bytes::new());
         response.headers_mut().remove(CONTENT_LENGTH);
@@ -191,6 +193,8 @@ fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
 
 fn binary(bytes: Vec<u8>) -> Response<Body> {
     let mut response = respond::bytes(StatusCode::OK, bytes.into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
     response
 }

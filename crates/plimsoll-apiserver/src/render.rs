@@ -20,9 +20,8 @@ use crate::status::ApiError;
 /// Clients that people look at answers with get them indented.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-const METADATA: HeaderValue = HeaderValue::from_static(
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-);
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -106,8 +105,7 @@ impl Form {
         };
         match self.document(&body) {
             Ok(rendered) => {
-                let mut compressed =
-                    respond::compressed(&self.encodings, StatusCode::OK, rendered);
+                let mut compressed = respond::compressed(&self.encodings, StatusCode::OK, rendered);
                 parts.headers.remove(CONTENT_LENGTH);
                 for (name, value) in compressed.headers_mut().drain() {
                     if let Some(name) = name.filter(|name| *name != CONTENT_TYPE) {
@@ -135,8 +133,7 @@ impl Form {
         let value: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
         let rendered = match self.format {
             Format::Json => {
-                let mut text =
-                    serde_json::to_vec_pretty(&value).map_err(ApiError::internal)?;
+                let mut text = serde_json::to_vec_pretty(&value).map_err(ApiError::internal)?;
                 text.push(b'\n');
                 text
             }

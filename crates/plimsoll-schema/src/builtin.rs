@@ -4,9 +4,9 @@
 //! group-version; a section is unpacked when one of its kinds is first asked for, so that starting
 //! up costs one small index.
 
+mod documents;
 #[cfg(test)]
 mod tests;
-mod documents;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -102,11 +102,9 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, ProtobufError> {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let tables = Tables::get();
-    let message =
-        tables.message_of(api_version, kind).ok_or_else(|| ProtobufError::UnknownKind {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-        })?;
+    let message = tables.message_of(api_version, kind).ok_or_else(|| {
+        ProtobufError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() }
+    })?;
     let mut names = Writer::default();
     names.text(1, api_version);
     names.text(2, kind);

@@ -29,8 +29,7 @@ pub(super) fn write(directory: &Path) -> Result<()> {
     let (mut index, mut body) = (Map::new(), Vec::new());
     for (name, path) in names {
         let document = serde_json::to_vec(&super::read_json(&path)?)?;
-        let mut encoder =
-            flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         encoder.write_all(&document)?;
         let packed = encoder.finish()?;
         index.insert(name, json!([body.len(), packed.len(), digest(&document)]));

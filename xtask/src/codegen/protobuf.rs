@@ -127,8 +127,7 @@ pub(super) fn write(directory: &Path) -> Result<()> {
         group_versions.insert(name, proto_package(package).into());
     }
     let messages = read_messages(directory, &packages)?;
-    let document =
-        json!({"meta": META_PACKAGE, "packages": group_versions, "messages": messages});
+    let document = json!({"meta": META_PACKAGE, "packages": group_versions, "messages": messages});
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
     fs::write(&target, super::pack(&document)?)
         .with_context(|| format!("cannot write {}", target.display()))

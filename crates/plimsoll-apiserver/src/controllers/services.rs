@@ -73,7 +73,9 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
         for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
             let version = version["name"].as_str().unwrap_or_default();
             let is_served = cluster.registry.all().any(|resource| {
-                resource.custom().is_some() && resource.group == group && resource.version == version
+                resource.custom().is_some()
+                    && resource.group == group
+                    && resource.version == version
             });
             let key = ObjectKey::new("", &name_of(group, version));
             let is_listed = cluster.store.find(&storage(), &key).is_some();

@@ -289,8 +289,11 @@ impl Request<'_> {
             MediaType::MergePatch | MediaType::StrategicMergePatch => {
                 decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
             }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => decode_json(self.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => {
+                decode_json(self.body).map_err(|error| {
+                    ApiError::bad_request(format!("error decoding patch: {error}"))
+                })?
+            }
         };
         if media_type == MediaType::MergePatch && !document.is_object() {
             return Err(ApiError::bad_request("invalid JSON patch"));

@@ -153,9 +153,7 @@ fn spell_int_or_string(schema: &mut Value) {
         return;
     };
     if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
-        fields
-            .entry("anyOf")
-            .or_insert_with(|| json!([{"type": "integer"}, {"type": "string"}]));
+        fields.entry("anyOf").or_insert_with(|| json!([{"type": "integer"}, {"type": "string"}]));
     }
     for (key, value) in fields.iter_mut() {
         match key.as_str() {

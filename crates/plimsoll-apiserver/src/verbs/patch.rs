@@ -52,9 +52,7 @@ pub(crate) fn patch(
         | MediaType::Json
         | MediaType::Yaml
         | MediaType::Protobuf
-        | MediaType::ApplyPatch => {
-            schema_patch::merge_patch(&live, &patch.document)
-        }
+        | MediaType::ApplyPatch => schema_patch::merge_patch(&live, &patch.document),
     };
     decode::check_type(aim.resource, &mut patched)?;
     check_name(aim.key, &mut patched)?;

@@ -10,6 +10,7 @@ mod custom;
 mod deletion;
 mod discovery;
 mod errors;
+mod forms;
 mod kube_client;
 mod listing;
 mod tables;

@@ -20,7 +20,11 @@ fn malformed(place: &str) -> ProtobufError {
 
 /// A number as JSON spells it: whole ones without a fraction.
 pub(super) fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() <= EXACT_MAX { (value as i64).into() } else { value.into() }
+    if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
+        (value as i64).into()
+    } else {
+        value.into()
+    }
 }
 
 /// The JSON of a message of a form.

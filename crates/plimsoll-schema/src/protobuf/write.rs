@@ -95,5 +95,7 @@ fn single(
 
 /// A whole number, however it is spelled.
 fn integer(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_f64().filter(|number| number.fract() == 0.0).map(|n| n as i64))
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().filter(|number| number.fract() == 0.0).map(|n| n as i64))
 }

@@ -22,7 +22,9 @@ fn scripts() -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
         .expect("the scripts lie beside this file")
         .map(|entry| entry.expect("the directory can be read").path())
-        .filter(|path| only.as_ref().is_none_or(|name| path.file_stem().is_some_and(|s| s == name.as_str())))
+        .filter(|path| {
+            only.as_ref().is_none_or(|name| path.file_stem().is_some_and(|s| s == name.as_str()))
+        })
         .collect();
     paths.sort();
     paths

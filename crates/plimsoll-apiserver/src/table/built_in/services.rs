@@ -123,9 +123,7 @@ fn storage(kind: &str) -> Option<&'static [Column]> {
                 ]
             }
         }
-        "VolumeAttributesClass" => {
-            const { &[NAME, text("DriverName", At("driverName", "")), AGE] }
-        }
+        "VolumeAttributesClass" => const { &[NAME, text("DriverName", At("driverName", "")), AGE] },
         _ => return None,
     })
 }

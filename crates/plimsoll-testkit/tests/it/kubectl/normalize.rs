@@ -7,7 +7,10 @@ use serde_json::Value;
 pub(super) fn normalize(text: &str, home: &Path) -> String {
     if let Ok(document @ Value::Object(_)) = serde_json::from_str(text) {
         // The order of fields is nobody's promise.
-        return format!("{document:#}\n").lines().map(|line| format!("{}\n", comparable(line))).collect();
+        return format!("{document:#}\n")
+            .lines()
+            .map(|line| format!("{}\n", comparable(line)))
+            .collect();
     }
     let text = text.replace(&home.display().to_string(), "HOME");
     let mut out = String::new();
@@ -55,10 +58,15 @@ fn word(word: &str) -> String {
         "TIME"
     } else if is_age(core) {
         "AGE"
-    } else if ["http://127.0.0.1:", "https://127.0.0.1:", "127.0.0.1:"].iter().any(|url| core.starts_with(url)) {
+    } else if ["http://127.0.0.1", "https://127.0.0.1", "127.0.0.1"]
+        .iter()
+        .any(|url| core.starts_with(url))
+    {
         "URL"
     } else if ["10.0.", "10.96."].iter().any(|network| core.starts_with(network)) {
         "ADDRESS"
+    } else if core.starts_with("/tmp/kubectl-edit-") {
+        "FILE"
     } else if core.starts_with("kube-api-access-") {
         "kube-api-access-NAME"
     } else {

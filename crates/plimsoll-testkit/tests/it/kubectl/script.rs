@@ -1,7 +1,7 @@
 //! Scripts: files to write, commands to run, what is expected of each.
 //!
 //! `--- NAME` begins a file, `---` ends it; `$ COMMAND` is a command for the shell, and the lines
-//! up to the next one are what it prints, standard error included. `# ` comments stand alone.
+//! up to the next one are what it prints, standard error included. `## ` begins a remark.
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -28,13 +28,16 @@ impl Script {
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             if let Some(name) = line.strip_prefix("--- ") {
-                let text: String =
-                    lines.by_ref().take_while(|line| *line != "---").map(|l| format!("{l}\n")).collect();
+                let text: String = lines
+                    .by_ref()
+                    .take_while(|line| *line != "---")
+                    .map(|l| format!("{l}\n"))
+                    .collect();
                 steps.push(Step::File { name: name.to_owned(), text });
             } else if let Some(command) = line.strip_prefix("$ ") {
                 let mut expected = String::new();
                 while let Some(line) = lines.next_if(|line| {
-                    !line.starts_with("$ ") && !line.starts_with("--- ") && !line.starts_with("# ")
+                    !line.starts_with("$ ") && !line.starts_with("--- ") && !line.starts_with("## ")
                 }) {
                     expected.push_str(line);
                     expected.push('\n');
@@ -93,7 +96,8 @@ impl Script {
 
 /// Lines that only one side has, in order: `-` was expected, `+` was printed.
 fn marked_lines(expected: &str, printed: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), printed.lines().collect());
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (expected.lines().collect(), printed.lines().collect());
     // Lengths of the longest common subsequences of what is left.
     let mut common = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for (row, old_line) in old.iter().enumerate().rev() {
