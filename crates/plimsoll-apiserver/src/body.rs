@@ -37,12 +37,10 @@ impl Body {
     }
 
     /// The same body with each piece changed.
-    pub(crate) fn map(self, mut change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+    pub(crate) fn map(self, change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
         match self.kind {
             Kind::Whole(bytes) => Self { kind: Kind::Whole(bytes.map(change)) },
-            Kind::Stream(stream) => {
-                Self { kind: Kind::Stream(Box::pin(stream.map(move |bytes| change(bytes)))) }
-            }
+            Kind::Stream(stream) => Self { kind: Kind::Stream(Box::pin(stream.map(change))) },
         }
     }
 }

@@ -113,6 +113,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
         }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }
 }

@@ -32,6 +32,7 @@ fn comparable(line: &str) -> String {
 /// Lines about the connection, and names of temporary files.
 fn is_noise(line: &str) -> bool {
     line.contains("memcache.go")
+        || line.contains("Warning: watch ended with error")
         || line.contains("keeps changing, diffing without lock")
         || ["diff -u -N ", "--- /", "+++ /"].iter().any(|start| line.starts_with(start))
 }
