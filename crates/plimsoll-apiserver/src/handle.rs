@@ -144,7 +144,11 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
                 .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
             Ok(response)
         }
+        (Route::ServerVersion | Route::Root, Some(document)) => {
+            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
+        }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }
 }

@@ -58,9 +58,13 @@ impl Form {
             encodings: HeaderMap::new(),
             warning: None,
         };
-        let mut has_protobuf = true;
-        if let Route::Resource(target) = path::parse(parts.uri.path()) {
-            has_protobuf = is_built_in(shared, &target);
+        let path = parts.uri.path();
+        let mut has_protobuf = accepts_protobuf(&parts.headers);
+        // Most requests need no look at what they are for.
+        if (has_protobuf || DEPRECATED.iter().any(|(resource, _)| path.contains(resource)))
+            && let Route::Resource(target) = path::parse(path)
+        {
+            has_protobuf &= is_built_in(shared, &target);
             form.warning = deprecation(&target);
         }
         if let Ok(accept) = Accept::choose(&parts.headers, has_protobuf) {
@@ -175,6 +179,13 @@ fn is_for_people(parts: &Parts) -> bool {
     };
     let agent = text(USER_AGENT);
     PEOPLE.iter().any(|name| agent.starts_with(name)) || text(ACCEPT).contains("pretty=1")
+}
+
+fn accepts_protobuf(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|value| value.contains(PROTOBUF)))
 }
 
 /// Custom objects have no protocol buffers.

@@ -146,7 +146,7 @@ fn read_messages(directory: &Path, packages: &[String]) -> Result<Map<String, Va
     compiler.include_imports(true);
     for package in packages {
         compiler
-            .open_file(&format!("{package}/generated.proto"))
+            .open_file(format!("{package}/generated.proto"))
             .with_context(|| format!("cannot compile {package}"))?;
     }
     let mut messages = Map::new();

@@ -12,6 +12,7 @@ mod deletion;
 mod discovery;
 mod errors;
 mod faults;
+mod forms;
 mod kube_client;
 mod listening;
 mod listing;

@@ -32,6 +32,7 @@ fn comparable(line: &str) -> String {
 /// Lines about the connection, and names of temporary files.
 fn is_noise(line: &str) -> bool {
     line.contains("memcache.go")
+        || line.contains("Warning: watch ended with error")
         || line.contains("keeps changing, diffing without lock")
         || ["diff -u -N ", "--- /", "+++ /"].iter().any(|start| line.starts_with(start))
 }
@@ -58,13 +59,15 @@ fn word(word: &str) -> String {
         "TIME"
     } else if is_age(core) {
         "AGE"
-    } else if ["http://127.0.0.1:", "https://127.0.0.1:", "127.0.0.1:"]
+    } else if ["http://127.0.0.1", "https://127.0.0.1", "127.0.0.1"]
         .iter()
         .any(|url| core.starts_with(url))
     {
         "URL"
     } else if ["10.0.", "10.96."].iter().any(|network| core.starts_with(network)) {
         "ADDRESS"
+    } else if core.starts_with("/tmp/kubectl-edit-") {
+        "FILE"
     } else if core.starts_with("kube-api-access-") {
         "kube-api-access-NAME"
     } else {

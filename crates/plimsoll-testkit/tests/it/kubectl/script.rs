@@ -1,7 +1,7 @@
 //! Scripts: files to write, commands to run, what is expected of each.
 //!
 //! `--- NAME` begins a file, `---` ends it; `$ COMMAND` is a command for the shell, and the lines
-//! up to the next one are what it prints, standard error included. `# ` comments stand alone.
+//! up to the next one are what it prints, standard error included. `## ` begins a remark.
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Script {
             } else if let Some(command) = line.strip_prefix("$ ") {
                 let mut expected = String::new();
                 while let Some(line) = lines.next_if(|line| {
-                    !line.starts_with("$ ") && !line.starts_with("--- ") && !line.starts_with("# ")
+                    !line.starts_with("$ ") && !line.starts_with("--- ") && !line.starts_with("## ")
                 }) {
                     expected.push_str(line);
                     expected.push('\n');
