@@ -104,33 +104,42 @@ pub(crate) fn subdomain_problem(name: &str) -> Option<String> {
         .then(|| DNS_1123_SUBDOMAIN.to_owned())
 }
 
-/// What is wrong with a label or annotation key.
-pub(crate) fn qualified_name_problem(key: &str) -> Option<String> {
+/// Everything wrong with the name of a label, an annotation or a finalizer.
+pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
     if name.contains('/') {
-        return Some(format!(
-            "a qualified name {QUALIFIED_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ));
+        return vec![format!(
+            "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. \
+             'example.com/MyName')",
+            QUALIFIED_NAME.trim_start_matches("name part ")
+        )];
     }
+    let mut problems = Vec::new();
     match prefix {
-        Some("") => return Some("prefix part must be non-empty".to_owned()),
+        Some("") => problems.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            if let Some(problem) = subdomain_problem(prefix) {
-                return Some(format!("prefix part {problem}"));
-            }
+            problems.extend(subdomain_problem(prefix).map(|why| format!("prefix part {why}")));
         }
         None => {}
     }
     if name.is_empty() {
-        return Some("name part must be non-empty".to_owned());
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_LEN_MAX {
+        problems.push(format!("name part {}", too_long(LABEL_LEN_MAX)));
     }
-    if name.len() > LABEL_LEN_MAX {
-        return Some(format!("name part {}", too_long(LABEL_LEN_MAX)));
+    if !is_mixed_name(name) {
+        problems.push(QUALIFIED_NAME.to_owned());
     }
-    (!is_mixed_name(name)).then(|| QUALIFIED_NAME.to_owned())
+    problems
+}
+
+/// All that is wrong with the key of a label, in one line.
+pub(crate) fn label_key_problem(key: &str) -> Option<String> {
+    let problems = qualified_name_problems(key);
+    (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 /// What is wrong with the value of a label.

@@ -197,16 +197,13 @@ pub(crate) fn validate(
 fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        for (text, problem) in [
-            (key.as_str(), names::qualified_name_problem(key)),
-            (value, names::label_value_problem(value)),
-        ] {
-            if let Some(problem) = problem {
-                errors.push(
-                    FieldError::new("metadata.labels", FieldErrorKind::Invalid, problem)
-                        .with_value(text.into()),
-                );
-            }
+        let of_key = names::qualified_name_problems(key).into_iter().map(|why| (key.as_str(), why));
+        let of_value = names::label_value_problem(value).into_iter().map(|why| (value, why));
+        for (text, problem) in of_key.chain(of_value) {
+            errors.push(
+                FieldError::new("metadata.labels", FieldErrorKind::Invalid, problem)
+                    .with_value(text.into()),
+            );
         }
     }
 }
@@ -215,7 +212,7 @@ fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
         size += key.len() + value.as_str().unwrap_or_default().len();
-        if let Some(problem) = names::qualified_name_problem(&key.to_lowercase()) {
+        for problem in names::qualified_name_problems(&key.to_lowercase()) {
             errors.push(
                 FieldError::new("metadata.annotations", FieldErrorKind::Invalid, problem)
                     .with_value(key.as_str().into()),
@@ -242,7 +239,7 @@ fn validate_finalizers(live: Option<&Value>, object: &Value, errors: &mut Vec<Fi
     };
     let finalizers = list(object);
     for finalizer in &finalizers {
-        if let Some(problem) = names::qualified_name_problem(finalizer) {
+        for problem in names::qualified_name_problems(finalizer) {
             errors.push(
                 FieldError::new("metadata.finalizers", FieldErrorKind::Invalid, problem)
                     .with_value(finalizer.as_str().into()),
