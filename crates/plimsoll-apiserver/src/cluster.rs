@@ -136,12 +136,17 @@ impl Cluster {
         key: &ObjectKey,
         value: Value,
     ) -> Arc<Stored> {
-        let finished = is_finished(resource, &value);
-        let stored = self.put(&resource.storage, key, value, resource.stamp);
-        if finished {
-            return self.remove(&resource.storage, key).unwrap_or(stored);
+        if is_finished(resource, &value)
+            && let Some(last) = self.remove(&resource.storage, key)
+        {
+            // The last write is never stored: watchers see the object as it was before.
+            let mut value = value;
+            let revision = &value["metadata"]["resourceVersion"];
+            let revision = revision.as_str().and_then(|text| text.parse().ok());
+            let revision = revision.unwrap_or(last.revision);
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, last.stamp));
         }
-        stored
+        self.put(&resource.storage, key, value, resource.stamp)
     }
 }
 

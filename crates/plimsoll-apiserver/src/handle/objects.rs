@@ -19,7 +19,7 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
 use crate::table::{self, IncludeObject};
 use crate::verbs::delete::DeleteOptions;
-use crate::verbs::list::{Query, Selection};
+use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
@@ -105,13 +105,16 @@ impl Request<'_> {
         let key = self.key(name)?;
         let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
         match self.parts.method {
-            Method::GET if call.parameters.watch => {
+            Method::GET if self.target.watch => {
                 let selection =
                     Selection::read(&self.resource, self.namespace(), &call.parameters)?
-                        .of_name(name)?;
+                        .of_name(name);
                 self.watch(call, selection)
             }
-            Method::GET => self.get(&key),
+            Method::GET => {
+                read_revision(&call.parameters.resource_version)?;
+                self.get(&key)
+            }
             Method::PUT => {
                 self.require("update")?;
                 self.put(call, aim)

@@ -197,11 +197,12 @@ impl Asker {
     async fn watch(&mut self, step: &Step) -> Result<Value, String> {
         let response = self.send(step).await?;
         let mut document = head(&response);
-        let mut lines = std::pin::pin!(lines(response.into_body()));
         if document["status"] != 200 {
-            document["body"] = lines.next().await.unwrap_or(Value::Null);
+            let bytes = response.into_body().collect().await.map_err(text_of)?.to_bytes();
+            document["body"] = read_line(&bytes);
             return Ok(document);
         }
+        let mut lines = std::pin::pin!(lines(response.into_body()));
         for entry in &step.meanwhile {
             self.succeed(&entry.step()).await?;
         }

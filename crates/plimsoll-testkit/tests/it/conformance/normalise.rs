@@ -107,7 +107,9 @@ fn settle_causes(body: &mut Value) {
     if body["reason"] != "Conflict" && !(body["reason"] == "Invalid" && is_by_schema) {
         return;
     }
-    let Some(causes) = body["details"]["causes"].as_array_mut() else { return };
+    let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else {
+        return;
+    };
     causes.sort_by_key(Value::to_string);
     let listed: Vec<String> = causes
         .iter()
@@ -142,6 +144,9 @@ fn hide(value: &mut Value, segments: &[String]) {
         Value::Array(items) if first == "*" => items.iter_mut().for_each(|item| hide(item, rest)),
         Value::Array(items) => {
             if let Some(item) = first.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+                if rest.is_empty() {
+                    *item = Value::Null;
+                }
                 hide(item, rest);
             }
         }
