@@ -312,6 +312,15 @@ fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     } else {
         selector(wanted, &below(path, "selector"), errors);
     }
+    const OWN_LABEL: &str = "batch.kubernetes.io/controller-uid";
+    let generated = wanted["matchLabels"]
+        .as_object()
+        .is_some_and(|labels| labels.len() == 1 && labels.contains_key(OWN_LABEL));
+    if !wanted.is_null() && !generated && spec["manualSelector"] != true {
+        let detail = "`selector` not auto-generated";
+        let error = FieldError::new(below(path, "selector"), FieldErrorKind::Invalid, detail);
+        errors.push(error.with_shown(shown_selector(wanted)));
+    }
     let labels = &spec["template"]["metadata"]["labels"];
     if wanted.is_null() || !selects(wanted, labels) {
         let detail = "`selector` does not match template `labels`";
