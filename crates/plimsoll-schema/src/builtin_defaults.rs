@@ -12,8 +12,9 @@ mod tests;
 use serde_json::Value;
 
 use special::{
-    binding, cron_job, custom_resource_definition, daemon_set, deployment, job,
-    limit_range, namespace, network_policy, node, pod, pod_template, replication_controller, secret, service, stateful_set,
+    binding, cron_job, custom_resource_definition, daemon_set, deployment, job, limit_range,
+    namespace, network_policy, node, pod, pod_template, replication_controller, secret, service,
+    stateful_set,
 };
 
 /// Fills in the defaults of a built-in kind that its OpenAPI schema does not declare. Kinds

@@ -85,11 +85,8 @@ fn position(error: base64::DecodeError, text: &str) -> usize {
 }
 
 fn time(text: &str, micro: bool) -> Result<String, String> {
-    let layout = if micro {
-        "2006-01-02T15:04:05.000000Z07:00"
-    } else {
-        "2006-01-02T15:04:05Z07:00"
-    };
+    let layout =
+        if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     if micro {
         check_micro(text, layout)?;
     }

@@ -24,9 +24,11 @@ pub fn apply_defaults(schema: &Schema, value: &mut Value) {
         metadata.retain(|_, value| !value.is_null());
         for name in ["labels", "annotations"] {
             let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
-            texts.into_iter().flat_map(Map::values_mut).filter(|text| text.is_null()).for_each(
-                |text| *text = json!(""),
-            );
+            texts
+                .into_iter()
+                .flat_map(Map::values_mut)
+                .filter(|text| text.is_null())
+                .for_each(|text| *text = json!(""));
         }
     }
 }

@@ -116,11 +116,10 @@ fn check_root_with_status(schema: &Value, path: &str, errors: &mut Vec<FieldErro
         Value::String(text) => !text.is_empty(),
         _ => true,
     };
-    let other = schema
-        .as_object()
-        .into_iter()
-        .flatten()
-        .any(|(key, value)| says_something(value) && !AT_ROOT_WITH_STATUS.contains(&key.as_str()));
+    let other =
+        schema.as_object().into_iter().flatten().any(|(key, value)| {
+            says_something(value) && !AT_ROOT_WITH_STATUS.contains(&key.as_str())
+        });
     if other {
         let detail = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum \
                       ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems \

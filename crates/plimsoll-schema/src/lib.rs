@@ -46,5 +46,6 @@ pub use metadata::{MetadataOwner, validate_metadata};
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
 pub use validate::{
-    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status, validate_update,
+    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status,
+    validate_update,
 };

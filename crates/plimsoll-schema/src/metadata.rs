@@ -90,11 +90,9 @@ fn namespace(owner: MetadataOwner, metadata: &Value, path: &str, errors: &mut Ve
     match (owner.namespaced, namespace.is_empty()) {
         (true, true) => errors.push(FieldError::new(at, FieldErrorKind::Required, "")),
         (true, false) => problems(&at, namespace, names::label(namespace), errors),
-        (false, false) => errors.push(FieldError::new(
-            at,
-            FieldErrorKind::Forbidden,
-            "not allowed on this type",
-        )),
+        (false, false) => {
+            errors.push(FieldError::new(at, FieldErrorKind::Forbidden, "not allowed on this type"))
+        }
         (false, true) => {}
     }
 }

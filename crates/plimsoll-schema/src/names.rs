@@ -115,8 +115,8 @@ pub fn qualified(text: &str) -> Vec<String> {
         None => Vec::new(),
         Some("") => vec!["prefix part must be non-empty".to_owned()],
         Some(prefix) => {
-            let length = (prefix.len() > SUBDOMAIN_LEN_MAX)
-                .then(|| too_long(SUBDOMAIN_LEN_MAX, "bytes"));
+            let length =
+                (prefix.len() > SUBDOMAIN_LEN_MAX).then(|| too_long(SUBDOMAIN_LEN_MAX, "bytes"));
             let form = (!is_subdomain(prefix)).then(|| SUBDOMAIN.to_owned());
             length.into_iter().chain(form).map(|problem| format!("prefix part {problem}")).collect()
         }

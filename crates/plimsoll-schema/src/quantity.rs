@@ -49,9 +49,8 @@ impl Quantity {
             Some(rest) => (text.starts_with('-'), rest),
             None => (false, text),
         };
-        let digits_end = unsigned
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(unsigned.len());
+        let digits_end =
+            unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
         let (digits, suffix) = unsigned.split_at(digits_end);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {

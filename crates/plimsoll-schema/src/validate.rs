@@ -144,14 +144,7 @@ struct Walker<'a> {
 
 impl Walker<'_> {
     /// Checks a value that a schema node speaks of; `old` is what it replaces, if that is known.
-    fn node(
-        &self,
-        id: NodeId,
-        value: &Value,
-        path: &str,
-        old: Option<Old<'_>>,
-        out: &mut Outcome,
-    ) {
+    fn node(&self, id: NodeId, value: &Value, path: &str, old: Option<Old<'_>>, out: &mut Outcome) {
         let mut found = Outcome::default();
         self.plain_node(id, value, path, old, &mut found);
         if old.is_some_and(|old| !found.errors.is_empty() && old.value == value) {

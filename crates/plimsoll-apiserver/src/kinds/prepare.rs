@@ -260,6 +260,11 @@ pub(crate) fn prepare_update(
             *object = live.clone();
             object["spec"]["finalizers"] = finalizers;
         }
+        ("", "Pod", Part::Main) => {
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                pod::tolerate_unready_nodes(spec);
+            }
+        }
         ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
         ("apps", "DaemonSet", _) => count_template(live, object),
         ("", "Service", Part::Main) => {

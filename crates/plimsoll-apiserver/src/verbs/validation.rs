@@ -42,11 +42,7 @@ pub(crate) fn check(
     Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))
 }
 
-fn check_metadata(
-    resource: &ApiResource,
-    live: Option<&Value>,
-    object: &Value,
-) -> Vec<FieldError> {
+fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let is_definition = resource.is("apiextensions.k8s.io", "CustomResourceDefinition");
     let rule = NameRule::of(&resource.group, &resource.kind);
     let owner = MetadataOwner {
@@ -59,7 +55,7 @@ fn check_metadata(
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    if live.is_none() && resource.custom().is_none() && !is_definition {
+    if resource.custom().is_none() && !is_definition {
         plain_finalizers(object, &mut errors);
     }
     errors

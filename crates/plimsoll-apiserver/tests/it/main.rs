@@ -12,6 +12,7 @@ mod discovery;
 mod errors;
 mod kube_client;
 mod listing;
+mod refusals;
 mod tables;
 mod watching;
 mod writing;

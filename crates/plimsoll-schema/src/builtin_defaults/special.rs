@@ -341,7 +341,8 @@ pub(super) fn limit_range(value: &mut Value) {
         if text(limit, "/type") != "Container" {
             return;
         }
-        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
+        for (from, to) in
+            [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
         {
             let Some(amounts) = limit.get(from).and_then(Value::as_object).cloned() else {
                 continue;

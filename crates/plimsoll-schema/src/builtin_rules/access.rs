@@ -30,11 +30,8 @@ pub(super) const CLUSTER_ROLE_BINDING: Rules = &[
 ];
 
 pub(super) const SIGNING_REQUEST: Rules = &[("spec", Struct(SIGNING_REQUEST_SPEC))];
-const SIGNING_REQUEST_SPEC: Rules = &[
-    ("request", With(certificate_request)),
-    ("usages", Required),
-    ("signerName", Required),
-];
+const SIGNING_REQUEST_SPEC: Rules =
+    &[("request", With(certificate_request)), ("usages", Required), ("signerName", Required)];
 
 fn certificate_request(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let text = value.as_str().unwrap_or_default();

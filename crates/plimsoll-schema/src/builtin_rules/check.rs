@@ -234,9 +234,9 @@ pub(super) fn port_or_name(value: &Value, path: &str, errors: &mut Vec<FieldErro
 /// A number that is not negative, or a percentage up to a hundred.
 pub(super) fn count_or_percentage(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(text) = value.as_str() else { return non_negative(value, path, errors) };
-    let digits = text.strip_suffix('%').filter(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let digits = text
+        .strip_suffix('%')
+        .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
     match digits {
         None => {
             let detail = "a valid percent string must be a numeric string followed by an ending \

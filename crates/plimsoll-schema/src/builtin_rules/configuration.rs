@@ -3,9 +3,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::{
-    Check::With, Rules, error, invalid, items, problems, required, text,
-};
+use super::check::{Check::With, Rules, error, invalid, items, problems, required, text};
 use crate::names::{config_key, qualified};
 use crate::{FieldError, FieldErrorKind};
 

@@ -108,8 +108,9 @@ fn one(
         if let Some(seconds) = value["sleep"]["seconds"].as_i64()
             && !(0..=grace).contains(&seconds)
         {
-            let detail =
-                format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+            let detail = format!(
+                "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            );
             errors.push(invalid(format!("{at}.sleep"), &seconds.into(), &detail));
         }
     }
@@ -133,7 +134,12 @@ fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let found = port(name);
             let fits = found.is_empty();
             // One look at the characters, one at the letters: the last word is the first problem.
-            problems(&format!("{at}.name"), &name.into(), found.into_iter().take(1).collect(), errors);
+            problems(
+                &format!("{at}.name"),
+                &name.into(),
+                found.into_iter().take(1).collect(),
+                errors,
+            );
             if fits && !names.insert(name) {
                 errors.push(duplicate(format!("{at}.name"), &name.into()));
             }

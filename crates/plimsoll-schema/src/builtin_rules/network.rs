@@ -287,8 +287,7 @@ const POLICY_SPEC: Rules = &[
     ("egress", Items(&[("ports", Items(POLICY_PORT)), ("to", Items(PEER))])),
     ("policyTypes", With(policy_types)),
 ];
-const POLICY_PORT: Rules =
-    &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", With(policy_port))];
+const POLICY_PORT: Rules = &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", With(policy_port))];
 const PEER: Rules = &[
     ("podSelector", Selector),
     ("namespaceSelector", Selector),

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::check::{
     Check::{self, Between, Fields, Items, OneOf, Required, Selector, Struct, With},
-    Rules, count_or_percentage, duplicate, forbidden, invalid, items, network,
-    not_supported, problems, required, text,
+    Rules, count_or_percentage, duplicate, forbidden, invalid, items, network, not_supported,
+    problems, required, text,
 };
 use super::pod::check_effect;
 use crate::names::{label, path_segment, qualified};
@@ -61,8 +61,7 @@ fn replica_bounds(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn scale_to_zero(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let from_outside =
-        |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
+    let from_outside = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
     if spec["minReplicas"] == 0 && !items(spec, "metrics").iter().any(from_outside) {
         let detail = "must specify at least one Object or External metric to support scaling to \
                       zero replicas";
@@ -129,10 +128,8 @@ fn metric(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const PRIORITY_CLASS: Rules = &[
-    ("", With(reserved_name)),
-    ("preemptionPolicy", OneOf(&["PreemptLowerPriority", "Never"])),
-];
+pub(super) const PRIORITY_CLASS: Rules =
+    &[("", With(reserved_name)), ("preemptionPolicy", OneOf(&["PreemptLowerPriority", "Never"]))];
 
 /// The highest priority that is not the system's.
 const PRIORITY_MAX: i64 = 1_000_000_000;
@@ -150,8 +147,7 @@ fn reserved_name(class: &Value, _path: &str, errors: &mut Vec<FieldError>) {
         );
         errors.push(forbidden("metadata.name", &detail));
     } else if class["value"].as_i64().is_some_and(|value| value > PRIORITY_MAX) {
-        let detail =
-            format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
+        let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
         errors.push(forbidden("value", &detail));
     }
 }

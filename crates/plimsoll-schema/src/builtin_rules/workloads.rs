@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 
 use super::check::{
     Check::{self, Exactly, NonNegative, OneOf, Required, Struct, With},
-    Rules, apply, below, count_or_percentage, forbidden, invalid, is_empty, is_zero, not_supported, required, selector, selects, selects_all, text,
+    Rules, apply, below, count_or_percentage, forbidden, invalid, is_empty, is_zero, not_supported,
+    required, selector, selects, selects_all, text,
 };
 use super::pod::template;
 use crate::{FieldError, FieldErrorKind};
@@ -60,11 +61,8 @@ const CONTROLLER_SPEC: Rules = &[
 ];
 
 pub(super) const JOB: Rules = &[("spec", Struct(JOB_SPEC))];
-const JOB_SPEC: Rules = &[
-    ("", With(job_counts)),
-    ("", With(job_selector)),
-    ("template", With(job_template)),
-];
+const JOB_SPEC: Rules =
+    &[("", With(job_counts)), ("", With(job_selector)), ("template", With(job_template))];
 const JOB_COUNTS: Rules = &[
     ("parallelism", NonNegative),
     ("completions", NonNegative),
@@ -88,7 +86,7 @@ const CRON_JOB_SPEC: Rules = &[
 ];
 
 /// The selector in the order of Go's fields.
-fn shown_selector(value: &Value) -> String {
+pub(super) fn shown_selector(value: &Value) -> String {
     let mut parts = Vec::new();
     for field in ["matchLabels", "matchExpressions"] {
         if !is_empty(&value[field]) {
@@ -163,8 +161,7 @@ fn controlled_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     let labels = &spec["template"]["metadata"]["labels"];
     let at = below(path, "template");
-    if !is_empty(&spec["selector"]) && !selects(&json!({"matchLabels": spec["selector"]}), labels)
-    {
+    if !is_empty(&spec["selector"]) && !selects(&json!({"matchLabels": spec["selector"]}), labels) {
         let detail = "`selector` does not match template `labels`";
         errors.push(invalid(below(&at, "metadata.labels"), labels, detail));
     }
@@ -271,32 +268,6 @@ fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Of a stateful set only these change.
-pub(super) fn stateful_set_update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
-    const CHANGEABLE: [&str; 7] = [
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let fixed = |object: &Value| {
-        let mut spec = object["spec"].clone();
-        if let Some(fields) = spec.as_object_mut() {
-            fields.retain(|name, _| !CHANGEABLE.contains(&name.as_str()));
-        }
-        spec
-    };
-    if fixed(live) != fixed(object) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
-                      'template', 'updateStrategy', 'revisionHistoryLimit', \
-                      'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.push(forbidden("spec", detail));
-    }
-}
-
 fn job_counts(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     apply(JOB_COUNTS, spec, path, errors);
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
@@ -385,11 +356,7 @@ const SCHEDULE: [(i64, i64, &[&str]); 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
     (1, 31, &[]),
-    (
-        1,
-        12,
-        &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-    ),
+    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 

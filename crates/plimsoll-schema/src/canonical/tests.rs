@@ -37,12 +37,7 @@ fn quantities_and_times_take_their_canonical_form() {
 #[test]
 fn what_cannot_be_read_is_refused() {
     check("", "Secret", json!({"data": {"a": "!"}}), Err("illegal base64 data at input byte 0"));
-    check(
-        "",
-        "ResourceQuota",
-        json!({"spec": {"hard": {"cpu": "abc"}}}),
-        Err(MALFORMED),
-    );
+    check("", "ResourceQuota", json!({"spec": {"hard": {"cpu": "abc"}}}), Err(MALFORMED));
     check(
         "",
         "Pod",

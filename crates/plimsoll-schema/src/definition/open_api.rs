@@ -253,12 +253,8 @@ fn check_list_type(
 fn check_list_map(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     let at = child(path, "x-kubernetes-list-map-keys");
     let keys = schema.get("x-kubernetes-list-map-keys");
-    let names: Vec<&str> = keys
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let names: Vec<&str> =
+        keys.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     if names.is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";
         errors.push(required(at.clone(), detail));
@@ -328,8 +324,7 @@ fn check_map_keys(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Fiel
             errors.push(required(child(&at, "default"), detail));
         }
         if flag(field, "nullable") {
-            let detail =
-                "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
             errors.push(forbidden(child(&at, "nullable"), detail));
         }
     }

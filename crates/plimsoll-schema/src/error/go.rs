@@ -103,6 +103,9 @@ mod tests {
     #[test]
     fn texts_and_objects_are_escaped() {
         assert_eq!(quoted("a\"b\\c\n\u{1}é"), "\"a\\\"b\\\\c\\n\\x01é\"");
-        assert_eq!(shown(&serde_json::json!({"b": "<&>", "a": 1})), "{\"a\":1,\"b\":\"\\u003c\\u0026\\u003e\"}");
+        assert_eq!(
+            shown(&serde_json::json!({"b": "<&>", "a": 1})),
+            "{\"a\":1,\"b\":\"\\u003c\\u0026\\u003e\"}"
+        );
     }
 }

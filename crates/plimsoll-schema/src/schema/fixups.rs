@@ -48,7 +48,16 @@ const WRITTEN: [(&str, &[&str]); 12] = [
     ("io.k8s.api.apps.v1.StatefulSetSpec", &["serviceName"]),
     ("io.k8s.api.apps.v1.StatefulSetStatus", &["availableReplicas"]),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus", &["currentMetrics"]),
-    ("io.k8s.api.core.v1.Event", &["eventTime", "firstTimestamp", "lastTimestamp", "reportingComponent", "reportingInstance"]),
+    (
+        "io.k8s.api.core.v1.Event",
+        &[
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
     ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
     (
         "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::below;
 use crate::fields::PathValue;
-use crate::schema::node::{Edge, Relationship};
 use crate::metadata::{MetadataOwner, validate_metadata};
+use crate::schema::node::{Edge, Relationship};
 use crate::{FieldError, FieldErrorKind, Schema, names};
 
 /// Repeated items of sets and repeated keys of list maps; nothing if `live` has some already.
@@ -172,12 +172,7 @@ fn embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldError> {
 }
 
 /// Why the metadata of an object, or of one inside of it, cannot even be read.
-pub(super) fn malformed(
-    schema: &Schema,
-    edge: &Edge,
-    value: &Value,
-    path: &str,
-) -> Option<String> {
+pub(super) fn malformed(schema: &Schema, edge: &Edge, value: &Value, path: &str) -> Option<String> {
     let node = schema.node(edge.node);
     match value {
         Value::Object(entries) => {
@@ -243,7 +238,9 @@ fn malformed_own(schema: &Schema, entries: &Map<String, Value>, path: &str) -> O
     let wanted = if declared == "integer" { "int64" } else { declared };
     let field = error.path.trim_start_matches('.').split(['.', '[']).next()?;
     let problem = match field {
-        "" | "<nil>" => format!("json: cannot unmarshal {actual} into Go value of type v1.ObjectMeta"),
+        "" | "<nil>" => {
+            format!("json: cannot unmarshal {actual} into Go value of type v1.ObjectMeta")
+        }
         field => format!(
             "json: cannot unmarshal {actual} into Go struct field ObjectMeta.{field} of type {wanted}"
         ),

@@ -88,13 +88,13 @@ pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
 }
 
 fn leniency_of(live: &Value) -> Leniency {
-    let schemas =
-        || list(&live["spec"], "versions").iter().map(|version| &version["schema"]["openAPIV3Schema"]);
+    let schemas = || {
+        list(&live["spec"], "versions").iter().map(|version| &version["schema"]["openAPIV3Schema"])
+    };
     Leniency {
-        tolerance: schemas().filter(|schema| schema.is_object()).fold(
-            Tolerance::default(),
-            Tolerance::of,
-        ),
+        tolerance: schemas()
+            .filter(|schema| schema.is_object())
+            .fold(Tolerance::default(), Tolerance::of),
         missing_schemas: schemas().any(|schema| !schema.is_object()),
         preserves_unknown_fields: live["spec"]["preserveUnknownFields"] == true,
     }
@@ -147,10 +147,9 @@ fn validate_approval(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
 }
 
 fn validate_update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
-    let established =
-        list(&live["status"], "conditions").iter().any(|condition| {
-            condition["type"] == "Established" && condition["status"] == "True"
-        });
+    let established = list(&live["status"], "conditions")
+        .iter()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
     let (before, after) = (&live["spec"], &object["spec"]);
     let stored: &[&str] = if established { &["/scope", "/names/kind"] } else { &[] };
     for pointer in stored.iter().chain(&["/group", "/names/plural"]) {

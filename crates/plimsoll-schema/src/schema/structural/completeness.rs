@@ -15,12 +15,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     alternatives(schema, schema, &places, errors);
 }
 
-fn alternatives(
-    validation: &Value,
-    schema: &Value,
-    places: &Places,
-    errors: &mut Vec<FieldError>,
-) {
+fn alternatives(validation: &Value, schema: &Value, places: &Places, errors: &mut Vec<FieldError>) {
     let Some(fields) = validation.as_object() else { return };
     let mut nest = |nested: &Value, name: &str| {
         let validated = child(&places.validated, name);

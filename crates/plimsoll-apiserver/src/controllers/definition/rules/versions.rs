@@ -264,9 +264,8 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
         match selectable_field(given, schema) {
             Err(problems) => errors
                 .extend(problems.into_iter().map(|problem| invalid(&at, &given.into(), problem))),
-            Ok(found) if !seen.insert(found.clone()) => errors.push(
-                FieldError::new(at, FieldErrorKind::Duplicate, "").with_value(given.into()),
-            ),
+            Ok(found) if !seen.insert(found.clone()) => errors
+                .push(FieldError::new(at, FieldErrorKind::Duplicate, "").with_value(given.into())),
             Ok(_) => {}
         }
     }
