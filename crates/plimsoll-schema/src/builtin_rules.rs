@@ -17,6 +17,7 @@ mod scheduling;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod update;
 mod volumes;
 mod workloads;
 
@@ -36,11 +37,7 @@ pub fn validate_builtin(
     let mut errors = Vec::new();
     apply(rules_of(group, kind), object, "", &mut errors);
     if let Some(live) = live {
-        match (group, kind) {
-            ("", "Pod") => pod::update(live, object, &mut errors),
-            ("apps", "StatefulSet") => workloads::stateful_set_update(live, object, &mut errors),
-            _ => {}
-        }
+        update::check(group, kind, live, object, &mut errors);
     }
     errors
 }

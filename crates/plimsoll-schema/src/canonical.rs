@@ -87,6 +87,9 @@ fn position(error: base64::DecodeError, text: &str) -> usize {
 fn time(text: &str, micro: bool) -> Result<String, String> {
     let layout =
         if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+    if micro {
+        check_micro(text, layout)?;
+    }
     let has_date = text.as_bytes().get(10).is_some_and(|byte| *byte == b'T');
     let time: Timestamp = text.parse().ok().filter(|_| has_date).ok_or_else(|| {
         format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")
@@ -96,6 +99,20 @@ fn time(text: &str, micro: bool) -> Result<String, String> {
         return Ok(format!("{seconds}.{:06}Z", time.subsec_nanosecond() / 1000));
     }
     Ok(format!("{seconds}Z"))
+}
+
+/// Times in microseconds have six digits after the point, no fewer and no more.
+fn check_micro(text: &str, layout: &str) -> Result<(), String> {
+    const SECONDS_LEN: usize = "2006-01-02T15:04:05".len();
+    let Some(rest) = text.get(SECONDS_LEN..) else { return Ok(()) };
+    let digits = rest.strip_prefix('.').unwrap_or_default();
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let (found, wanted) = match count {
+        6 => return Ok(()),
+        0..6 => (rest, ".000000"),
+        _ => (&digits[6..], "Z07:00"),
+    };
+    Err(format!("parsing time {text:?} as {layout:?}: cannot parse {found:?} as {wanted:?}"))
 }
 
 /// Writes whole numbers of a custom object without a fraction, as Go does: `1.0` is `1`.

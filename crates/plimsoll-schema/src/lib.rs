@@ -19,6 +19,7 @@ pub mod builtin;
 mod builtin_defaults;
 mod builtin_rules;
 mod canonical;
+mod decode;
 mod default;
 mod definition;
 mod error;
@@ -38,6 +39,7 @@ mod validate;
 pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::validate_builtin;
 pub use canonical::{canonicalize, canonicalize_numbers};
+pub use decode::decoding_error;
 pub use default::apply_defaults;
 pub use definition::{
     Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,

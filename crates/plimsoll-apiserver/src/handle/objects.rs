@@ -52,7 +52,7 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    call.warnings.extend(resource.custom().and_then(|custom| custom.deprecation_warning.clone()));
+    call.warnings.extend(resource.deprecation_warning());
     let request = Request {
         shared,
         parts,

@@ -28,24 +28,8 @@ pub(crate) fn validate(
             unchanged(live, object, "type", &mut errors);
         }
         ("", "Service") => service_addresses(live, object, &mut errors),
-        ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => {
-            unchanged(live, object, "spec.selector", &mut errors);
-        }
-        ("batch", "Job") => {
-            unchanged(live, object, "spec.selector", &mut errors);
-            unchanged(live, object, "spec.template", &mut errors);
-        }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             role_reference(live, object, &mut errors);
-        }
-        ("storage.k8s.io", "StorageClass") => {
-            for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
-                unchanged(live, object, field, &mut errors);
-            }
-        }
-        ("scheduling.k8s.io", "PriorityClass") => {
-            unchanged(live, object, "value", &mut errors);
-            unchanged(live, object, "preemptionPolicy", &mut errors);
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             errors.extend(match part {

@@ -195,14 +195,8 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
 
 /// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
 fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
-    let wrong = schema::validate(resource.schema(), object)
-        .into_iter()
-        .find(|error| error.kind == schema::FieldErrorKind::TypeInvalid);
-    match wrong {
-        Some(error) => Err(cannot_be_handled(
-            resource,
-            &format!("json: cannot unmarshal {}: {}", error.path, error.message()),
-        )),
+    match schema::decoding_error(resource.schema(), object) {
+        Some(problem) => Err(cannot_be_handled(resource, &problem)),
         None => Ok(()),
     }
 }

@@ -55,7 +55,7 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    if live.is_none() && resource.custom().is_none() && !is_definition {
+    if resource.custom().is_none() && !is_definition {
         plain_finalizers(object, &mut errors);
     }
     errors

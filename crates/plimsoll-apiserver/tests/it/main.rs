@@ -19,6 +19,7 @@ mod listing;
 mod metrics;
 mod robustness;
 mod snapshot;
+mod refusals;
 mod tables;
 mod watching;
 mod writing;

@@ -1,8 +1,10 @@
 //! RBAC, and requests for certificates.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::check::{
-    Check::{Exactly, Items, Required, RequiredWith, Struct, With},
+    Check::{Exactly, Items, Required, Struct, With},
     Rules, invalid, is_empty, items, not_supported, problems, required, selector, text,
 };
 use crate::FieldError;
@@ -28,11 +30,17 @@ pub(super) const CLUSTER_ROLE_BINDING: Rules = &[
 ];
 
 pub(super) const SIGNING_REQUEST: Rules = &[("spec", Struct(SIGNING_REQUEST_SPEC))];
-const SIGNING_REQUEST_SPEC: Rules = &[
-    ("usages", RequiredWith("usages must not be empty")),
-    ("request", Required),
-    ("signerName", Required),
-];
+const SIGNING_REQUEST_SPEC: Rules =
+    &[("request", With(certificate_request)), ("usages", Required), ("signerName", Required)];
+
+fn certificate_request(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let text = value.as_str().unwrap_or_default();
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let begin = b"-----BEGIN CERTIFICATE REQUEST-----";
+    if !bytes.windows(begin.len()).any(|window| window == begin) {
+        errors.push(invalid(path, value, "PEM block type must be CERTIFICATE REQUEST"));
+    }
+}
 
 fn namespaced_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     policy_rule(rule, true, path, errors);

@@ -1,5 +1,4 @@
 //! The checks that tables are made of.
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -39,8 +38,6 @@ pub(super) enum Check {
     Fields(Rules),
     /// The fields of an object follow these rules, and no object is an empty one.
     Struct(Rules),
-    /// Items differ in this field, which may be missing.
-    Unique(&'static str),
     /// Anything else.
     With(Rule),
 }
@@ -161,7 +158,6 @@ impl Check {
             Self::Fields(rules) if !value.is_null() => apply(rules, value, path, errors),
             Self::Fields(_) => {}
             Self::Struct(rules) => apply(rules, value, path, errors),
-            Self::Unique(field) => unique(value, field, path, errors),
             Self::With(rule) => rule(value, path, errors),
         }
     }
@@ -170,16 +166,6 @@ impl Check {
 pub(super) fn non_negative(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value.as_i64().is_some_and(|number| number < 0) {
         errors.push(invalid(path, value, NOT_NEGATIVE));
-    }
-}
-
-fn unique(value: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
-    let mut seen = BTreeSet::new();
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        let name = text(item, field);
-        if !name.is_empty() && !seen.insert(name) {
-            errors.push(duplicate(format!("{path}[{index}].{field}"), &name.into()));
-        }
     }
 }
 

@@ -230,8 +230,7 @@ fn slice_endpoints(slice: &Value, _path: &str, errors: &mut Vec<FieldError>) {
         let at = format!("endpoints[{index}]");
         let addresses = items(endpoint, "addresses");
         if addresses.is_empty() {
-            let detail = "must contain at least 1 address";
-            errors.push(required(format!("{at}.addresses"), detail));
+            errors.push(required(format!("{at}.addresses"), ""));
         }
         for (inner, given) in addresses.iter().enumerate() {
             slice_address(kind, given, &format!("{at}.addresses"), inner, errors);

@@ -1,14 +1,14 @@
 //! Pods, and the templates that pods are made from.
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::check::{
     Check::{self, Between, Fields, Items, Labels, OneOf, Required, RequiredWith, Text, With},
-    Rules, address, apply, below, forbidden, invalid, is_empty, items, not_supported, problems,
-    required, selector, text,
+    Rules, address, apply, below, forbidden, invalid, items, not_supported, problems, required,
+    selector, text,
 };
 use super::{containers, volumes};
+use crate::FieldError;
 use crate::names::{label, qualified, subdomain};
-use crate::{FieldError, FieldErrorKind};
 
 pub(super) const POD: Rules = &[("spec", With(spec))];
 
@@ -216,42 +216,4 @@ fn pod_term(term: &Value, path: &str, errors: &mut Vec<FieldError>) {
 pub(super) fn template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     crate::metadata::labels(value["metadata"].get("labels"), &below(path, "labels"), errors);
     spec(&value["spec"], &below(path, "spec"), errors);
-}
-
-/// A pod that runs keeps what it was started with.
-pub(super) fn update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
-    let without_mutable = |pod: &Value| {
-        let mut spec = pod["spec"].clone();
-        for list in ["containers", "initContainers"] {
-            for container in spec[list].as_array_mut().into_iter().flatten() {
-                container["image"] = Value::Null;
-            }
-            if is_empty(&spec[list]) {
-                spec[list] = Value::Null;
-            }
-        }
-        for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-            spec[field] = Value::Null;
-        }
-        if live["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|grace| grace < 0) {
-            spec["terminationGracePeriodSeconds"] = json!(1);
-        }
-        spec
-    };
-    let additions_only = items(&live["spec"], "tolerations")
-        .iter()
-        .all(|old| items(&object["spec"], "tolerations").contains(old));
-    if !additions_only {
-        let detail = "existing toleration can not be modified except its tolerationSeconds";
-        errors.push(forbidden("spec.tolerations", detail));
-    }
-    if live["spec"].is_null() || without_mutable(live) == without_mutable(object) {
-        return;
-    }
-    let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
-                  `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
-                  `spec.tolerations` (only additions to existing tolerations),\
-                  `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-                  previously negative)";
-    errors.push(FieldError::new("spec", FieldErrorKind::Forbidden, detail));
 }

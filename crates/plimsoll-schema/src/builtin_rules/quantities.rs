@@ -219,7 +219,8 @@ fn limit_range(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn bounds(limit: &Value, name: &str, path: &str, errors: &mut Vec<FieldError>) {
     let of = |field: &str| Some((&limit[field][name], quantity(&limit[field][name])?));
     let shown = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut in_order = |low: &str, low_word: &str, high: &str, high_word: &str, at: &str| {
+    // Which of the two values a message shows follows no rule.
+    let mut in_order = |[low, high, at]: [&str; 3], low_word: &str, high_word: &str, shows_low| {
         let (Some((low_value, low)), Some((high_value, high))) = (of(low), of(high)) else {
             return;
         };
@@ -229,20 +230,17 @@ fn bounds(limit: &Value, name: &str, path: &str, errors: &mut Vec<FieldError>) {
                 shown(low_value),
                 shown(high_value)
             );
-            let given = if at == "min" || low_word == "default request" && high_word == "max" {
-                low_value
-            } else {
-                high_value
-            };
+            let given = if shows_low { low_value } else { high_value };
             errors.push(invalid(format!("{path}.{at}[{name}]"), given, &detail));
         }
     };
-    in_order("min", "min", "max", "max", "min");
-    in_order("min", "min", "defaultRequest", "default request", "defaultRequest");
-    in_order("defaultRequest", "default request", "max", "max", "defaultRequest");
-    in_order("defaultRequest", "default request", "default", "default limit", "defaultRequest");
-    in_order("min", "min", "default", "default", "default");
-    in_order("default", "default", "max", "max", "default");
+    in_order(["min", "max", "min"], "min", "max", true);
+    in_order(["min", "defaultRequest", "defaultRequest"], "min", "default request", false);
+    in_order(["defaultRequest", "max", "defaultRequest"], "default request", "max", true);
+    let words = ("default request", "default limit");
+    in_order(["defaultRequest", "default", "defaultRequest"], words.0, words.1, true);
+    in_order(["min", "default", "default"], "min", "default", true);
+    in_order(["default", "max", "default"], "default", "max", false);
     if let Some((value, ratio)) = of("maxLimitRequestRatio")
         && ratio.nanos() < 1_000_000_000
     {

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::check::{
     Check::{self, Between, Fields, Items, OneOf, Required, Selector, Struct, With},
-    Rules, count_or_percentage, duplicate, forbidden, invalid, is_empty, items, network,
-    not_supported, problems, required, text,
+    Rules, count_or_percentage, duplicate, forbidden, invalid, items, network, not_supported,
+    problems, required, text,
 };
 use super::pod::check_effect;
 use crate::names::{label, path_segment, qualified};
@@ -156,31 +156,17 @@ pub(super) const LEASE: Rules = &[("spec", Fields(LEASE_SPEC))];
 const LEASE_SPEC: Rules = &[
     ("leaseDurationSeconds", Between(1, i64::MAX, "must be greater than 0")),
     ("leaseTransitions", Check::NonNegative),
-    ("", With(coordination)),
 ];
-
-fn coordination(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let strategy = &spec["strategy"];
-    if strategy.is_null() {
-        if !is_empty(&spec["preferredHolder"]) {
-            let detail = "may only be specified if `strategy` is defined";
-            errors.push(forbidden(format!("{path}.preferredHolder"), detail));
-        }
-        return;
-    }
-    let name = strategy.as_str().unwrap_or_default();
-    let is_known = name == "OldestEmulationVersion";
-    if !is_known && !name.contains('/') {
-        let at = format!("{path}.strategy");
-        errors.push(not_supported(&at, strategy, &["OldestEmulationVersion"]));
-    }
-}
 
 pub(super) const RUNTIME_CLASS: Rules = &[("handler", With(handler))];
 
 fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = value.as_str().unwrap_or_default();
-    problems(path, &name.into(), label(name), errors);
+    if name.is_empty() {
+        errors.push(required(path, ""));
+    } else {
+        problems(path, &name.into(), label(name), errors);
+    }
 }
 
 pub(super) const NODE: Rules =

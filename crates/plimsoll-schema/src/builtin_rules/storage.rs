@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 
 use super::check::{
-    Check::{Exactly, Items, OneOf, Required, Selector, Struct, Text, With},
+    Check::{Exactly, OneOf, Required, Selector, Struct, Text, With},
     Rules, forbidden, invalid, is_empty, items, not_supported, problems, required,
 };
 use super::quantities::amount;
@@ -44,8 +44,17 @@ pub(super) const STORAGE_CLASS: Rules = &[
 pub(super) const CSI_DRIVER: Rules = &[("spec", Struct(DRIVER_SPEC))];
 const DRIVER_SPEC: Rules = &[
     ("fsGroupPolicy", OneOf(&["File", "None", "ReadWriteOnceWithFSType"])),
-    ("volumeLifecycleModes", Items(&[("", Exactly(&["Persistent", "Ephemeral"]))])),
+    ("volumeLifecycleModes", With(lifecycle_modes)),
 ];
+
+fn lifecycle_modes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 2] = ["Ephemeral", "Persistent"];
+    for mode in value.as_array().into_iter().flatten() {
+        if !KNOWN.contains(&mode.as_str().unwrap_or_default()) {
+            errors.push(not_supported(path, mode, &KNOWN));
+        }
+    }
+}
 
 fn modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = items(spec, "accessModes");

@@ -86,7 +86,7 @@ const CRON_JOB_SPEC: Rules = &[
 ];
 
 /// The selector in the order of Go's fields.
-fn shown_selector(value: &Value) -> String {
+pub(super) fn shown_selector(value: &Value) -> String {
     let mut parts = Vec::new();
     for field in ["matchLabels", "matchExpressions"] {
         if !is_empty(&value[field]) {
@@ -268,32 +268,6 @@ fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Of a stateful set only these change.
-pub(super) fn stateful_set_update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
-    const CHANGEABLE: [&str; 7] = [
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let fixed = |object: &Value| {
-        let mut spec = object["spec"].clone();
-        if let Some(fields) = spec.as_object_mut() {
-            fields.retain(|name, _| !CHANGEABLE.contains(&name.as_str()));
-        }
-        spec
-    };
-    if fixed(live) != fixed(object) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
-                      'template', 'updateStrategy', 'revisionHistoryLimit', \
-                      'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.push(forbidden("spec", detail));
-    }
-}
-
 fn job_counts(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     apply(JOB_COUNTS, spec, path, errors);
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
@@ -308,6 +282,15 @@ fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         errors.push(required(below(path, "selector"), ""));
     } else {
         selector(wanted, &below(path, "selector"), errors);
+    }
+    const OWN_LABEL: &str = "batch.kubernetes.io/controller-uid";
+    let generated = wanted["matchLabels"]
+        .as_object()
+        .is_some_and(|labels| labels.len() == 1 && labels.contains_key(OWN_LABEL));
+    if !wanted.is_null() && !generated && spec["manualSelector"] != true {
+        let detail = "`selector` not auto-generated";
+        let error = FieldError::new(below(path, "selector"), FieldErrorKind::Invalid, detail);
+        errors.push(error.with_shown(shown_selector(wanted)));
     }
     let labels = &spec["template"]["metadata"]["labels"];
     if wanted.is_null() || !selects(wanted, labels) {

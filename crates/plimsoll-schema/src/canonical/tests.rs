@@ -23,7 +23,7 @@ fn quantities_and_times_take_their_canonical_form() {
     check(
         "coordination.k8s.io",
         "Lease",
-        json!({"spec": {"renewTime": "2020-01-01T01:00:00.123456789+01:00"}}),
+        json!({"spec": {"renewTime": "2020-01-01T01:00:00.123456+01:00"}}),
         Ok(json!({"spec": {"renewTime": "2020-01-01T00:00:00.123456Z"}})),
     );
     check(

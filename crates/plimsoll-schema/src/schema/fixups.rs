@@ -42,15 +42,25 @@ const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensi
 
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
 /// their zero value, which OpenAPI gives as default, and lists that are null when there is none.
-const WRITTEN: [(&str, &[&str]); 11] = [
+const WRITTEN: [(&str, &[&str]); 12] = [
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
         &["conditions", "storedVersions"],
     ),
     ("io.k8s.api.apps.v1.ControllerRevision", &["revision"]),
+    ("io.k8s.api.apps.v1.StatefulSetSpec", &["serviceName"]),
     ("io.k8s.api.apps.v1.StatefulSetStatus", &["availableReplicas"]),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus", &["currentMetrics"]),
-    ("io.k8s.api.core.v1.Event", &["eventTime", "reportingComponent", "reportingInstance"]),
+    (
+        "io.k8s.api.core.v1.Event",
+        &[
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
     ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
     (
         "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",

@@ -19,6 +19,14 @@ pub(super) fn collect(
         call.warnings.extend(finalizers(live, object));
     } else if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
         call.warnings.extend(definition(live, object));
+    } else if resource.is("apps", "StatefulSet")
+        && object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0)
+    {
+        call.warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a \
+             value >= 0 is recommended"
+                .to_owned(),
+        );
     }
 }
 
