@@ -14,5 +14,5 @@ pub(crate) use facts::{
     returns_deleted_object,
 };
 pub(crate) use network::allocate;
-pub(crate) use prepare::{convert_input, prepare_create, prepare_update};
+pub(crate) use prepare::{admit_create, convert_input, prepare_create, prepare_update};
 pub(crate) use rules::validate;

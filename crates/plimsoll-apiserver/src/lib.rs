@@ -39,6 +39,8 @@
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
 mod access;
+mod admission;
+mod asking;
 mod body;
 mod clock;
 mod cluster;
@@ -46,21 +48,27 @@ mod controllers;
 mod convert;
 mod discovery;
 mod encode;
+pub mod faults;
 mod handle;
+mod health;
 mod ids;
 mod kinds;
 mod kubeconfig;
 mod listen;
+mod metrics;
 mod names;
 mod openapi;
 mod registry;
+mod render;
 mod request;
 mod respond;
 mod server;
+mod snapshot;
 mod status;
 mod store;
 mod table;
 mod verbs;
+mod webhook;
 
 pub use access::UserInfo;
 pub use access::audit::{
@@ -72,3 +80,6 @@ pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
 pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
+pub use snapshot::{SnapshotError, SnapshotProblem};
+pub use store::History;
+pub use webhook::{ServiceResolver, Webhooks};

@@ -109,8 +109,12 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
     spec["clusterIPs"] = json!([address]);
     spec["clusterIP"] = address.into();
     if let Some(spec) = spec.as_object_mut() {
-        spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-        spec.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
+        // Endpoints that nobody selects may be of either family.
+        let is_free = spec["clusterIP"] == "None" && !spec.contains_key("selector");
+        let families = if is_free { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+        let policy = if is_free { "RequireDualStack" } else { "SingleStack" };
+        spec.entry("ipFamilies").or_insert(families);
+        spec.entry("ipFamilyPolicy").or_insert_with(|| policy.into());
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
+use crate::status::{ApiError, Result, Subject};
+use crate::store::{ObjectKey, StorageId};
 
 /// Where a pod finds the token of its service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -33,6 +35,33 @@ pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
         })
     });
     if all { "Guaranteed" } else { "Burstable" }
+}
+
+/// Checks that the service account of a new pod exists.
+///
+/// # Errors
+/// When it does not.
+pub(super) fn check_account(
+    cluster: &Cluster,
+    (namespace, name): (&str, &str),
+    fields: &Map<String, Value>,
+) -> Result<()> {
+    let spec = fields.get("spec").unwrap_or(&Value::Null);
+    let account = ["serviceAccountName", "serviceAccount"]
+        .into_iter()
+        .find_map(|field| spec[field].as_str().filter(|account| !account.is_empty()))
+        .unwrap_or("default");
+    let accounts = StorageId::new("", "serviceaccounts");
+    if cluster.store.find(&accounts, &ObjectKey::new(namespace, account)).is_some() {
+        return Ok(());
+    }
+    Err(ApiError::forbidden(
+        Subject { group: "", noun: "pods" },
+        name,
+        &format!(
+            "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+        ),
+    ))
 }
 
 /// Fills in what admission gives a new pod.

@@ -78,15 +78,31 @@ fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Fills in what a new object gets.
+/// Fills in what admission gives a new object, before any webhook sees it.
 ///
 /// # Errors
-/// When the kind cannot be created this way.
-pub(crate) fn prepare_create(
+/// When it needs something that does not exist.
+pub(crate) fn admit_create(
     cluster: &mut Cluster,
     resource: &ApiResource,
     object: &mut Value,
 ) -> Result<()> {
+    if resource.is("", "Pod") {
+        let name = metadata::text(object, "name").to_owned();
+        let namespace = metadata::text(object, "namespace").to_owned();
+        if let Some(fields) = object.as_object_mut() {
+            pod::check_account(cluster, (&namespace, &name), fields)?;
+            pod::prepare(cluster, fields);
+        }
+    }
+    Ok(())
+}
+
+/// Fills in what a new object gets.
+///
+/// # Errors
+/// When the kind cannot be created this way.
+pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if super::has_generation(resource) {
         metadata::of(object).insert("generation".to_owned(), 1.into());
     }
@@ -114,7 +130,6 @@ pub(crate) fn prepare_create(
                 finalizers.push(NAMESPACE_FINALIZER.into());
             }
         }
-        ("", "Pod") => pod::prepare(cluster, fields),
         ("", "PersistentVolume") => protect(fields, "kubernetes.io/pv-protection"),
         ("", "PersistentVolumeClaim") => protect(fields, "kubernetes.io/pvc-protection"),
         ("", "Node") => {
@@ -126,13 +141,14 @@ pub(crate) fn prepare_create(
         }
         ("batch", "Job") => prepare_job(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let stored = crate::controllers::definition::storage_version(fields.get("spec"));
+            let stored = Some(crate::controllers::definition::storage_version(fields.get("spec")))
+                .filter(|version| !version.is_empty());
             fields.insert(
                 "status".to_owned(),
                 json!({
                     "conditions": null,
                     "acceptedNames": {"plural": "", "kind": ""},
-                    "storedVersions": [stored],
+                    "storedVersions": stored.iter().collect::<Vec<_>>(),
                 }),
             );
         }

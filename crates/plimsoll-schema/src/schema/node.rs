@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde_json::Value;
 
 use super::Schema;

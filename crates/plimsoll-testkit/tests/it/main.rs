@@ -3,3 +3,7 @@
 
 mod access;
 mod clusters;
+mod conformance;
+mod day;
+mod differential;
+mod kubectl;
