@@ -21,7 +21,7 @@
 //! create, update, the four kinds of patch with field ownership, delete; discovery, tables, and
 //! errors in kube-apiserver's words. The controllers without which a cluster makes no sense run
 //! inside the write that concerns them: namespaces fill and end, dependents go with their owners,
-//! definitions are established. No pod ever runs, and nobody is asked who they are.
+//! definitions are established. No pod ever runs.
 //!
 //! # What it guarantees
 //!

@@ -495,10 +495,10 @@ async fn ask(client: &Client, who: &str, line: &str, body: &str) -> (u16, Value)
     for group in names {
         request = request.header("impersonate-group", group);
     }
-    let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
-    let response = client.send(request).await.unwrap();
+    let request = request.body(Body::from(body.as_bytes().to_vec())).expect("it is well-formed");
+    let response = client.send(request).await.expect("the server answers");
     let status = response.status().as_u16();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let bytes = response.into_body().collect().await.expect("it ends").to_bytes();
     let text = || json!(String::from_utf8_lossy(&bytes));
     (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
 }
@@ -528,7 +528,7 @@ async fn set_up(client: &Client) {
 
 async fn check(cases: &[Case]) {
     for kind in clusters() {
-        let cluster = kind.start().await.unwrap();
+        let cluster = kind.start().await.expect("the cluster starts");
         let client = cluster.client();
         set_up(&client).await;
         for case in cases {
