@@ -71,7 +71,7 @@ async fn define(pair: &Pair, target: &Target) {
     };
     let name = definition["metadata"]["name"].as_str().expect("it has a name");
     for client in [&pair.embedded, &pair.real] {
-        let made = send(client, &create, &Value::Null, "").await;
+        let made = send(client, &create, &Value::Null, "").await.expect("the server answers");
         assert!(made.code == 201 || made.code == 409, "{definition}: {made:?}");
     }
     for version in 0..target.versions.len() {
@@ -85,7 +85,8 @@ async fn define(pair: &Pair, target: &Target) {
                 "metadata": {"name": "probe"},
             })),
         };
-        while send(&pair.real, &probe, &Value::Null, name).await.code == 404 {
+        while send(&pair.real, &probe, &Value::Null, name).await.is_none_or(|made| made.code == 404)
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
