@@ -23,7 +23,8 @@ fuzz_target!(|text: &str| {
             continue;
         }
         let content_type = lines.next().unwrap_or_default();
-        let body = Full::from(lines.next().unwrap_or_default().as_bytes().to_vec());
+        let body = lines.next().unwrap_or_default().as_bytes().to_vec();
+        let body = Full::new(std::io::Cursor::new(body));
         let request = Request::builder()
             .method(method)
             .uri(target)

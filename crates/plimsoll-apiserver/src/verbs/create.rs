@@ -61,8 +61,11 @@ pub(crate) fn create(
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(cluster, resource, &mut object)?;
     validation::check(call, resource, None, &object)?;
-    if cluster.store.find(&resource.storage, &key).is_some() {
-        let error = ApiError::already_exists(resource.subject(), &key.name);
+    if let Some(found) = cluster.store.find(&resource.storage, &key) {
+        let mut error = ApiError::already_exists(resource.subject(), &key.name);
+        if found.deleting {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
         return Err(if generated {
             ApiError {
                 message: format!(

@@ -266,7 +266,7 @@ fn service_account() -> Target {
         "v1",
         vec![
             Field::new("secrets", Shape::ListMap(vec!["name"], names())),
-            Field::new("imagePullSecrets", Shape::ListMap(vec!["name"], names())),
+            Field::new("imagePullSecrets", Shape::List(Box::new(object(names())))),
             Field::new("automountServiceAccountToken", any(json!([true, false]))),
         ],
     )
