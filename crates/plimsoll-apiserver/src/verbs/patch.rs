@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::create::{Origin, actor, create};
 use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use super::{decode, metadata};
-use crate::convert;
 use crate::cluster::{Call, Cluster};
+use crate::convert;
 use crate::request::content::MediaType;
 use crate::request::parameters::OptionsKind;
 use crate::status::{ApiError, Cause, Result, StatusReason};
@@ -80,9 +80,7 @@ fn undecodable(media_type: MediaType, patched: &str, error: ApiError) -> ApiErro
 #[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
 fn refused_patch(error: schema_patch::PatchError) -> ApiError {
     match &error {
-        schema_patch::PatchError::Malformed(why) => {
-            ApiError::bad_request(why.clone())
-        }
+        schema_patch::PatchError::Malformed(why) => ApiError::bad_request(why.clone()),
         schema_patch::PatchError::Internal(why) => {
             ApiError::new(StatusReason::Unknown, why.clone())
         }

@@ -144,9 +144,14 @@ pub(crate) fn apply(
              group/version: autoscaling/v1",
         ));
     }
-    let scale =
-        managed::server_side_apply(builtin::scale_schema(), Some(&present), document, &actor(call), force)
-            .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
+    let scale = managed::server_side_apply(
+        builtin::scale_schema(),
+        Some(&present),
+        document,
+        &actor(call),
+        force,
+    )
+    .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
     store(cluster, call, resource, key, &live, (&scale, ""))
 }
 
@@ -176,9 +181,8 @@ fn entries(object: &Value) -> &[Value] {
 /// The scale of an object with its owners.
 fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Value {
     let mut scale = scale_of(resource, live);
-    let owners = ownership::of_scale(entries(live), |version| {
-        replicas_path(cluster, resource, version)
-    });
+    let owners =
+        ownership::of_scale(entries(live), |version| replicas_path(cluster, resource, version));
     if !owners.is_empty() {
         metadata::of(&mut scale).insert("managedFields".to_owned(), owners.into());
     }
@@ -207,12 +211,10 @@ fn store(
             .with_value(replicas.into())],
         ));
     }
-    let owners = ownership::of_parent(
-        entries(live),
-        entries(scale),
-        &resource.api_version(),
-        |version| replicas_path(cluster, resource, version),
-    );
+    let owners =
+        ownership::of_parent(entries(live), entries(scale), &resource.api_version(), |version| {
+            replicas_path(cluster, resource, version)
+        });
     let mut object = live.clone();
     set(&mut object, &paths_of(resource).spec_replicas, replicas.into());
     let metadata = metadata::of(&mut object);

@@ -234,8 +234,8 @@ fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mu
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
     let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
-    let same_annotations = !counts_annotations
-        || live["metadata"]["annotations"] == object["metadata"]["annotations"];
+    let same_annotations =
+        !counts_annotations || live["metadata"]["annotations"] == object["metadata"]["annotations"];
     let is_same = same_annotations && desired(live) == desired(object);
     let next = if is_same { generation } else { generation + 1 };
     if next > 0 {

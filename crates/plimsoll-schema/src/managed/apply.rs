@@ -9,10 +9,10 @@ use super::entry::{
 };
 use super::update::{Changes, blank_object, reconciled, update};
 use super::{Actor, ApplyError, Conflict, Kind, last_applied};
+use crate::default::apply_defaults_after_merge;
 use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, check_live, field_set, merge, name_declared, remove};
 use crate::{Schema, apply_builtin_defaults, prune as drop_unknown};
-use crate::default::apply_defaults_after_merge;
 
 /// The owner of what was there before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -196,7 +196,9 @@ fn prune(
     let mut pruned = remove(&schema, &at_last, &last);
     let first = owned.remove_entry(before.api_version.as_str());
     for (name, set) in first.into_iter().chain(owned) {
-        let at = format!("failed add back owned items: failed to convert merged object at version {name}");
+        let at = format!(
+            "failed add back owned items: failed to convert merged object at version {name}"
+        );
         let Some((schema, all)) = version(&merged, name, &at)? else { continue };
         let present = |value: &Value| name_declared(&schema, &field_set(&schema, value));
         let kept = present(&pruned).union(&name_declared(&schema, &set));

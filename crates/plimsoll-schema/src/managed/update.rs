@@ -156,10 +156,8 @@ impl Changes {
         actor: &Actor<'_>,
     ) -> Result<Self, String> {
         let reset = dotted(actor.reset_fields);
-        let mut changes = Self {
-            own: compare(kind.schema, old, new).without(&reset),
-            others: BTreeMap::new(),
-        };
+        let mut changes =
+            Self { own: compare(kind.schema, old, new).without(&reset), others: BTreeMap::new() };
         let mut missing: BTreeSet<String> = BTreeSet::new();
         for owned in managers.0.values() {
             let version = &owned.api_version;

@@ -103,11 +103,8 @@ fn holder<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, Str
 fn index(step: &str, length: usize) -> Result<usize, String> {
     let invalid = || format!("Unable to access invalid index: {step}");
     let number: i64 = step.parse().map_err(|_| invalid())?;
-    let number = if number < 0 {
-        number + i64::try_from(length).map_err(|_| invalid())?
-    } else {
-        number
-    };
+    let number =
+        if number < 0 { number + i64::try_from(length).map_err(|_| invalid())? } else { number };
     usize::try_from(number).map_err(|_| invalid())
 }
 
@@ -153,7 +150,9 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
             }
             Ok(items.remove(index))
         }
-        other => other.as_object_mut().and_then(|entries| entries.remove(&last)).ok_or_else(missing),
+        other => {
+            other.as_object_mut().and_then(|entries| entries.remove(&last)).ok_or_else(missing)
+        }
     }
 }
 
@@ -169,8 +168,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
     match holder {
         Value::Array(items) => {
             let index = index(&last, items.len())?;
-            let item =
-                items.get_mut(index).ok_or_else(|| format!("doc is missing key: {path}"))?;
+            let item = items.get_mut(index).ok_or_else(|| format!("doc is missing key: {path}"))?;
             *item = value;
         }
         other => {

@@ -223,7 +223,11 @@ fn key_of(item: &Value, merge_key: &str) -> Result<Value, PatchError> {
 
 /// Holds the order that a patch sets against the items it brings: each of them, but those with a
 /// directive, has its place in the order, and in the same sequence.
-fn check_order(patch: &[Value], order: &[Value], merge_key: Option<&str>) -> Result<(), PatchError> {
+fn check_order(
+    patch: &[Value],
+    order: &[Value],
+    merge_key: Option<&str>,
+) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }

@@ -48,7 +48,10 @@ const WRITTEN: [(&str, &[&str]); 23] = [
     ("io.k8s.api.apps.v1.StatefulSetCondition", &["lastTransitionTime"]),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition", &["lastTransitionTime"]),
     ("io.k8s.api.batch.v1.JobCondition", &["lastProbeTime", "lastTransitionTime"]),
-    ("io.k8s.api.certificates.v1.CertificateSigningRequestCondition", &["lastTransitionTime", "lastUpdateTime"]),
+    (
+        "io.k8s.api.certificates.v1.CertificateSigningRequestCondition",
+        &["lastTransitionTime", "lastUpdateTime"],
+    ),
     ("io.k8s.api.core.v1.NamespaceCondition", &["lastTransitionTime"]),
     ("io.k8s.api.core.v1.NodeCondition", &["lastHeartbeatTime", "lastTransitionTime"]),
     ("io.k8s.api.core.v1.PersistentVolumeClaimCondition", &["lastProbeTime", "lastTransitionTime"]),

@@ -120,7 +120,9 @@ fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
             quoted(other)
         )),
         (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
-        (Scalar::Untyped, other) => Some(format!("expected any scalar, got &{{{}}}", go_text(other))),
+        (Scalar::Untyped, other) => {
+            Some(format!("expected any scalar, got &{{{}}}", go_text(other)))
+        }
     }
 }
 

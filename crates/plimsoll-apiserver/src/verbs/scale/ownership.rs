@@ -98,13 +98,7 @@ pub(super) fn of_parent(
     }
     out.sort_by_key(|entry| {
         let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-        (
-            text("operation"),
-            text("time"),
-            text("manager"),
-            text("apiVersion"),
-            text("subresource"),
-        )
+        (text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource"))
     });
     out
 }

@@ -44,8 +44,7 @@ impl Answer {
                 });
             }
         }
-        if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut)
-        {
+        if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
             // A real server tells conflicts, and defects of different fields, in the order of a hash.
             causes.sort_by_cached_key(ToString::to_string);
         }

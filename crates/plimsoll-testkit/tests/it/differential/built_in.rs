@@ -1,8 +1,8 @@
 //! Built-in kinds that are rich in merge directives, and the shapes of what is sent of them.
 use serde_json::json;
 
-use super::shape::Ownership::{Atomic, Granular};
 use super::random::Random;
+use super::shape::Ownership::{Atomic, Granular};
 use super::shape::{Field, Shape, Taste};
 use super::target::{Target, Version};
 
@@ -51,10 +51,12 @@ fn text_map() -> Shape {
     Shape::Map(Box::new(Shape::words(&["x", "y", ""])), Granular)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the values in place")]
 fn any(values: serde_json::Value) -> Shape {
     Shape::OneOf("object", values.as_array().cloned().unwrap_or_default())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the shape in place")]
 fn with_status(mut target: Target, status: Shape) -> Target {
     target.has_status = true;
     for version in &mut target.versions {
@@ -187,11 +189,13 @@ fn deployment() -> Target {
     let status = object(vec![
         Field::new("replicas", Shape::numbers(&[0, 1])),
         Field::new("observedGeneration", Shape::numbers(&[1, 2])),
-        Field::new("conditions", conditions(&["Available", "Progressing"], &["lastUpdateTime", "lastTransitionTime"])),
+        Field::new(
+            "conditions",
+            conditions(&["Available", "Progressing"], &["lastUpdateTime", "lastTransitionTime"]),
+        ),
     ]);
     let fields = vec![Field::required("spec", spec)];
-    let mut target =
-        with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
+    let mut target = with_status(target("Deployment", "deployments", "apps", "v1", fields), status);
     target.has_scale = true;
     target
 }
@@ -397,10 +401,7 @@ fn cron_job() -> Target {
         object(vec![
             Field::new("backoffLimit", Shape::numbers(&[0, 6])),
             Field::new("completions", Shape::numbers(&[1, 2])),
-            Field::required(
-                "template",
-                object(vec![Field::required("spec", job_pod())]),
-            ),
+            Field::required("template", object(vec![Field::required("spec", job_pod())])),
         ]),
     )]);
     let spec = object(vec![
@@ -444,7 +445,10 @@ fn node() -> Target {
         Field::new("capacity", any(json!([{"cpu": "4"}, {"cpu": "4", "memory": "1Gi"}]))),
         Field::required("allocatable", any(json!([{"cpu": "3"}, {"cpu": "2"}]))),
         Field::new("addresses", Shape::ListMap(vec!["type"], address)),
-        Field::new("conditions", conditions(&["Ready", "DiskPressure"], &["lastHeartbeatTime", "lastTransitionTime"])),
+        Field::new(
+            "conditions",
+            conditions(&["Ready", "DiskPressure"], &["lastHeartbeatTime", "lastTransitionTime"]),
+        ),
     ]);
     let fields = vec![Field::new("spec", spec)];
     let mut target = with_status(target("Node", "nodes", "", "v1", fields), status);
@@ -461,16 +465,21 @@ fn webhooks() -> Target {
         Field::required("name", Shape::words(&["a.example.com", "b.example.com"])),
         Field::required("admissionReviewVersions", Shape::fixed(json!(["v1"]))),
         Field::required("sideEffects", Shape::words(&["None"])),
-        Field::required("clientConfig", any(json!([
-            {"url": "https://example.com/x"},
-            {"service": {"namespace": "default", "name": "s"}}
-        ]))),
+        Field::required(
+            "clientConfig",
+            any(json!([
+                {"url": "https://example.com/x"},
+                {"service": {"namespace": "default", "name": "s"}}
+            ])),
+        ),
         Field::required("rules", Shape::fixed(rules)),
         Field::new("failurePolicy", Shape::words(&["Ignore"])),
         Field::new("timeoutSeconds", Shape::numbers(&[1, 5])),
         Field::new("matchPolicy", Shape::words(&["Exact"])),
-        Field::new("objectSelector", Shape::Object(
-            vec![Field::new("matchLabels", Shape::fixed(json!({"a": "b"})))], Atomic)),
+        Field::new(
+            "objectSelector",
+            Shape::Object(vec![Field::new("matchLabels", Shape::fixed(json!({"a": "b"})))], Atomic),
+        ),
     ];
     let mut target = target(
         "ValidatingWebhookConfiguration",

@@ -14,18 +14,15 @@ use super::sequence::Maker;
 const SEQUENCES: u64 = 60;
 
 async fn read(client: &Client, target: &str, name: &str) -> Value {
-    let get = Request {
-        method: "GET",
-        target: target.to_owned(),
-        content_type: "",
-        body: Body::Nothing,
-    };
+    let get =
+        Request { method: "GET", target: target.to_owned(), content_type: "", body: Body::Nothing };
     send(client, &get, &Value::Null, name).await.expect("it answers").body
 }
 
 /// Whether the request is an apply that says all it wants, so that saying it again is nothing new.
 fn is_apply(request: &Request) -> bool {
-    request.content_type.starts_with("application/apply-patch") && !request.target.contains("/scale")
+    request.content_type.starts_with("application/apply-patch")
+        && !request.target.contains("/scale")
 }
 
 #[tokio::test]

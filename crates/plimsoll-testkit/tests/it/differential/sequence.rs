@@ -342,12 +342,7 @@ impl Maker<'_> {
         ];
         let managed = self.random.pick(&choices).clone();
         if self.random.percent(50) {
-            return self.patch(
-                version,
-                "",
-                MERGE,
-                json!({"metadata": {"managedFields": managed}}),
-            );
+            return self.patch(version, "", MERGE, json!({"metadata": {"managedFields": managed}}));
         }
         let manager = self.writer();
         Request {

@@ -112,9 +112,8 @@ impl Shape {
             Self::Object(fields, _) => Value::Object(entries(fields, random, taste)),
             Self::Map(shape, _) => {
                 let keys = random.some_of(&KEYS, taste.fill);
-                let entry = |key: &str, random: &mut Random| {
-                    (key.to_owned(), shape.value(random, taste))
-                };
+                let entry =
+                    |key: &str, random: &mut Random| (key.to_owned(), shape.value(random, taste));
                 Value::Object(keys.into_iter().map(|key| entry(key, random)).collect())
             }
             Self::List(shape) => {

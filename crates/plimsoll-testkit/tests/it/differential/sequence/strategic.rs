@@ -16,7 +16,9 @@ pub(super) fn direct(patch: &mut Value, shape: &Shape, random: &mut Random) {
 fn within(patch: &mut Value, shape: &Shape, random: &mut Random) {
     match shape {
         Shape::Object(fields, _) | Shape::Anything(fields) => object(patch, fields, random),
-        Shape::ListMap(keys, fields) | Shape::FilledListMap(keys, fields) => list(patch, keys, fields, random),
+        Shape::ListMap(keys, fields) | Shape::FilledListMap(keys, fields) => {
+            list(patch, keys, fields, random)
+        }
         Shape::OneOf(..)
         | Shape::IntOrString
         | Shape::Map(..)
