@@ -27,9 +27,33 @@ pub enum PatchError {
     Failed(String),
 }
 
-/// Applies a JSON merge patch (RFC 7396).
+/// Applies a JSON merge patch (RFC 7396); nulls inside what is new vanish, in lists too.
 pub fn merge_patch(object: &Value, patch: &Value) -> Value {
-    let mut out = object.clone();
-    json_patch::merge(&mut out, patch);
-    out
+    let Value::Object(patch) = patch else { return patch.clone() };
+    let mut out = object.as_object().cloned().unwrap_or_default();
+    for (key, value) in patch {
+        if value.is_null() {
+            out.remove(key);
+            continue;
+        }
+        let merged = match (out.get(key), value) {
+            (Some(old @ Value::Object(_)), Value::Object(_)) => merge_patch(old, value),
+            (Some(Value::Object(_)), _) => value.clone(),
+            _ => without_nulls(value),
+        };
+        out.insert(key.clone(), merged);
+    }
+    Value::Object(out)
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        Value::Object(entries) => entries
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }

@@ -109,6 +109,12 @@ pub(crate) fn write(
     if scale.is_object() {
         metadata::of(&mut scale).remove("managedFields");
     }
+    // Go leaves none out.
+    if scale["spec"]["replicas"] == 0
+        && let Some(spec) = scale["spec"].as_object_mut()
+    {
+        spec.remove("replicas");
+    }
     let schema = builtin::scale_schema();
     let scale = managed::track_update(schema, Some(&present), scale, &actor(call));
     let revision = metadata::text(&wanted, "resourceVersion").to_owned();

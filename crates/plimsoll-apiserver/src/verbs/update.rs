@@ -182,7 +182,10 @@ pub(crate) fn update(
     convert::to_storage(resource, &mut object);
     if is_finished(resource, &object) {
         let last = cluster.put_or_finish(resource, key, object);
-        return Ok(convert::read(resource, &last));
+        // What goes with its last finalizer is not written once more.
+        let mut last = convert::read(resource, &last);
+        last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        return Ok(last);
     }
     let stored = cluster.put(&resource.storage, key, object, resource.stamp);
     Ok(convert::read(resource, &stored))

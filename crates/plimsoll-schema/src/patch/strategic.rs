@@ -105,6 +105,11 @@ impl Walker<'_> {
             let (old, new) = (as_list(original.get(name), name)?, as_list(patch.get(name), name)?);
             let merge_key = strategy(field).merge_key;
             check_order(new.as_deref().unwrap_or_default(), &order, merge_key.as_deref())?;
+            let none = |list: &Option<Vec<Value>>| list.as_ref().is_none_or(Vec::is_empty);
+            if none(&old) && none(&new) && (old.is_some() || new.is_some()) {
+                let text = "no elements in any of the given slices";
+                return Err(PatchError::Internal(text.to_owned()));
+            }
             let merged = match (old.clone(), new) {
                 (None, None) => continue,
                 (Some(old), None) => old,

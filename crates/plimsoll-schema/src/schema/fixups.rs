@@ -41,8 +41,24 @@ pub(super) fn decodes_to(definition: &str) -> Option<&'static str> {
 const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
-/// their zero value, which OpenAPI gives as default, and lists that are null when there is none.
-const WRITTEN: [(&str, &[&str]); 12] = [
+/// their zero value, which OpenAPI gives as default, and lists and times
+/// that are null when there is none.
+const WRITTEN: [(&str, &[&str]); 24] = [
+    ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
+    ("io.k8s.api.apps.v1.ReplicaSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.apps.v1.StatefulSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.batch.v1.JobCondition", &["lastProbeTime", "lastTransitionTime"]),
+    (
+        "io.k8s.api.certificates.v1.CertificateSigningRequestCondition",
+        &["lastTransitionTime", "lastUpdateTime"],
+    ),
+    ("io.k8s.api.core.v1.NamespaceCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.core.v1.NodeCondition", &["lastHeartbeatTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.PersistentVolumeClaimCondition", &["lastProbeTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.PodCondition", &["lastProbeTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.ReplicationControllerCondition", &["lastTransitionTime"]),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
         &["conditions", "storedVersions"],

@@ -51,10 +51,12 @@ fn text_map() -> Shape {
     Shape::Map(Box::new(Shape::words(&["x", "y", ""])), Granular)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the values in place")]
 fn any(values: serde_json::Value) -> Shape {
     Shape::OneOf("object", values.as_array().cloned().unwrap_or_default())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the shape in place")]
 fn with_status(mut target: Target, status: Shape) -> Target {
     target.has_status = true;
     for version in &mut target.versions {
@@ -268,7 +270,7 @@ fn service_account() -> Target {
         "v1",
         vec![
             Field::new("secrets", Shape::ListMap(vec!["name"], names())),
-            Field::new("imagePullSecrets", Shape::ListMap(vec!["name"], names())),
+            Field::new("imagePullSecrets", Shape::List(Box::new(object(names())))),
             Field::new("automountServiceAccountToken", any(json!([true, false]))),
         ],
     )

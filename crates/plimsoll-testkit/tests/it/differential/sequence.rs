@@ -246,7 +246,7 @@ impl Maker<'_> {
 
     fn status(&mut self) -> Request {
         let version = self.version();
-        let taste = Taste { fill: 60, required: 100, wild: 3 };
+        let taste = Taste::WHOLE;
         match self.random.below(3) {
             0 => {
                 let object = self.whole(version, taste, true);

@@ -41,15 +41,15 @@ fn place(shape: &Shape, random: &mut Random) -> (String, Value) {
         let fields: Vec<_> = fields.into_iter().filter(|field| field.name != "status").collect();
         let next = match &at {
             Shape::List(inner) | Shape::Set(inner) => {
-                path.push_str(*random.pick(&["/0", "/1", "/-"]));
+                path.push_str(random.pick::<&str>(&["/0", "/1", "/-"]));
                 (**inner).clone()
             }
             Shape::ListMap(_, fields) | Shape::FilledListMap(_, fields) => {
-                path.push_str(*random.pick(&["/0", "/1", "/-"]));
+                path.push_str(random.pick::<&str>(&["/0", "/1", "/-"]));
                 Shape::Object(fields.clone(), super::super::shape::Ownership::Granular)
             }
             Shape::Map(inner, _) => {
-                path.push_str(*random.pick(&["/ka", "/k.c~1d"]));
+                path.push_str(random.pick::<&str>(&["/ka", "/k.c~1d"]));
                 (**inner).clone()
             }
             _ if fields.is_empty() => break,
