@@ -3,3 +3,5 @@
 
 mod clusters;
 mod conformance;
+mod kube_flows;
+mod python;
