@@ -61,7 +61,8 @@ async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn(
             tokio::time::sleep(PAUSE).await;
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("{what} does not come"))
+    let found = tokio::time::timeout(PATIENCE, found).await;
+    found.map_err(|_| what.to_owned()).expect("it comes in time")
 }
 
 /// What the controller of this test works with.
@@ -189,11 +190,8 @@ async fn entries_are_committed(client: &Client) {
     let ns = "flows-entry";
     namespace(client, ns).await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), ns);
-    let mut entry = maps
-        .entry("a")
-        .await
-        .expect("an entry")
-        .or_insert(|| config_map("a", "k", "1"));
+    let mut entry =
+        maps.entry("a").await.expect("an entry").or_insert(|| config_map("a", "k", "1"));
     entry.commit(&PostParams::default()).await.expect("it is created");
     entry.get_mut().data.get_or_insert_default().insert("l".to_owned(), "2".to_owned());
     let mut late = maps.entry("a").await.expect("an entry").or_insert(ConfigMap::default);

@@ -22,14 +22,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// What a target may not hold as it is; what is encoded already stays so.
-const NOT_IN_TARGETS: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{')
-        .add(b'|').add(b'}').add(b'[').add(b']');
+const NOT_IN_TARGETS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}')
+    .add(b'[')
+    .add(b']');
 
 /// Headers of answers that are compared. `application/json` is the rule and left out.
-const COMPARED: [&str; 7] = [
-    "allow", "content-encoding", "content-type", "etag", "location", "retry-after", "warning",
-];
+const COMPARED: [&str; 7] =
+    ["allow", "content-encoding", "content-type", "etag", "location", "retry-after", "warning"];
 
 /// An answer as it came.
 #[derive(Clone, Debug)]
@@ -214,11 +223,8 @@ impl Asker {
         let (method, path) = target.split_once(' ').ok_or("a target has a method and a path")?;
         let path = utf8_percent_encode(path, NOT_IN_TARGETS).to_string();
         let (media_type, body) = self.body(step);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .body(Body::from(body))
-            .map_err(text_of)?;
+        let mut request =
+            Request::builder().method(method).uri(path).body(Body::from(body)).map_err(text_of)?;
         let headers = request.headers_mut();
         headers.insert(USER_AGENT, HeaderValue::from_static("conformance/1"));
         if let Some(media_type) = media_type {

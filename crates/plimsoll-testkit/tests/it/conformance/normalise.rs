@@ -57,7 +57,8 @@ fn hide_revisions(value: &mut Value) {
             {
                 hide_revision(metadata);
             }
-            if is_bookmark && let Some(object) = fields.get_mut("object")
+            if is_bookmark
+                && let Some(object) = fields.get_mut("object")
                 && let Some(metadata) = object["metadata"].as_object_mut()
             {
                 hide_revision(metadata);
