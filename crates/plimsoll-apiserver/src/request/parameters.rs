@@ -107,7 +107,8 @@ impl Parameters {
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
             "limit" => {
-                self.limit = number::<i64>(&value)?.map_or(0, |limit| usize::try_from(limit).unwrap_or(0));
+                self.limit =
+                    number::<i64>(&value)?.map_or(0, |limit| usize::try_from(limit).unwrap_or(0));
             }
             "continue" => self.continue_token = value,
             "resourceVersion" => self.resource_version = value,
@@ -116,7 +117,8 @@ impl Parameters {
             "allowWatchBookmarks" => self.allow_watch_bookmarks = flag(&value),
             "sendInitialEvents" => self.send_initial_events = Some(flag(&value)),
             "timeoutSeconds" => {
-                self.timeout_seconds = number::<i64>(&value)?.and_then(|given| given.try_into().ok());
+                self.timeout_seconds =
+                    number::<i64>(&value)?.and_then(|given| given.try_into().ok());
             }
             "dryRun" => self.dry_run = parse_dry_run(options, &value)?,
             "fieldManager" => self.field_manager = Some(value),

@@ -66,11 +66,7 @@ impl Selection {
         let labels = LabelSelector::parse(&parameters.label_selector)?;
         let fields = FieldSelector::parse(&parameters.field_selector)?;
         fields.paths().try_for_each(|path| selectable::check(resource, path))?;
-        Ok(Self {
-            namespace: namespace.map(str::to_owned),
-            labels,
-            fields,
-        })
+        Ok(Self { namespace: namespace.map(str::to_owned), labels, fields })
     }
 
     /// Only the object of one name.
@@ -129,8 +125,7 @@ pub(crate) fn read_revision(text: &str) -> Result<u64> {
 /// What of the parameters does not go together in a list.
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     const MATCH: &str = "resourceVersionMatch";
-    let forbidden =
-        |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
+    let forbidden = |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
     let how = parameters.resource_version_match.as_str();
     let mut problems = Vec::new();
     if !how.is_empty() {
@@ -159,10 +154,7 @@ fn check_parameters(parameters: &Parameters) -> Result<()> {
         }
     }
     if parameters.send_initial_events.is_some() {
-        problems.push(forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        ));
+        problems.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
     if problems.is_empty() { Ok(()) } else { Err(OPTIONS.invalid_all(&problems)) }
 }

@@ -185,3 +185,20 @@ fn there_are_hundreds_of_cases_with_titles_of_their_own() {
         assert!(titles.insert(&case.title), "there are two cases {:?}", case.title);
     }
 }
+
+/// The document that tells users where the servers differ.
+const DOCUMENT: &str = include_str!("../../../../docs/api-server.md");
+
+#[test]
+fn cases_that_differ_on_purpose_are_in_the_docs_with_their_reason() {
+    let cases = case::read_all();
+    for case in &cases {
+        if let Some(why) = &case.differs {
+            let line = format!("| {} | {why} |", case.title);
+            assert!(
+                DOCUMENT.lines().any(|found| found == line),
+                "docs/api-server.md lacks\n{line}"
+            );
+        }
+    }
+}

@@ -7,3 +7,5 @@ mod conformance;
 mod day;
 mod differential;
 mod kubectl;
+mod kube_flows;
+mod python;

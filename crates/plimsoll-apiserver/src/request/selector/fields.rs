@@ -34,11 +34,8 @@ impl FieldSelector {
 
     /// The selector of one object.
     pub(crate) fn of_name(name: &str) -> Self {
-        let term = FieldTerm {
-            path: "metadata.name".to_owned(),
-            value: name.to_owned(),
-            negated: false,
-        };
+        let term =
+            FieldTerm { path: "metadata.name".to_owned(), value: name.to_owned(), negated: false };
         Self { terms: vec![term] }
     }
 
@@ -93,7 +90,8 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
 }
 
 fn unescape(value: &str) -> Result<String> {
-    let invalid = |why: String| Err(ApiError::bad_request(format!("invalid field selector: {why}")));
+    let invalid =
+        |why: String| Err(ApiError::bad_request(format!("invalid field selector: {why}")));
     let mut text = String::with_capacity(value.len());
     let mut characters = value.chars();
     while let Some(character) = characters.next() {

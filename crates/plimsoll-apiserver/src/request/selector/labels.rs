@@ -297,7 +297,8 @@ mod tests {
 
     #[test]
     fn malformed_label_selectors_are_refused() {
-        for selector in ["a=b,,c", "a in (b", "a b (c)", "=b", "a=b c", "a>x", "-", "a,", "!", "é"] {
+        for selector in ["a=b,,c", "a in (b", "a b (c)", "=b", "a=b c", "a>x", "-", "a,", "!", "é"]
+        {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
     }

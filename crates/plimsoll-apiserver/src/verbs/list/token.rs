@@ -63,7 +63,8 @@ pub(super) fn read(text: &str) -> Result<Continued> {
     if version != VERSION {
         return Err(invalid(format!("server does not recognize this encoded version {version}")));
     }
-    let malformed = || invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned());
+    let malformed =
+        || invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned());
     let (namespace, name) = token["start"]
         .as_str()
         .and_then(|start| start.trim_end_matches('\0').split_once('/'))

@@ -26,7 +26,8 @@ pub(super) fn read(file: &str) -> Answers {
     let path = directory().join(format!("{file}.answers.json"));
     let Ok(text) = std::fs::read_to_string(&path) else { return Answers::new() };
     serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{} holds no answers: {error}", path.display()))
+        .map_err(|error| format!("{}: {error}", path.display()))
+        .expect("a file of answers holds answers")
 }
 
 /// Writes the answers that belong to a case file, each on a line of its own.

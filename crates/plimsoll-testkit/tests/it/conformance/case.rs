@@ -159,7 +159,8 @@ fn find_files(directory: &Path, paths: &mut Vec<PathBuf>) {
 fn read_file(path: &Path) -> Vec<Case> {
     let text = std::fs::read_to_string(path).expect("a case file can be read");
     let file: File = serde_saphyr::from_str(&text)
-        .unwrap_or_else(|error| panic!("{} is no case file: {error}", path.display()));
+        .map_err(|error| format!("{}: {error}", path.display()))
+        .expect("a case file is one");
     let name = path.strip_prefix(directory()).expect("the file lies in the directory");
     let name = name.with_extension("").to_string_lossy().into_owned();
     file.cases
