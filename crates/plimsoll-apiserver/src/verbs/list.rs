@@ -114,7 +114,7 @@ impl Selection {
 }
 
 /// Fields of built-in kinds that selectors may use besides name and namespace.
-const SELECTABLE: [(&str, &[&str]); 10] = [
+const SELECTABLE: [(&str, &[&str]); 12] = [
     (
         "Pod",
         &[
@@ -157,6 +157,8 @@ const SELECTABLE: [(&str, &[&str]); 10] = [
     ("ReplicationController", &["status.replicas"]),
     ("Job", &["status.successful"]),
     ("CertificateSigningRequest", &["spec.signerName"]),
+    ("ClusterTrustBundle", &["spec.signerName"]),
+    ("PodCertificateRequest", &["spec.signerName", "spec.podName", "spec.nodeName"]),
 ];
 
 fn is_selectable(resource: &ApiResource, path: &str) -> bool {
