@@ -125,6 +125,17 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
     Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None })
 }
 
+/// The schema of `autoscaling/v1` `Scale`, which is nobody's kind but many kinds' subresource.
+pub fn scale_schema() -> &'static Schema {
+    static SCALE: OnceLock<Schema> = OnceLock::new();
+    SCALE.get_or_init(|| {
+        let definitions = section("apps/v1").unwrap_or_default();
+        let mut builder = Builder::new(&definitions, Flavor::BuiltIn);
+        let root = builder.named("io.k8s.api.autoscaling.v1.Scale");
+        Schema { arena: Arc::new(builder.finish()), root, metadata_rules: None }
+    })
+}
+
 /// The OpenAPI v3 `components.schemas` of a group-version, without descriptions.
 pub fn openapi_definitions(group: &str, version: &str) -> Option<Value> {
     section(&section_name(group, version))
