@@ -6,7 +6,7 @@ use crate::request::selector::field_text;
 use crate::status::{ApiError, Result};
 
 /// Fields of built-in kinds that selectors may use besides name and namespace: group, kind, paths.
-const SELECTABLE: [(&str, &str, &[&str]); 15] = [
+const SELECTABLE: [(&str, &str, &[&str]); 13] = [
     (
         "",
         "Pod",
@@ -63,12 +63,6 @@ const SELECTABLE: [(&str, &str, &[&str]); 15] = [
     ("", "ReplicationController", &["status.replicas"]),
     ("batch", "Job", &["status.successful"]),
     ("certificates.k8s.io", "CertificateSigningRequest", &["spec.signerName"]),
-    ("certificates.k8s.io", "ClusterTrustBundle", &["spec.signerName"]),
-    (
-        "certificates.k8s.io",
-        "PodCertificateRequest",
-        &["spec.signerName", "spec.podName", "spec.nodeName"],
-    ),
     ("certificates.k8s.io", "ClusterTrustBundle", &["spec.signerName"]),
     (
         "certificates.k8s.io",
