@@ -241,14 +241,26 @@ fn aggregated_group(group: &Group<'_>) -> Value {
     json!({"metadata": metadata, "versions": versions})
 }
 
+/// The kind of answers; built-in resources leave out a group and version that are their own.
+fn response_kind(
+    resource: &ApiResource,
+    (group, version, kind): (&String, &String, &String),
+) -> Value {
+    let is_own = *group == resource.group && *version == resource.version;
+    if is_own && resource.custom().is_none() {
+        json!({"group": "", "version": "", "kind": kind})
+    } else {
+        json!({"group": group, "version": version, "kind": kind})
+    }
+}
+
 fn aggregated_resource(resource: &ApiResource) -> Value {
     let mut document = json!({
         "resource": resource.plural,
-        "responseKind": {
-            "group": resource.group,
-            "version": resource.version,
-            "kind": resource.kind,
-        },
+        "responseKind": response_kind(
+            resource,
+            (&resource.group, &resource.version, &resource.kind),
+        ),
         "scope": match resource.scope {
             Scope::Namespaced => "Namespaced",
             Scope::Cluster => "Cluster",
@@ -264,11 +276,10 @@ fn aggregated_resource(resource: &ApiResource) -> Value {
             .map(|subresource| {
                 json!({
                     "subresource": subresource.name,
-                    "responseKind": {
-                        "group": subresource.group,
-                        "version": subresource.version,
-                        "kind": subresource.kind,
-                    },
+                    "responseKind": response_kind(
+                        resource,
+                        (&subresource.group, &subresource.version, &subresource.kind),
+                    ),
                     "verbs": subresource.verbs,
                 })
             })

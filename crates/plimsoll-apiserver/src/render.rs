@@ -59,6 +59,11 @@ impl Form {
             warning: None,
         };
         let path = parts.uri.path();
+        if path.starts_with("/openapi/") {
+            // These documents have forms of their own.
+            form.is_indented = false;
+            return form;
+        }
         let mut has_protobuf = accepts_protobuf(&parts.headers);
         // Most requests need no look at what they are for.
         if (has_protobuf || DEPRECATED.iter().any(|(resource, _)| path.contains(resource)))

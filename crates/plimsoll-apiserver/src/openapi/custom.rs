@@ -7,6 +7,11 @@ use crate::store::{ObjectKey, StorageId};
 
 /// A document whose metadata types custom resources share.
 const META_DOCUMENT: &str = "v3/apis/apiextensions.k8s.io/v1";
+/// Types of that document that custom resources have no use for.
+const NOT_SHARED: [&str; 3] = ["APIResource", "APIResourceList", "WatchEvent"];
+/// A document that has the type of the scale subresource.
+const SCALE_DOCUMENT: &str = "v3/apis/apps/v1";
+const SCALE_PREFIX: &str = "io.k8s.api.autoscaling.v1.Scale";
 const META_PREFIX: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an \
     object. Servers should convert recognized schemas to the latest internal value, and may reject \
@@ -14,6 +19,12 @@ const API_VERSION: &str = "APIVersion defines the versioned schema of this repre
     sig-architecture/api-conventions.md#resources";
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. \
     Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In \
+    CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/\
+    api-conventions.md#types-kinds";
+const EMBEDDED_API_VERSION: &str = "apiVersion defines the versioned schema of this \
+    representation of an object. More info: https://git.k8s.io/community/contributors/devel/\
+    sig-architecture/api-conventions.md#resources";
+const EMBEDDED_KIND: &str = "kind is a string value representing the type of this object. In \
     CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/\
     api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/\
@@ -32,6 +43,9 @@ pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<
         return None;
     }
     let mut schemas = meta_schemas();
+    if resources.iter().any(|resource| resource.subresource("scale").is_some()) {
+        schemas.extend(types_of(SCALE_DOCUMENT, |name| name.starts_with(SCALE_PREFIX)));
+    }
     let mut paths = Map::new();
     for resource in resources {
         add_paths(&mut paths, resource);
@@ -45,21 +59,26 @@ pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<
     }))
 }
 
-/// The types that all kinds share, such as `ObjectMeta`.
-fn meta_schemas() -> Map<String, Value> {
-    let Some(document) = plimsoll_schema::builtin::document(META_DOCUMENT) else {
+/// The types of a built-in document whose names are wanted.
+fn types_of(document: &str, is_wanted: impl Fn(&str) -> bool) -> Map<String, Value> {
+    let Some(document) = plimsoll_schema::builtin::document(document) else {
         return Map::new();
     };
     let mut document: Value = serde_json::from_slice(&document.text()).unwrap_or_default();
     match document.pointer_mut("/components/schemas").map(Value::take) {
         Some(Value::Object(mut schemas)) => {
-            schemas.retain(|name, _| {
-                name.strip_prefix(META_PREFIX).is_some_and(|name| name != "WatchEvent")
-            });
+            schemas.retain(|name, _| is_wanted(name));
             schemas
         }
         _ => Map::new(),
     }
+}
+
+/// The types that all kinds share, such as `ObjectMeta`.
+fn meta_schemas() -> Map<String, Value> {
+    types_of(META_DOCUMENT, |name| {
+        name.strip_prefix(META_PREFIX).is_some_and(|name| !NOT_SHARED.contains(&name))
+    })
 }
 
 /// Adds the type of a resource, and of lists of it.
@@ -121,7 +140,7 @@ fn kind_of(resource: &ApiResource, kind: &str) -> Value {
 
 fn schema(cluster: &Cluster, resource: &ApiResource) -> Value {
     let mut schema = declared(cluster, resource).unwrap_or_else(|| json!({"type": "object"}));
-    spell_int_or_string(&mut schema);
+    complete(&mut schema);
     if let Some(fields) = schema.as_object_mut() {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         properties["apiVersion"] = json!({"description": API_VERSION, "type": "string"});
@@ -147,23 +166,42 @@ fn declared(cluster: &Cluster, resource: &ApiResource) -> Option<Value> {
     version.pointer("/schema/openAPIV3Schema").cloned()
 }
 
-/// What may be a number or a text says so in plain OpenAPI too.
-fn spell_int_or_string(schema: &mut Value) {
+/// Says in plain OpenAPI what extensions say: numbers or texts, and objects in objects.
+fn complete(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;
     };
     if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         fields.entry("anyOf").or_insert_with(|| json!([{"type": "integer"}, {"type": "string"}]));
     }
+    if fields.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        embed(fields);
+    }
     for (key, value) in fields.iter_mut() {
         match key.as_str() {
             "properties" => {
                 value.as_object_mut().into_iter().flatten().for_each(|(_, property)| {
-                    spell_int_or_string(property);
+                    complete(property);
                 });
             }
-            "items" | "additionalProperties" => spell_int_or_string(value),
+            "items" | "additionalProperties" => complete(value),
             _ => {}
+        }
+    }
+}
+
+/// The fields that every object has, where one lies in another.
+fn embed(fields: &mut Map<String, Value>) {
+    let properties = fields.entry("properties").or_insert_with(|| json!({}));
+    properties["apiVersion"] = json!({"description": EMBEDDED_API_VERSION, "type": "string"});
+    properties["kind"] = json!({"description": EMBEDDED_KIND, "type": "string"});
+    properties["metadata"] = metadata("ObjectMeta", METADATA);
+    let required = fields.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|known| known == name) {
+                required.push(name.into());
+            }
         }
     }
 }
@@ -211,6 +249,23 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &ApiResource) {
         if resource.serves(verb) {
             one.insert(method.to_owned(), operation(action, parameters));
         }
+    }
+    for subresource in &resource.subresources {
+        let kind = json!({
+            "group": subresource.group, "version": subresource.version, "kind": subresource.kind,
+        });
+        let mut operations = Map::new();
+        for (method, parameters) in [
+            ("get", &[][..]),
+            ("put", &written[..]),
+            ("patch", &["dryRun", "fieldManager", "fieldValidation", "force"][..]),
+        ] {
+            let mut operation = operation(method, parameters);
+            operation["x-kubernetes-group-version-kind"] = kind.clone();
+            operations.insert(method.to_owned(), operation);
+        }
+        let path = format!("{collection}/{{name}}/{}", subresource.name);
+        paths.insert(path, Value::Object(operations));
     }
     if !one.is_empty() {
         paths.insert(format!("{collection}/{{name}}"), Value::Object(one));

@@ -23,6 +23,11 @@ pub(super) fn document(cluster: &Cluster) -> Document {
     }
     let mut value = built_in();
     for (name, mut schema) in schemas {
+        if schema["x-kubernetes-preserve-unknown-fields"] == true {
+            // Of an object without a schema only the kind is told.
+            let kind = schema["x-kubernetes-group-version-kind"].take();
+            schema = json!({"type": "object", "x-kubernetes-group-version-kind": kind});
+        }
         to_version_2(&mut schema);
         value["definitions"][name] = schema;
     }
@@ -57,7 +62,7 @@ fn to_version_2(schema: &mut Value) {
     {
         fields.insert("$ref".to_owned(), reference.into());
     }
-    for unknown in ["anyOf", "oneOf", "not", "default", "x-kubernetes-validations"] {
+    for unknown in ["anyOf", "oneOf", "not", "default"] {
         fields.remove(unknown);
     }
     if let Some(Value::String(reference)) = fields.get_mut("$ref") {

@@ -130,3 +130,23 @@ fn custom_kinds_have_no_encoding() {
     assert!(is_encodable("apps/v1", "DeleteOptions"));
     assert!(!is_encodable("example.com/v1", "Widget"));
 }
+
+proptest::proptest! {
+    /// Whatever a client sends is read or refused, and what was read can be written again.
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        kind in proptest::sample::select(vec!["Pod", "Event", "Service", "DeleteOptions"]),
+        raw in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..120),
+    ) {
+        let mut names = Writer::default();
+        names.text(1, "v1");
+        names.text(2, kind);
+        let mut envelope = Writer::starting_with(MAGIC);
+        envelope.bytes(1, &names.finish());
+        envelope.bytes(2, &raw);
+        if let Ok(object) = decode(&envelope.finish()) {
+            let again = encode(&object).and_then(|bytes| decode(&bytes));
+            proptest::prop_assert_eq!(again, Ok(object));
+        }
+    }
+}
