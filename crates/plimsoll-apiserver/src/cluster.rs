@@ -48,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) now: String,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// What the body has twice, as strict validation tells of it.
+    pub(crate) duplicate_fields: Vec<String>,
 }
 
 impl Cluster {

@@ -37,6 +37,7 @@ fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<
             now: rfc3339_seconds(shared.now()),
             warnings: Vec::new(),
             parameters,
+            duplicate_fields: Vec::new(),
         };
         let mut response = objects::answer(shared, parts, target, &mut call, body)?;
         respond::warn(&mut response, &call.warnings);

@@ -14,6 +14,7 @@ use crate::registry::{ApiResource, Scope};
 use crate::request::accept::{Accept, Format, View};
 use crate::request::content::{MediaType, decode_json, decode_object, decode_yaml};
 use crate::request::path::Target;
+use crate::request::strict;
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
@@ -52,7 +53,6 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    call.warnings.extend(resource.deprecation_warning());
     let request = Request {
         shared,
         parts,
@@ -222,6 +222,7 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         if let Some(answer) = kinds::review::answer(&self.resource, &object) {
             return self.show(StatusCode::CREATED, &answer);
         }
@@ -251,6 +252,7 @@ impl Request<'_> {
 
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let now = call.now.clone();
         let (updated, is_new) =
             self.shared.write(&now, |cluster| update::put(cluster, call, aim, object))?;

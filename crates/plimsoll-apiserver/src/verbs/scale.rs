@@ -1,11 +1,11 @@
 //! The scale subresource.
 use std::sync::Arc;
 
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::metadata;
-use super::update::{Aim, Ownership, Part, find, update};
+use super::update::{Aim, Ownership, Part, check_name, find, update};
 use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, custom::ScalePaths};
 use crate::request::selector::format_labels;
@@ -95,8 +95,10 @@ pub(crate) fn write(
     let live = find(cluster, resource, key)
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let scale = change(scale_of(resource, &live))?;
+    let scale = checked(key, scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-    if replicas < 0 {
+    // Custom objects are validated as a whole, under their own names.
+    if replicas < 0 && resource.custom().is_none() {
         return Err(ApiError::invalid(
             crate::status::Subject { group: "autoscaling", noun: "Scale" },
             &key.name,
@@ -115,6 +117,19 @@ pub(crate) fn write(
     let aim = Aim { resource, key, part: Part::Special("scale") };
     let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
     Ok(scale_of(resource, &updated))
+}
+
+/// A scale that is of this object, and of the types that a scale has.
+fn checked(key: &ObjectKey, mut scale: Value) -> Result<Value> {
+    check_name(key, &mut scale)?;
+    let problem = builtin::schema("autoscaling", "v1", "Scale")
+        .and_then(|schema| decoding_error(&schema, &scale));
+    match problem {
+        None => Ok(scale),
+        Some(problem) => Err(ApiError::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+        ))),
+    }
 }
 
 fn set(object: &mut Value, path: &str, value: Value) {
