@@ -18,10 +18,8 @@ pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     if schema.is_untyped() {
         return;
     }
-    let walker = Walker { schema, built_in: schema.is_builtin() };
-    walker.walk(&schema.root_edge(), value);
-    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
-        metadata.retain(|_, value| !value.is_null());
+    if let (false, Some(Value::Object(metadata))) = (schema.is_builtin(), value.get_mut("metadata"))
+    {
         for name in ["labels", "annotations"] {
             let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
             texts
@@ -30,6 +28,11 @@ pub fn apply_defaults(schema: &Schema, value: &mut Value) {
                 .filter(|text| text.is_null())
                 .for_each(|text| *text = json!(""));
         }
+    }
+    let walker = Walker { schema, built_in: schema.is_builtin() };
+    walker.walk(&schema.root_edge(), value);
+    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+        metadata.retain(|_, value| !value.is_null());
     }
 }
 
