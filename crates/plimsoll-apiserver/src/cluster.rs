@@ -64,6 +64,8 @@ pub(crate) struct Call {
     pub(crate) asking: Asking,
     /// What admission adds to the audit event of the request.
     pub(crate) annotations: BTreeMap<String, String>,
+    /// What the body has twice, as strict validation tells of it.
+    pub(crate) duplicate_fields: Vec<String>,
 }
 
 impl Call {

@@ -70,6 +70,7 @@ fn answer(
             asking: std::mem::take(asking),
             annotations: BTreeMap::new(),
             parameters,
+            duplicate_fields: Vec::new(),
         };
         let answered = objects::answer(shared, parts, target, &mut call, body);
         *asking = call.asking;

@@ -65,7 +65,10 @@ fn scalar(format: &str, value: &mut Value) -> Result<(), String> {
             // Line breaks in encoded data are skipped, and gone afterwards.
             let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
             if let Err(error) = STANDARD.decode(&joined) {
-                return Err(format!("illegal base64 data at input byte {}", position(error, text)));
+                return Err(format!(
+                    "illegal base64 data at input byte {}",
+                    position(&error, text)
+                ));
             }
             if joined.len() != text.len() {
                 *value = joined.into();
@@ -76,10 +79,10 @@ fn scalar(format: &str, value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-fn position(error: base64::DecodeError, text: &str) -> usize {
+fn position(error: &base64::DecodeError, text: &str) -> usize {
     match error {
         base64::DecodeError::InvalidByte(offset, _)
-        | base64::DecodeError::InvalidLastSymbol { offset, .. } => offset,
+        | base64::DecodeError::InvalidLastSymbol { offset, .. } => *offset,
         _ => text.len() - text.len() % 4,
     }
 }

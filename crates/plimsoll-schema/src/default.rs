@@ -27,11 +27,10 @@ pub(crate) fn apply_defaults_after_merge(schema: &Schema, value: &mut Value) {
 }
 
 fn fill(walker: &Walker<'_>, value: &mut Value) {
-    if !walker.schema.is_untyped() {
-        walker.walk(&walker.schema.root_edge(), value);
+    if walker.schema.is_untyped() {
+        return;
     }
     if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
-        metadata.retain(|_, value| !is_nothing(value));
         for name in ["labels", "annotations"] {
             let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
             texts
@@ -40,6 +39,10 @@ fn fill(walker: &Walker<'_>, value: &mut Value) {
                 .filter(|text| text.is_null())
                 .for_each(|text| *text = json!(""));
         }
+    }
+    walker.walk(&walker.schema.root_edge(), value);
+    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+        metadata.retain(|_, value| !is_nothing(value));
     }
 }
 

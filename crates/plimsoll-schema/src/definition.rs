@@ -96,6 +96,7 @@ pub fn check_definition_schema(
         errors.extend(found);
     }
     errors.extend(open_api::check(schema, path, tolerance));
+    // Expressions have their place here: they are looked at only if nothing else is wrong.
     if let (true, Some(detail)) = (errors.is_empty(), unsupported) {
         let error = FieldError::new(path, FieldErrorKind::Invalid, detail);
         errors.push(error.with_value("".into()));

@@ -14,6 +14,7 @@ use crate::registry::{ApiResource, Scope};
 use crate::request::accept::{Accept, Format, View};
 use crate::request::content::{MediaType, decode_json, decode_object, decode_yaml};
 use crate::request::path::Target;
+use crate::request::strict;
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
@@ -52,7 +53,6 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    call.warnings.extend(resource.deprecation_warning());
     let request = Request {
         shared,
         parts,
@@ -242,6 +242,7 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let namespace = self.namespace();
         if let Some(answer) =
             access::review::answer(self.shared, call, &self.resource, namespace, &object)?
@@ -273,6 +274,7 @@ impl Request<'_> {
 
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let (updated, is_new) =
             self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)

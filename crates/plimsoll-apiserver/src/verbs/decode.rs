@@ -202,10 +202,14 @@ fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
 }
 
 fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {
-    if unknown.is_empty() {
+    // Only the document of the request is looked at, not what becomes of it.
+    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    if unknown.is_empty() && duplicates.is_empty() {
         return Ok(());
     }
-    let listed = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    let listed = duplicates
+        .into_iter()
+        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match call.parameters.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => call.warnings.extend(listed),

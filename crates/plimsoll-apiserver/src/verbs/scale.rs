@@ -2,12 +2,12 @@
 use std::sync::Arc;
 
 use plimsoll_schema::managed::{self, Actor};
-use plimsoll_schema::{FieldError, FieldErrorKind, builtin};
+use plimsoll_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::metadata;
 use super::patch::{check_options, refused_apply};
-use super::update::{Aim, Ownership, Part, find, update};
+use super::update::{Aim, Ownership, Part, check_name, find, update};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, custom::ScalePaths};
@@ -104,7 +104,7 @@ pub(crate) fn write(
     let live = find(cluster, resource, key)
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let present = tracked_scale(cluster, resource, &live);
-    let wanted = change(scale_of(resource, &live))?;
+    let wanted = checked(key, change(scale_of(resource, &live))?)?;
     let mut scale = wanted.clone();
     if scale.is_object() {
         metadata::of(&mut scale).remove("managedFields");
@@ -204,7 +204,8 @@ fn store(
         .of("scale", Some(&before));
     admission::admit(cluster, call, &attributes, &mut scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-    if replicas < 0 {
+    // Custom objects are validated as a whole, under their own names.
+    if replicas < 0 && resource.custom().is_none() {
         return Err(ApiError::invalid(
             crate::status::Subject { group: "autoscaling", noun: "Scale" },
             &key.name,
@@ -232,6 +233,19 @@ fn store(
     let aim = Aim { resource, key, part: Part::Special("scale") };
     let updated = update(cluster, call, aim, live, object, Ownership::Recorded)?;
     Ok(scale_of(resource, &updated))
+}
+
+/// A scale that is of this object, and of the types that a scale has.
+fn checked(key: &ObjectKey, mut scale: Value) -> Result<Value> {
+    check_name(key, &mut scale)?;
+    let problem = builtin::schema("autoscaling", "v1", "Scale")
+        .and_then(|schema| decoding_error(&schema, &scale));
+    match problem {
+        None => Ok(scale),
+        Some(problem) => Err(ApiError::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+        ))),
+    }
 }
 
 fn set(object: &mut Value, path: &str, value: Value) {

@@ -35,6 +35,7 @@ pub(crate) fn check(
             errors
         }
     };
+    call.warnings.extend(resource.custom().and_then(|custom| custom.deprecation_warning.clone()));
     if errors.is_empty() {
         warnings::collect(call, resource, live, object);
         return Ok(());

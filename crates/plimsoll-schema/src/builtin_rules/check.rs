@@ -79,7 +79,7 @@ pub(super) fn problems(
     problems: Vec<String>,
     errors: &mut Vec<FieldError>,
 ) {
-    errors.extend(problems.iter().map(|problem| invalid(path, value, problem)));
+    errors.extend(problems.into_iter().map(|problem| invalid(path, value, &problem)));
 }
 
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {

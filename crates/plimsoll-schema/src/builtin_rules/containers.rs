@@ -63,7 +63,7 @@ pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if !name.is_empty() && !names.insert(name) {
             errors.push(duplicate(format!("{at}.name"), &name.into()));
         }
-        check_probes(container, &at, grace, errors);
+        check_probes(container, &at, errors);
     }
     for (index, container) in containers.iter().enumerate() {
         check_host_ports(container, &format!("{at}[{index}]"), &mut host_ports, errors);
@@ -76,7 +76,7 @@ pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(duplicate(format!("{at}.name"), &name.into()));
         }
         if container["restartPolicy"] == "Always" {
-            check_probes(container, &at, grace, errors);
+            check_probes(container, &at, errors);
             continue;
         }
         let detail = "may not be set for init containers without restartPolicy=Always";
@@ -133,7 +133,7 @@ fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if !name.is_empty() {
             let found = port(name);
             let fits = found.is_empty();
-            // One look at the characters, one at the letters: the last word is the first problem.
+            // Of several problems only the first is told.
             problems(
                 &format!("{at}.name"),
                 &name.into(),
@@ -304,9 +304,7 @@ fn environment_sources(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn check_probes(container: &Value, path: &str, grace: i64, errors: &mut Vec<FieldError>) {
-    // A pod without a period of grace has none for its probes either.
-    let _ = grace;
+fn check_probes(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = &container[name];
         if probe.is_null() {

@@ -159,7 +159,8 @@ fn policies(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         errors.push(not_supported(&at, &policy.into(), &["Cluster", "Local"]));
     }
     let check = &spec["healthCheckNodePort"];
-    if !is_empty(check) && !(kind == "LoadBalancer" && policy == "Local") {
+    let is_checked = kind == "LoadBalancer" && policy == "Local";
+    if !is_empty(check) && !is_checked {
         let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` \
                       is 'Local'";
         errors.push(invalid(format!("{path}.healthCheckNodePort"), check, detail));

@@ -126,8 +126,8 @@ fn client(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the address of a webhook.
-pub(crate) fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks the address of a webhook that stands at `path`.
+pub fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let mut wrong = |value: &str, detail: &str| {
@@ -157,8 +157,8 @@ pub(crate) fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the service of a webhook.
-pub(crate) fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks the service of a webhook that stands at `path`.
+pub fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["name", "namespace"] {
         if text(service, name).is_empty() {
             errors.push(required(format!("{path}.{name}"), ""));

@@ -64,10 +64,8 @@ pub(super) fn check(
         ("", "Pod") => pod(live, object, errors),
         ("", "PersistentVolumeClaim") => claim(live, object, errors),
         ("apps", "StatefulSet") => stateful_set(live, object, errors),
-        ("scheduling.k8s.io", "PriorityClass") => {
-            if live["value"] != object["value"] {
-                errors.push(forbidden("value", "may not be changed in an update."));
-            }
+        ("scheduling.k8s.io", "PriorityClass") if live["value"] != object["value"] => {
+            errors.push(forbidden("value", "may not be changed in an update."));
         }
         _ => {}
     }

@@ -43,7 +43,7 @@ fn a_schema_with_a_status_endpoint_says_little_at_its_root() {
         true,
         Tolerance::default(),
         &[
-            "s: Invalid value: {\"minProperties\":1,\"type\":\"object\"}: only [Description Type Format Title Maximum",
+            "s: Invalid value: {\"minProperties\":1,\"type\":\"object\"}: only [Description Type Format Title Maximum E",
         ],
     );
 }

@@ -1,4 +1,6 @@
 //! What is accepted with a warning.
+use std::collections::BTreeSet;
+
 use plimsoll_schema::{self as schema, names};
 use serde_json::Value;
 
@@ -90,7 +92,9 @@ fn of_definition(object: &Value) -> Vec<String> {
         })
         .collect();
     sets.sort();
-    sets.dedup();
     found.extend(sets);
+    // Nobody is told the same thing twice.
+    let mut told = BTreeSet::new();
+    found.retain(|warning| told.insert(warning.clone()));
     found
 }
