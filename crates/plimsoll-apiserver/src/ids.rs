@@ -16,36 +16,51 @@ const SUFFIX_LEN: usize = 5;
 pub(crate) struct Ids {
     uids: Stream,
     suffixes: Stream,
+    forks: Stream,
+    reviews: Stream,
 }
 
 impl Ids {
     /// Streams that depend on `seed` only.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { uids: Stream(seed ^ 0x7569_6473), suffixes: Stream(seed ^ 0x6e61_6d65_7300) }
+        Self {
+            uids: Stream(seed ^ 0x7569_6473),
+            suffixes: Stream(seed ^ 0x6e61_6d65_7300),
+            forks: Stream(seed ^ 0x666f_726b_7300),
+            reviews: Stream(seed ^ 0x7265_7669_6577),
+        }
+    }
+
+    /// Identifiers of one request's own.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self::new(self.forks.draw())
     }
 
     /// Streams that go on where others stood.
     pub(crate) fn of_state(state: IdState) -> Self {
-        Self { uids: Stream(state.uids), suffixes: Stream(state.suffixes) }
+        let [uids, suffixes, forks, reviews] =
+            [state.uids, state.suffixes, state.forks, state.reviews].map(Stream);
+        Self { uids, suffixes, forks, reviews }
     }
 
     /// Where the streams stand.
     pub(crate) fn state(&self) -> IdState {
-        IdState { uids: self.uids.0, suffixes: self.suffixes.0 }
+        IdState {
+            uids: self.uids.0,
+            suffixes: self.suffixes.0,
+            forks: self.forks.0,
+            reviews: self.reviews.0,
+        }
     }
 
     /// The next uid, in the form of a random (version 4) UUID.
     pub(crate) fn next_uid(&mut self) -> String {
-        let high = (self.uids.draw() & 0xffff_ffff_ffff_0fff) | 0x4000;
-        let low = (self.uids.draw() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-        format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xffff,
-            low >> 48,
-            low & 0xffff_ffff_ffff
-        )
+        self.uids.draw_uuid()
+    }
+
+    /// The next uid of a question to a webhook.
+    pub(crate) fn next_review(&mut self) -> String {
+        self.reviews.draw_uuid()
     }
 
     /// The next suffix for a `generateName`.
@@ -68,6 +83,19 @@ pub(crate) struct Stream(pub(crate) u64);
 impl Stream {
     /// What the state grows by with each draw.
     pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    fn draw_uuid(&mut self) -> String {
+        let high = (self.draw() & 0xffff_ffff_ffff_0fff) | 0x4000;
+        let low = (self.draw() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
 
     /// The next number.
     pub(crate) fn draw(&mut self) -> u64 {

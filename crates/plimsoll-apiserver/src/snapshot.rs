@@ -108,6 +108,8 @@ struct Header {
 pub(crate) struct IdState {
     pub(crate) uids: u64,
     pub(crate) suffixes: u64,
+    pub(crate) forks: u64,
+    pub(crate) reviews: u64,
 }
 
 /// Every other line.

@@ -64,7 +64,7 @@ impl Labels {
                 let first = path.split('/').find(|segment| !segment.is_empty());
                 format!("/{}", first.unwrap_or_default())
             }
-            Route::OpenApiV3 { .. } => "openapi/v3".to_owned(),
+            Route::OpenApi if path.starts_with("/openapi/v3/") => "openapi/v3".to_owned(),
             _ => path.trim_matches('/').to_owned(),
         };
         Self { verb: name_of(method), subresource, ..Self::default() }

@@ -1,21 +1,24 @@
 //! List: selection and pages.
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use plimsoll_schema::{FieldError, FieldErrorKind};
 
 use crate::cluster::Cluster;
 use crate::convert;
 use crate::faults::AsOf;
 use crate::registry::ApiResource;
-use crate::request::parameters::{Parameters, VersionMatch};
-use crate::request::selector::{FieldSelector, LabelSelector, field_text};
+use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
+use crate::request::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::store::{ObjectKey, Store, Stored};
+use crate::store::{Store, Stored};
 
-/// The revision in a token that goes on with the present state.
-const PRESENT: i64 = -1;
+mod selectable;
+mod token;
+
+use token::Continued;
+
+/// What errors about the parameters name.
+const OPTIONS: OptionsKind = OptionsKind("ListOptions");
 
 /// Which objects a list, a watch or a delete of many is about.
 #[derive(Clone, Debug)]
@@ -39,17 +42,6 @@ pub(crate) struct Query {
     not_older_than: u64,
 }
 
-/// Where a list goes on.
-#[derive(Clone, Debug)]
-struct Continued {
-    /// The state to list; none for the present one, whatever the pages before were of.
-    revision: Option<u64>,
-    /// The key to go on after.
-    after: ObjectKey,
-    /// How many objects are left, where that is known.
-    left: Option<usize>,
-}
-
 /// The objects of a list, and where the rest is.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
@@ -71,33 +63,20 @@ impl Selection {
         namespace: Option<&str>,
         parameters: &Parameters,
     ) -> Result<Self> {
+        let labels = LabelSelector::parse(&parameters.label_selector)?;
         let fields = FieldSelector::parse(&parameters.field_selector)?;
-        if let Some(custom) = resource.custom() {
-            for path in fields.paths() {
-                let known = matches!(path, "metadata.name" | "metadata.namespace")
-                    || custom.selectable_fields.iter().any(|field| field == path);
-                if !known {
-                    return Err(ApiError::bad_request(format!(
-                        "field label not supported: {path}"
-                    )));
-                }
-            }
-        } else if let Some(path) = fields.paths().find(|path| !is_selectable(resource, path)) {
-            return Err(ApiError::bad_request(format!(
-                "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )));
-        }
+        fields.paths().try_for_each(|path| selectable::check(resource, path))?;
         Ok(Self {
             namespace: namespace.map(str::to_owned),
-            labels: LabelSelector::parse(&parameters.label_selector)?,
+            labels,
             fields,
         })
     }
 
     /// Only the object of one name.
-    pub(crate) fn of_name(mut self, name: &str) -> Result<Self> {
-        self.fields = FieldSelector::parse(&format!("metadata.name={name}"))?;
-        Ok(self)
+    pub(crate) fn of_name(mut self, name: &str) -> Self {
+        self.fields = FieldSelector::of_name(name);
+        self
     }
 
     /// Whether an object is selected.
@@ -119,82 +98,13 @@ impl Selection {
             "metadata.namespace" => stored.key.namespace.to_string(),
             _ => decoded
                 .as_ref()
-                .map_or_else(String::new, |object| field_value(resource, object, path)),
+                .map_or_else(String::new, |object| selectable::value(resource, object, path)),
         })
     }
 
     /// Whether it selects everything in its namespace.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
-    }
-}
-
-/// Fields of built-in kinds that selectors may use besides name and namespace.
-const SELECTABLE: [(&str, &[&str]); 10] = [
-    (
-        "Pod",
-        &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-    ),
-    (
-        "Event",
-        &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "reason",
-            "reportingComponent",
-            "reportingController",
-            "source",
-            "type",
-        ],
-    ),
-    ("Secret", &["type"]),
-    ("Namespace", &["status.phase", "name"]),
-    ("Node", &["spec.unschedulable"]),
-    ("Service", &["spec.clusterIP", "spec.type"]),
-    ("ReplicaSet", &["status.replicas"]),
-    ("ReplicationController", &["status.replicas"]),
-    ("Job", &["status.successful"]),
-    ("CertificateSigningRequest", &["spec.signerName"]),
-];
-
-fn is_selectable(resource: &ApiResource, path: &str) -> bool {
-    matches!(path, "metadata.name" | "metadata.namespace")
-        || SELECTABLE.iter().any(|(kind, paths)| *kind == resource.kind && paths.contains(&path))
-}
-
-fn field_value(resource: &ApiResource, object: &Value, path: &str) -> String {
-    let text = match (resource.kind.as_str(), path) {
-        ("Event", "source") => field_text(object, "source.component"),
-        ("Namespace", "name") => field_text(object, "metadata.name"),
-        ("Event", _) if resource.group.is_empty() => {
-            field_text(object, &path.replace("regarding.", "involvedObject."))
-        }
-        ("Event", _) => field_text(object, &path.replace("involvedObject.", "regarding.")),
-        _ => field_text(object, path),
-    };
-    // Numbers and booleans that are left out read as their zero.
-    match (text.as_str(), path) {
-        ("", "status.replicas" | "status.successful") => "0".to_owned(),
-        ("", "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
-        _ => text,
     }
 }
 
@@ -216,6 +126,47 @@ pub(crate) fn read_revision(text: &str) -> Result<u64> {
     })
 }
 
+/// What of the parameters does not go together in a list.
+fn check_parameters(parameters: &Parameters) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden =
+        |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let mut problems = Vec::new();
+    if !how.is_empty() {
+        if parameters.resource_version.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if how != EXACT && how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "Exact", "NotOlderThan", """#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if how == EXACT && parameters.resource_version == "0" {
+            problems.push(forbidden(
+                MATCH,
+                r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#,
+            ));
+        }
+    }
+    if parameters.send_initial_events.is_some() {
+        problems.push(forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(OPTIONS.invalid_all(&problems)) }
+}
+
 impl Query {
     /// Reads a list request.
     ///
@@ -226,21 +177,32 @@ impl Query {
         namespace: Option<&str>,
         parameters: &Parameters,
     ) -> Result<Self> {
-        let revision = read_revision(&parameters.resource_version)?;
+        check_parameters(parameters)?;
+        let revision = read_revision(&parameters.resource_version).map_err(|error| {
+            ApiError::bad_request(format!("invalid resource version: {}", error.message))
+        })?;
+        let selection = Selection::read(resource, namespace, parameters)?;
         let continued = if parameters.continue_token.is_empty() {
             None
+        } else if revision > 0 {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         } else {
-            Some(read_token(&parameters.continue_token)?)
+            Some(token::read(&parameters.continue_token)?)
         };
-        let exact = match parameters.resource_version_match {
-            Some(VersionMatch::Exact) => Some(revision),
-            Some(VersionMatch::NotOlderThan) | None => None,
+        // Once, a page of a version was that of exactly this version; it still is.
+        let is_exact = match parameters.resource_version_match.as_str() {
+            "" => parameters.limit > 0 && revision > 0,
+            how => how == EXACT,
         };
+        // Whoever is content with any state gets all of it: a cache does not count.
+        let is_any = parameters.resource_version == "0" && continued.is_none();
         Ok(Self {
-            selection: Selection::read(resource, namespace, parameters)?,
-            limit: parameters.limit,
+            selection,
+            limit: if is_any { 0 } else { parameters.limit },
             continued,
-            exact,
+            exact: is_exact.then_some(revision),
             not_older_than: revision,
             as_of: None,
         })
@@ -257,7 +219,7 @@ impl Query {
     /// When the state asked for is no longer known, or not yet.
     pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<Listing> {
         let store = &cluster.store;
-        if self.exact.unwrap_or(self.not_older_than) > store.revision() {
+        if self.not_older_than > store.revision() {
             return Err(too_new(self.not_older_than, store));
         }
         let stale = self.as_of.map(|as_of| {
@@ -297,7 +259,7 @@ impl Query {
             );
         };
         ApiError {
-            continue_token: Some(write_token(None, &continued.after, None).into()),
+            continue_token: Some(token::write(None, &continued.after, None).into()),
             ..ApiError::new(
                 StatusReason::Expired,
                 "The provided continue parameter is too old to display a consistent list result. \
@@ -335,7 +297,7 @@ impl Query {
             } else {
                 objects.any(|stored| self.selection.matches(resource, stored)).then_some(None)
             };
-            left.map(|left| (write_token(Some(revision), &last.key, left), left))
+            left.map(|left| (token::write(Some(revision), &last.key, left), left))
         });
         Listing { revision, items, rest }
     }
@@ -353,32 +315,4 @@ fn too_new(asked: u64, store: &Store) -> ApiError {
     }]);
     error.details.get_or_insert_default().retry_after_seconds = 1;
     error
-}
-
-fn write_token(revision: Option<u64>, key: &ObjectKey, left: Option<usize>) -> String {
-    let mut token = json!({
-        "v": "meta.k8s.io/v1",
-        "rv": revision.map_or(json!(PRESENT), Value::from),
-        "start": format!("{}/{}\0", key.namespace, key.name),
-    });
-    if let Some(left) = left {
-        token["left"] = left.into();
-    }
-    URL_SAFE_NO_PAD.encode(token.to_string())
-}
-
-fn read_token(text: &str) -> Result<Continued> {
-    let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| invalid())?;
-    let token: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
-    let (namespace, name) = token["start"]
-        .as_str()
-        .and_then(|start| start.trim_end_matches('\0').split_once('/'))
-        .ok_or_else(invalid)?;
-    let revision = match token["rv"].as_i64() {
-        Some(PRESENT) => None,
-        _ => Some(token["rv"].as_u64().ok_or_else(invalid)?),
-    };
-    let left = token["left"].as_u64().and_then(|left| usize::try_from(left).ok());
-    Ok(Continued { revision, after: ObjectKey::new(namespace, name), left })
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
 use prometheus::IntCounter;
+use plimsoll_schema::{FieldError, FieldErrorKind};
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
@@ -19,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::encode;
 use crate::registry::ApiResource;
 use crate::request::accept::View;
-use crate::request::parameters::{OptionsKind, Parameters, VersionMatch};
+use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{Change, Event, Lost, Stored};
@@ -43,6 +44,8 @@ pub(crate) struct Watch {
     selection: Selection,
     view: View,
     include: IncludeObject,
+    /// Whether the columns of tables were sent: they are sent once.
+    columns_sent: bool,
     /// The time that tables show ages at.
     now: Timestamp,
     bookmarks: bool,
@@ -80,6 +83,7 @@ impl Watch {
             selection,
             view,
             include,
+            columns_sent: false,
             now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: asked,
@@ -234,7 +238,7 @@ impl Watch {
     }
 
     /// The line that all watchers of the same version share.
-    fn shared_line(&self, event: &Event) -> Bytes {
+    fn shared_line(&mut self, event: &Event) -> Bytes {
         let version = self.resource.api_version();
         let (made_for, line) = event
             .line
@@ -243,19 +247,22 @@ impl Watch {
     }
 
     /// An object that is no longer selected is shown as it was, under the revision of the change.
-    fn line_of_lost(&self, event: &Event) -> Bytes {
+    fn line_of_lost(&mut self, event: &Event) -> Bytes {
         let last =
             event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
         self.line(Change::Deleted, &Arc::new(last))
     }
 
-    fn line(&self, change: Change, stored: &Arc<Stored>) -> Bytes {
+    fn line(&mut self, change: Change, stored: &Arc<Stored>) -> Bytes {
         let mut out = Vec::with_capacity(stored.bytes().len() + 128);
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(change.name().as_bytes());
         out.extend_from_slice(b"\",\"object\":");
         if self.view == View::Table {
-            let table = table::of_one(&self.resource, stored, self.include, self.now);
+            let mut table = table::of_one(&self.resource, stored, self.include, self.now);
+            if std::mem::replace(&mut self.columns_sent, true) {
+                table["columnDefinitions"] = serde_json::Value::Null;
+            }
             out.extend_from_slice(&encode::json(&table));
         } else {
             encode::object(&mut out, &self.resource, stored, self.view);
@@ -311,27 +318,33 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
     out.into()
 }
 
+/// What of the parameters does not go together in a watch.
 fn check_parameters(parameters: &Parameters) -> Result<()> {
-    let invalid = |field: &str, detail: &str| {
-        Err(OptionsKind("ListOptions").invalid(plimsoll_schema::FieldError::new(
-            field,
-            plimsoll_schema::FieldErrorKind::Forbidden,
-            detail,
-        )))
-    };
-    match (parameters.send_initial_events, parameters.resource_version_match) {
-        (Some(_), None) => invalid(
-            "resourceVersionMatch",
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden = |why: &str| FieldError::new(MATCH, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let initial_events = parameters.send_initial_events.is_some();
+    let mut problems = Vec::new();
+    if initial_events && how != NOT_OLDER_THAN {
+        problems.push(forbidden(
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (None, Some(_)) => invalid(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-        (Some(_), Some(VersionMatch::Exact)) => invalid(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
+        ));
     }
+    if !how.is_empty() {
+        if !initial_events {
+            problems.push(forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "NotOlderThan""#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+    }
+    let options = OptionsKind("ListOptions");
+    if problems.is_empty() { Ok(()) } else { Err(options.invalid_all(&problems)) }
 }
