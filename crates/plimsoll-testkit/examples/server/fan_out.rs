@@ -40,16 +40,15 @@ pub(crate) async fn measure(stages: &[Stage]) -> Result<Vec<Figure>, anyhow::Err
 /// Opens watches, writes, and waits until everybody has heard of everything.
 async fn fan_out(client: &Client, round: usize) -> Result<f64, anyhow::Error> {
     let path = format!("{NAMESPACE}/configmaps");
-    let revision = present(client, &path).await?;
     let first = config_map(&format!("round-{round}-first"), 0);
     send(client, "POST", &path, "application/json", first).await?;
+    let present = present(client, &path).await?;
     let (tell, mut told) = mpsc::unbounded_channel();
     let opening = Arc::new(Semaphore::new(OPENING));
     let watches: Vec<_> = (0..WATCHES)
         .map(|_| {
             let (client, tell, opening) = (client.clone(), tell.clone(), Arc::clone(&opening));
-            let revision = revision.clone();
-            tokio::spawn(async move { follow(&client, &revision, &tell, &opening).await })
+            tokio::spawn(async move { follow(&client, present, &tell, &opening).await })
         })
         .collect();
     drop(tell);
@@ -75,23 +74,21 @@ async fn hear(told: &mut mpsc::UnboundedReceiver<()>) -> Result<(), anyhow::Erro
     Ok(())
 }
 
-/// The resource version to watch from.
-async fn present(client: &Client, path: &str) -> Result<String, anyhow::Error> {
-    let path = format!("{path}?limit=1");
-    let list = open(client, "GET", &path, "", String::new()).await?.into_body().collect().await?;
+/// How many objects there are, which is how many events a watch begins with.
+async fn present(client: &Client, path: &str) -> Result<usize, anyhow::Error> {
+    let list = open(client, "GET", path, "", String::new()).await?.into_body().collect().await?;
     let list: serde_json::Value = serde_json::from_slice(&list.to_bytes())?;
-    let revision = list["metadata"]["resourceVersion"].as_str();
-    Ok(revision.context("a list has a resource version")?.to_owned())
+    Ok(list["items"].as_array().context("a list has items")?.len())
 }
 
-/// Reads a watch; tells when the first event has come, and when the last has.
+/// Reads a watch; tells when what is there has come, and when the last event has.
 async fn follow(
     client: &Client,
-    revision: &str,
+    present: usize,
     tell: &mpsc::UnboundedSender<()>,
     opening: &Semaphore,
 ) -> Result<(), anyhow::Error> {
-    let path = format!("{NAMESPACE}/configmaps?watch=true&resourceVersion={revision}");
+    let path = format!("{NAMESPACE}/configmaps?watch=true");
     let mut permit = Some(opening.acquire().await?);
     let response = open(client, "GET", &path, "", String::new()).await?;
     ensure!(response.status().is_success(), "a watch was refused: {}", response.status());
@@ -102,10 +99,10 @@ async fn follow(
             continue;
         };
         events += data.iter().filter(|byte| **byte == b'\n').count();
-        if events > 0 && permit.take().is_some() {
+        if events >= present && permit.take().is_some() {
             tell.send(())?;
         }
-        if events > WRITES {
+        if events >= present + WRITES {
             tell.send(())?;
             return Ok(());
         }
