@@ -15,6 +15,11 @@ pub(crate) fn json(value: &Value) -> Bytes {
     serde_json::to_vec(value).expect("a JSON value with string keys always encodes").into()
 }
 
+/// Encodes a document for people.
+pub(crate) fn indented(value: &Value) -> Bytes {
+    serde_json::to_vec_pretty(value).expect("a JSON value with string keys always encodes").into()
+}
+
 /// What of an object its metadata views show.
 #[derive(Deserialize)]
 struct MetadataOnly<'a> {

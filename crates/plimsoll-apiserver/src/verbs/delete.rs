@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
 use super::metadata;
+use crate::admission::{Attributes, Operation};
 use crate::clock::rfc3339_seconds;
 use crate::cluster::{Call, Cluster, is_finished};
 use crate::registry::{ApiResource, Scope};
@@ -14,7 +15,7 @@ use crate::request::parameters::{
 };
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{ObjectKey, Stored};
-use crate::{controllers, convert, kinds};
+use crate::{admission, controllers, convert, kinds};
 
 /// Finalizers that stand for propagation policies.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -85,6 +86,73 @@ impl DeleteOptions {
         options.resource_version = precondition("resourceVersion");
         Ok(options)
     }
+
+    /// The options as webhooks are shown them.
+    fn to_value(&self) -> Value {
+        let mut value = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_period_seconds {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        for (field, precondition) in
+            [("uid", &self.uid), ("resourceVersion", &self.resource_version)]
+        {
+            if let Some(text) = precondition {
+                value["preconditions"][field] = text.as_str().into();
+            }
+        }
+        if let Some(policy) = self.propagation {
+            value["propagationPolicy"] = match policy {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        if self.dry_run == DryRun::All {
+            value["dryRun"] = json!(["All"]);
+        }
+        value
+    }
+}
+
+/// Deletes one object, if admission has nothing against it.
+///
+/// # Errors
+/// When it does not exist, is not the one meant, must not go, or admission refuses or has to ask.
+pub(crate) fn delete_asked(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    if admission::is_configured(cluster) {
+        admit(cluster, call, resource, key, options)?;
+    }
+    delete(cluster, &call.now, resource, key, options)
+}
+
+/// Asks admission whether an object may go.
+fn admit(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<()> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    controllers::namespace::check_deletion(resource, key)?;
+    check_preconditions(resource, stored, options)?;
+    let live = convert::read(resource, stored);
+    let mut attributes =
+        Attributes::new(call, Operation::Delete, resource, &key.namespace, &key.name)
+            .of("", Some(&live));
+    attributes.options = options.to_value();
+    attributes.dry_run = options.dry_run == DryRun::All;
+    admission::admit(cluster, call, &attributes, &mut Value::Null)?;
+    admission::validate(cluster, call, &attributes, None)
 }
 
 /// What a delete may bring besides a name is always of one kind.
@@ -347,6 +415,16 @@ pub(crate) fn delete_collection(
     let options = DeleteOptions::read(&call.parameters, body)?;
     let query = Query::read(resource, namespace, &call.parameters)?;
     let listing = query.run(cluster, resource)?;
+    if admission::is_configured(cluster) {
+        let mut first = Ok(());
+        for stored in &listing.items {
+            first = first.and(admit(cluster, call, resource, &stored.key, &options));
+        }
+        if call.asking.is_pending() {
+            return Err(crate::asking::interrupted());
+        }
+        first?;
+    }
     for stored in &listing.items {
         match delete(cluster, &call.now, resource, &stored.key, &options) {
             // Something else may have gone first because of an object before it.

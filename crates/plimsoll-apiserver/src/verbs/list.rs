@@ -5,14 +5,17 @@ use plimsoll_schema::{FieldError, FieldErrorKind};
 
 use crate::cluster::Cluster;
 use crate::convert;
+use crate::faults::AsOf;
 use crate::registry::ApiResource;
 use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::request::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::store::{ObjectKey, Store, Stored};
+use crate::store::{Store, Stored};
 
 mod selectable;
 mod token;
+
+use token::Continued;
 
 /// What errors about the parameters name.
 const OPTIONS: OptionsKind = OptionsKind("ListOptions");
@@ -32,8 +35,9 @@ pub(crate) struct Query {
     /// Which objects.
     pub(crate) selection: Selection,
     limit: usize,
-    /// State to list, and the key to go on after.
-    continued: Option<(u64, ObjectKey)>,
+    continued: Option<Continued>,
+    /// The state to answer with where the request leaves that open; for tests of stale reads.
+    as_of: Option<AsOf>,
     exact: Option<u64>,
     not_older_than: u64,
 }
@@ -192,7 +196,13 @@ impl Query {
             continued,
             exact: is_exact.then_some(revision),
             not_older_than: revision,
+            as_of: None,
         })
+    }
+
+    /// The same list, as stale as it may be.
+    pub(crate) fn stale(self, as_of: Option<AsOf>) -> Self {
+        Self { as_of, ..self }
     }
 
     /// Runs the list.
@@ -204,38 +214,54 @@ impl Query {
         if self.not_older_than > store.revision() {
             return Err(too_new(self.not_older_than, store));
         }
+        let stale = self.as_of.map(|as_of| {
+            let revision = as_of.revision(store.revision());
+            revision.max(self.not_older_than).max(store.oldest(&resource.storage))
+        });
         let past = match (&self.continued, self.exact) {
-            (Some((revision, _)), _) => Some(*revision),
-            (None, exact) => exact,
+            (Some(continued), _) => continued.revision,
+            (None, exact) => exact.or(stale),
         };
         let namespace = self.selection.namespace.as_deref();
-        let after = self.continued.as_ref().map(|(_, key)| key);
+        let after = self.continued.as_ref().map(|continued| &continued.after);
         match past.filter(|revision| *revision < store.revision()) {
             None => {
                 let objects = store.list_after(&resource.storage, namespace, after);
-                Ok(self.page(resource, store.revision(), objects))
+                let total = match &self.continued {
+                    None => Some(store.count_in(&resource.storage, namespace)),
+                    Some(continued) => continued.left,
+                };
+                Ok(self.page(resource, store.revision(), objects, total))
             }
             Some(revision) => {
                 let objects = store
-                    .list_at(&resource.storage, namespace, revision)
+                    .list_at(&resource.storage, namespace, revision, after)
                     .map_err(|_| self.expired())?;
-                let rest =
-                    objects.iter().skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
-                Ok(self.page(resource, revision, rest))
+                let total = self.continued.as_ref().and_then(|continued| continued.left);
+                Ok(self.page(resource, revision, objects, total))
             }
         }
     }
 
     fn expired(&self) -> ApiError {
-        ApiError::new(
-            StatusReason::Expired,
-            if self.continued.is_some() {
+        let Some(continued) = &self.continued else {
+            return ApiError::new(
+                StatusReason::Expired,
+                "The resourceVersion for the provided list is too old.",
+            );
+        };
+        ApiError {
+            continue_token: Some(token::write(None, &continued.after, None).into()),
+            ..ApiError::new(
+                StatusReason::Expired,
                 "The provided continue parameter is too old to display a consistent list result. \
-                 You must start a new list without the continue parameter."
-            } else {
-                "The resourceVersion for the provided list is too old."
-            },
-        )
+                 You can start a new list without the continue parameter, or use the continue \
+                 token in this response to retrieve the remainder of the results. Continuing with \
+                 the provided token results in an inconsistent list - objects that were created, \
+                 modified, or deleted between the time the first chunk was returned and now may \
+                 show up in the list.",
+            )
+        }
     }
 
     fn page<'a>(
@@ -243,6 +269,7 @@ impl Query {
         resource: &ApiResource,
         revision: u64,
         mut objects: impl Iterator<Item = &'a Arc<Stored>>,
+        total: Option<usize>,
     ) -> Listing {
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<Arc<Stored>> = objects
@@ -253,13 +280,16 @@ impl Query {
             .collect();
         let is_full = items.len() == limit;
         let rest = items.last().filter(|_| is_full).and_then(|last| {
-            // Only without selectors is it cheap to say how many are left.
+            // Only without selectors is it cheap to say how many are left; and to count those of
+            // a past state takes all of them, which only its first page does.
             let left = if self.selection.is_everything() {
-                Some(objects.count()).filter(|left| *left > 0).map(Some)
+                let left = total
+                    .map_or_else(|| objects.count(), |total| total.saturating_sub(items.len()));
+                Some(left).filter(|left| *left > 0).map(Some)
             } else {
                 objects.any(|stored| self.selection.matches(resource, stored)).then_some(None)
             };
-            left.map(|left| (token::write(revision, &last.key), left))
+            left.map(|left| (token::write(Some(revision), &last.key, left), left))
         });
         Listing { revision, items, rest }
     }

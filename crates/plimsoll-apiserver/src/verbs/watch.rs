@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
+use prometheus::IntCounter;
 use plimsoll_schema::{FieldError, FieldErrorKind};
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
@@ -31,6 +32,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(45 * 60);
 /// How often a watch that accepts bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
+/// About how many bytes are sent at once.
+const CHUNK_LEN: usize = 64 << 10;
+
 /// Marks the end of the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -47,6 +51,10 @@ pub(crate) struct Watch {
     bookmarks: bool,
     /// Everything up to this revision has been sent.
     revision: u64,
+    /// What of the initial state is not encoded yet.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// Whether a bookmark is due after it.
+    ends_initial: bool,
     ready: VecDeque<Bytes>,
     changed: Receiver<u64>,
     deadline: Instant,
@@ -79,6 +87,8 @@ impl Watch {
             now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: asked,
+            initial: Vec::new().into_iter(),
+            ends_initial: false,
             ready: VecDeque::new(),
             deadline: begin
                 + parameters
@@ -101,14 +111,8 @@ impl Watch {
                 .filter(|stored| watch.selection.matches(resource, stored))
                 .cloned()
                 .collect();
-            for stored in objects {
-                let line = watch.line(Change::Added, &stored);
-                watch.ready.push_back(line);
-            }
-            if parameters.send_initial_events == Some(true) && watch.bookmarks {
-                let line = watch.bookmark(true);
-                watch.ready.push_back(line);
-            }
+            watch.initial = objects.into_iter();
+            watch.ends_initial = parameters.send_initial_events == Some(true) && watch.bookmarks;
         } else if asked == 0 {
             watch.revision = cluster.store.revision();
         }
@@ -117,15 +121,22 @@ impl Watch {
 
     /// The body of the answer.
     pub(crate) fn into_stream(self, shared: Arc<Shared>) -> impl Stream<Item = Bytes> + Send {
-        futures::stream::unfold((self, shared), |(mut watch, shared)| async move {
-            let chunk = watch.next_chunk(&shared).await?;
-            Some((chunk, (watch, shared)))
+        let counter = shared.metrics.watch_events(&self.resource);
+        futures::stream::unfold((self, shared), move |(mut watch, shared)| {
+            let counter = counter.clone();
+            async move {
+                let chunk = watch.next_chunk(&shared, &counter).await?;
+                Some((chunk, (watch, shared)))
+            }
         })
     }
 
-    async fn next_chunk(&mut self, shared: &Shared) -> Option<Bytes> {
+    async fn next_chunk(&mut self, shared: &Shared, counter: &IntCounter) -> Option<Bytes> {
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
+            self.encode_initial();
+            if !self.ready.is_empty() {
+                let (chunk, events) = joined(&mut self.ready);
+                counter.inc_by(events);
                 return Some(chunk);
             }
             if self.ended {
@@ -144,6 +155,23 @@ impl Watch {
                 },
                 () = tokio::time::sleep_until(until) => self.on_time(),
             }
+        }
+    }
+
+    /// Encodes a chunk of the initial state; the lock is long gone.
+    fn encode_initial(&mut self) {
+        let mut size = self.ready.iter().map(Bytes::len).sum::<usize>();
+        while size < CHUNK_LEN
+            && let Some(stored) = self.initial.next()
+        {
+            let line = self.line(Change::Added, &stored);
+            size += line.len();
+            self.ready.push_back(line);
+        }
+        if self.ends_initial && self.initial.len() == 0 {
+            self.ends_initial = false;
+            let line = self.bookmark(true);
+            self.ready.push_back(line);
         }
     }
 
@@ -263,6 +291,24 @@ impl Watch {
         });
         event_line("BOOKMARK", &encode::json(&object))
     }
+}
+
+/// Takes what is ready as one chunk of about [`CHUNK_LEN`], with the number of its events: each
+/// chunk costs a system call.
+fn joined(ready: &mut VecDeque<Bytes>) -> (Bytes, u64) {
+    let first = ready.pop_front().unwrap_or_default();
+    if ready.is_empty() || first.len() >= CHUNK_LEN {
+        return (first, 1);
+    }
+    let mut out = Vec::from(first);
+    let mut events = 1;
+    while out.len() < CHUNK_LEN
+        && let Some(line) = ready.pop_front()
+    {
+        out.extend_from_slice(&line);
+        events += 1;
+    }
+    (out.into(), events)
 }
 
 fn event_line(event_type: &str, object: &[u8]) -> Bytes {

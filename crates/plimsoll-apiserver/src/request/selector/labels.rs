@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        if let Some(problem) = names::label_key_problem(key) {
+        if let Some(problem) = names::qualified_name_problem(key) {
             return Err(format!("<nil>: Invalid value: {key:?}: {problem}"));
         }
         let operator = if missing {

@@ -9,12 +9,30 @@ use crate::store::ObjectKey;
 /// The encoding of tokens.
 const VERSION: &str = "meta.k8s.io/v1";
 
-pub(super) fn write(revision: u64, key: &ObjectKey) -> String {
-    let token = json!({
+/// The revision in a token that goes on with the present state.
+const PRESENT: i64 = -1;
+
+/// What a token says.
+#[derive(Clone, Debug)]
+pub(super) struct Continued {
+    /// The state that the list is of; without one, the present.
+    pub(super) revision: Option<u64>,
+    /// The last object that was listed.
+    pub(super) after: ObjectKey,
+    /// How many objects came after it.
+    pub(super) left: Option<usize>,
+}
+
+/// Writes a token.
+pub(super) fn write(revision: Option<u64>, key: &ObjectKey, left: Option<usize>) -> String {
+    let mut token = json!({
         "v": VERSION,
-        "rv": revision,
+        "rv": revision.map_or(json!(PRESENT), Value::from),
         "start": format!("{}/{}\0", key.namespace, key.name),
     });
+    if let Some(left) = left {
+        token["left"] = left.into();
+    }
     URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
@@ -22,7 +40,7 @@ pub(super) fn write(revision: u64, key: &ObjectKey) -> String {
 ///
 /// # Errors
 /// When it is none of ours.
-pub(super) fn read(text: &str) -> Result<(u64, ObjectKey)> {
+pub(super) fn read(text: &str) -> Result<Continued> {
     let invalid = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
@@ -51,6 +69,10 @@ pub(super) fn read(text: &str) -> Result<(u64, ObjectKey)> {
         .as_str()
         .and_then(|start| start.trim_end_matches('\0').split_once('/'))
         .ok_or_else(malformed)?;
-    let revision = token["rv"].as_u64().ok_or_else(malformed)?;
-    Ok((revision, ObjectKey::new(namespace, name)))
+    let revision = match token["rv"].as_i64() {
+        Some(PRESENT) => None,
+        _ => Some(token["rv"].as_u64().ok_or_else(malformed)?),
+    };
+    let left = token["left"].as_u64().and_then(|left| usize::try_from(left).ok());
+    Ok(Continued { revision, after: ObjectKey::new(namespace, name), left })
 }
