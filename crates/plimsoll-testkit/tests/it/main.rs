@@ -6,6 +6,6 @@ mod clusters;
 mod conformance;
 mod day;
 mod differential;
-mod kubectl;
 mod kube_flows;
+mod kubectl;
 mod python;
