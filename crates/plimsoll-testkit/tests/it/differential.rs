@@ -135,7 +135,12 @@ async fn random_requests_are_answered_as_a_real_control_plane_answers_them() {
     }
     let embedded = TestCluster::embedded();
     let real = TestCluster::control_plane().await.expect("the control plane starts");
-    let pair = Arc::new(Pair { embedded: embedded.client(), real: real.client(), lenient: false });
+    let pair = Arc::new(Pair {
+        embedded: embedded.client(),
+        real: real.client(),
+        lenient: false,
+        unanswered: Arc::default(),
+    });
     let count = setting("PLIMSOLL_DIFFERENTIAL", SEQUENCES);
     let first = setting("PLIMSOLL_DIFFERENTIAL_SEED", 0);
     let seeds: Vec<u64> = (first..first + count).map(|seed| seed as u64).collect();
