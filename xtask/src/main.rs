@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod policy;
 mod tidy;
 mod zero;
 
@@ -20,9 +21,11 @@ fn main() -> ExitCode {
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | \
+            "usage: cargo xtask tidy | codegen clippy | \
+             codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
              codegen zero --from DIR VERSION | bench \
-             [install|update|drift|memory]..."
+             [install|update|drift|memory]... | bench server \
+             [ready|apply|list|watch|size|day]..."
         )),
     };
     match result {

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use plimsoll_schema as schema;
 use serde_json::{Map, Value};
 
+use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, Registry};
+use crate::status::Result;
 use crate::store::Stored;
 
 /// Core events rest; events of the other group are renamed. Names at rest come first.
@@ -110,6 +112,30 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
     } else {
         target_to_metrics(fields);
     }
+}
+
+/// Brings an object of one version into another.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn between(
+    _cluster: &Cluster,
+    _call: &mut Call,
+    from: &ApiResource,
+    to: &ApiResource,
+    mut object: Value,
+) -> Result<Value> {
+    if (&from.group, &from.version) == (&to.group, &to.version) {
+        return Ok(object);
+    }
+    if from.custom().is_none() {
+        to_storage(from, &mut object);
+        if is_converted(to) {
+            from_storage(to, &mut object);
+        }
+    }
+    object["apiVersion"] = to.api_version().into();
+    Ok(object)
 }
 
 fn from_storage(resource: &ApiResource, object: &mut Value) {

@@ -4,6 +4,7 @@
 //! group-version; a section is unpacked when one of its kinds is first asked for, so that starting
 //! up costs one small index.
 
+mod documents;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use documents::{Document, document, documents};
 
 use crate::Schema;
 use crate::schema::{Arena, Builder, Flavor, node::NodeId};

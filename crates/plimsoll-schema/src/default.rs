@@ -32,6 +32,14 @@ fn fill(walker: &Walker<'_>, value: &mut Value) {
     }
     if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
         metadata.retain(|_, value| !is_nothing(value));
+        for name in ["labels", "annotations"] {
+            let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
+            texts
+                .into_iter()
+                .flat_map(Map::values_mut)
+                .filter(|text| text.is_null())
+                .for_each(|text| *text = json!(""));
+        }
     }
 }
 

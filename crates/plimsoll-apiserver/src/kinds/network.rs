@@ -15,6 +15,15 @@ use crate::verbs::metadata;
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 255, 254);
 
+const ADDRESS_RANGE: &str = "10.96.0.0/16";
+
+/// Whether services cannot get an address.
+fn is_outside(address: &str) -> bool {
+    address
+        .parse()
+        .is_ok_and(|address: Ipv4Addr| !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address))
+}
+
 /// Ports that services get on all nodes.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
@@ -99,6 +108,15 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
                 )
                 .with_value(json!([address]))],
             ));
+        }
+        Some(address) if is_outside(&address) => {
+            let detail = format!(
+                "failed to allocate IP {address}: the provided IP ({address}) is not in the valid \
+                 range. The range of valid IPs is {ADDRESS_RANGE}"
+            );
+            let error = FieldError::new("spec.clusterIPs", FieldErrorKind::Invalid, detail);
+            let errors = [error.with_value(json!([address]))];
+            return Err(ApiError::invalid(resource.kind_subject(), &name, &errors));
         }
         Some(address) => address,
         None => (u32::from(FIRST_ADDRESS)..=u32::from(LAST_ADDRESS))

@@ -7,7 +7,7 @@ use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
 use crate::request::parameters::FieldValidation;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, Subject};
 
 /// How much of an unrecognisable document an error repeats.
 const SHOWN_LEN_MAX: usize = 200;
@@ -83,8 +83,21 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
         )
     } else if is_missing("kind") {
         format!("Object 'Kind' is missing in '{}'", shown())
-    } else if is_missing("apiVersion") {
-        format!("Object 'apiVersion' is missing in '{}'", shown())
+    } else if object["apiVersion"] != resource.api_version() {
+        format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            object["apiVersion"].as_str().unwrap_or_default(),
+            resource.api_version()
+        )
+    } else if object["kind"] != resource.kind.as_str() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let detail = format!("must be {}", resource.kind);
+        let error = schema::FieldError::new("kind", schema::FieldErrorKind::Invalid, detail);
+        return Err(ApiError::invalid(
+            Subject { group: &resource.group, noun: kind },
+            metadata::text(object, "name"),
+            &[error.with_value(kind.into())],
+        ));
     } else {
         return Ok(());
     };
@@ -137,6 +150,22 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
     result
 }
 
+/// Fits an object to its kind that a webhook changed: nobody is told what does not fit.
+pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) {
+    let managed = metadata::of(object).remove("managedFields");
+    let kind_schema = resource.schema();
+    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
+        schema::prune(kind_schema, object);
+    }
+    schema::apply_defaults(kind_schema, object);
+    if resource.custom().is_none() {
+        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
+    }
+    if let Some(managed) = managed {
+        metadata::of(object).insert("managedFields".to_owned(), managed);
+    }
+}
+
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let kind_schema = resource.schema();
     let keeps_unknown = resource.custom().is_some_and(|custom| custom.preserves_unknown_fields);
@@ -146,6 +175,15 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
     }
     if resource.custom().is_none() {
         check_built_in_types(resource, object)?;
+        schema::canonicalize(kind_schema, object)
+            .map_err(|problem| cannot_be_handled(resource, &problem))?;
+    } else {
+        schema::canonicalize_numbers(object);
+    }
+    if resource.custom().is_some()
+        && let Some(problem) = schema::malformed_metadata(kind_schema, object)
+    {
+        return Err(cannot_be_handled(resource, &problem));
     }
     schema::apply_defaults(kind_schema, object);
     if resource.custom().is_none() {
@@ -157,14 +195,8 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
 
 /// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
 fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
-    let wrong = schema::validate(resource.schema(), object)
-        .into_iter()
-        .find(|error| error.kind == schema::FieldErrorKind::TypeInvalid);
-    match wrong {
-        Some(error) => Err(cannot_be_handled(
-            resource,
-            &format!("json: cannot unmarshal {}: {}", error.path, error.message()),
-        )),
+    match schema::decoding_error(resource.schema(), object) {
+        Some(problem) => Err(cannot_be_handled(resource, &problem)),
         None => Ok(()),
     }
 }

@@ -49,9 +49,11 @@ pub(crate) fn patch(
             schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
                 .map_err(refused_patch)?
         }
-        MediaType::MergePatch | MediaType::Json | MediaType::Yaml | MediaType::ApplyPatch => {
-            schema_patch::merge_patch(&live, &patch.document)
-        }
+        MediaType::MergePatch
+        | MediaType::Json
+        | MediaType::Yaml
+        | MediaType::Protobuf
+        | MediaType::ApplyPatch => schema_patch::merge_patch(&live, &patch.document),
     };
     decode::check_type(aim.resource, &mut patched)?;
     check_name(aim.key, &mut patched)?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::metadata;
 use super::patch::{check_options, refused_apply};
 use super::update::{Aim, Ownership, Part, find, update};
+use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, custom::ScalePaths};
 use crate::request::content::MediaType;
@@ -117,7 +118,7 @@ pub(crate) fn write(
     let schema = builtin::scale_schema();
     let scale = managed::track_update(schema, Some(&present), scale, &actor(call));
     let revision = metadata::text(&wanted, "resourceVersion").to_owned();
-    store(cluster, call, resource, key, &live, (&scale, &revision))
+    store(cluster, call, resource, key, &live, (scale, &revision))
 }
 
 /// Applies a scale server-side.
@@ -152,7 +153,7 @@ pub(crate) fn apply(
         force,
     )
     .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
-    store(cluster, call, resource, key, &live, (&scale, ""))
+    store(cluster, call, resource, key, &live, (scale, ""))
 }
 
 fn actor(call: &Call) -> Actor<'_> {
@@ -196,8 +197,12 @@ fn store(
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     live: &Value,
-    (scale, revision): (&Value, &str),
+    (mut scale, revision): (Value, &str),
 ) -> Result<Value> {
+    let before = scale_of(resource, live);
+    let attributes = Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+        .of("scale", Some(&before));
+    admission::admit(cluster, call, &attributes, &mut scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         return Err(ApiError::invalid(
@@ -211,8 +216,9 @@ fn store(
             .with_value(replicas.into())],
         ));
     }
+    admission::validate(cluster, call, &attributes, Some(&scale))?;
     let owners =
-        ownership::of_parent(entries(live), entries(scale), &resource.api_version(), |version| {
+        ownership::of_parent(entries(live), entries(&scale), &resource.api_version(), |version| {
             replicas_path(cluster, resource, version)
         });
     let mut object = live.clone();

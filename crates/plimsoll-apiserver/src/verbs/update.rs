@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use super::create::{Origin, actor, create};
 use super::{decode, metadata, validation};
+use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster, is_finished};
 use crate::registry::ApiResource;
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Result};
 use crate::store::ObjectKey;
-use crate::{convert, kinds};
+use crate::{access, convert, kinds};
 
 /// The part of an object that a write reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,11 +155,24 @@ pub(crate) fn update(
             &actor(call, resource, &resource.api_version(), part.subresource()),
         );
     }
+    // A scale has been shown already, in its own kind.
+    let attributes = (part != Part::Special("scale")).then(|| {
+        Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+            .of(part.subresource(), Some(live))
+    });
+    if let Some(attributes) = &attributes {
+        admission::admit(cluster, call, attributes, &mut object)?;
+        metadata::keep(resource, key, live, &mut object)?;
+    }
     let mut object = restrict(resource, part, live, object);
+    access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, part, live, &mut object);
-    validation::check(call, resource, Some(live), &object)?;
+    validation::check(call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
+    if let Some(attributes) = &attributes {
+        admission::validate(cluster, call, attributes, Some(&object))?;
+    }
     if is_same(live, &object) && is_same_at_rest(cluster, resource, key, &object) {
         return Ok(live.clone());
     }

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::node::{Node, Scalar};
+use crate::canonical::{MICRO_TIME, QUANTITY};
 
 /// Definitions that kube-apiserver treats specially.
 ///
@@ -19,6 +20,7 @@ pub(super) fn node(definition: &str) -> Option<Node> {
         | "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Node {
             scalar: Some(Scalar::Untyped),
             int_or_string: definition.ends_with("IntOrString"),
+            format: definition.ends_with("Quantity").then(|| QUANTITY.to_owned()),
             ..Node::default()
         }),
         _ => None,
@@ -39,9 +41,9 @@ pub(super) fn decodes_to(definition: &str) -> Option<&'static str> {
 const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
-/// their zero value, which OpenAPI gives as default, and lists and times
-/// that are null when there is none.
-const WRITTEN: [(&str, &[&str]); 23] = [
+/// their zero value, which OpenAPI gives as default, and lists and times that are null when there is
+/// none.
+const WRITTEN: [(&str, &[&str]); 24] = [
     ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
     ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
     ("io.k8s.api.apps.v1.ReplicaSetCondition", &["lastTransitionTime"]),
@@ -62,9 +64,19 @@ const WRITTEN: [(&str, &[&str]); 23] = [
         &["conditions", "storedVersions"],
     ),
     ("io.k8s.api.apps.v1.ControllerRevision", &["revision"]),
+    ("io.k8s.api.apps.v1.StatefulSetSpec", &["serviceName"]),
     ("io.k8s.api.apps.v1.StatefulSetStatus", &["availableReplicas"]),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus", &["currentMetrics"]),
-    ("io.k8s.api.core.v1.Event", &["eventTime", "reportingComponent", "reportingInstance"]),
+    (
+        "io.k8s.api.core.v1.Event",
+        &[
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
     ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
     (
         "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
@@ -89,6 +101,9 @@ fn left_out_at_zero(definition: &str) -> impl Iterator<Item = &'static str> {
 
 /// Marks the fields of a definition that Go writes always, or not at their zero value.
 pub(super) fn mark_fields(definition: &str, node: &mut Node) {
+    if definition == "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" {
+        node.format = Some(MICRO_TIME.to_owned());
+    }
     let Some(map) = &mut node.map else { return };
     for name in left_out_at_zero(definition) {
         if let Some(edge) = map.fields.get_mut(name) {
