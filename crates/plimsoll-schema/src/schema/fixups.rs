@@ -41,8 +41,8 @@ pub(super) fn decodes_to(definition: &str) -> Option<&'static str> {
 const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
-/// their zero value, which OpenAPI gives as default, and lists and times
-/// that are null when there is none.
+/// their zero value, which OpenAPI gives as default, and lists and times that are null when there is
+/// none.
 const WRITTEN: [(&str, &[&str]); 24] = [
     ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
     ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
