@@ -119,7 +119,7 @@ pub fn resources() -> &'static [Resource] {
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
     let types = group_version(&section_name(group, version))?;
     let root = *types.kinds.get(kind)?;
-    Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None })
+    Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None, expressions: None })
 }
 
 /// The OpenAPI v3 `components.schemas` of a group-version, without descriptions.

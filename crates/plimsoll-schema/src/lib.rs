@@ -8,7 +8,8 @@
 //! |---|---|
 //! | What is the shape of a kind? | [`Schema`], [`builtin`] |
 //! | Which fields does it not know, which are missing? | [`prune`], [`apply_defaults`], [`apply_builtin_defaults`] |
-//! | Is an object acceptable? | [`validate`], [`FieldError`] |
+//! | Is an object acceptable? | [`validate`], [`Schema::evaluate_rules`], [`FieldError`] |
+//! | Are the rules of a CRD acceptable? | [`check_definition`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 
@@ -16,6 +17,7 @@ pub mod builtin;
 mod builtin_defaults;
 mod default;
 mod error;
+mod expressions;
 pub mod fields;
 pub mod managed;
 pub mod patch;
@@ -27,6 +29,7 @@ mod validate;
 pub use builtin_defaults::apply_builtin_defaults;
 pub use default::apply_defaults;
 pub use error::{FieldError, FieldErrorKind};
+pub use expressions::{Verdict, check_definition};
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
 pub use validate::validate;

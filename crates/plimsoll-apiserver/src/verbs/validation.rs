@@ -22,6 +22,11 @@ pub(crate) fn check(
     match resource.custom() {
         Some(custom) => {
             errors.extend(schema::validate(resource.schema(), object));
+            if !errors.iter().any(|error| error.kind.blocks_expressions()) {
+                let verdict = resource.schema().evaluate_rules(object, live);
+                errors.extend(verdict.errors);
+                call.warnings.extend(verdict.warnings);
+            }
             if let Some(warning) = &custom.deprecation_warning {
                 call.warnings.push(warning.clone());
             }

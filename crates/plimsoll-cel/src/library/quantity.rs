@@ -105,8 +105,7 @@ fn parse(text: &str) -> Result<Quantity, String> {
     let scaled = scale(digits, fraction.len() as i32, unit);
     let nano = scaled.unwrap_or(i128::MAX);
     let places = fraction.len() as i32;
-    let whole = scaled.is_some()
-        && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
+    let whole = scaled.is_some() && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
     Ok(Quantity { nano: if negative { -nano } else { nano }, whole })
 }
 

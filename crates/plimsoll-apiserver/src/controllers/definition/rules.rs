@@ -102,13 +102,19 @@ fn validate_versions(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
             continue;
         }
         let unchanged = live.is_some_and(|live| live["spec"]["versions"][index] == *version);
-        if !unchanged && let Err(found) = schema_of(object, version) {
-            let prefix = if versions.len() == 1 {
-                "spec.validation.openAPIV3Schema".to_owned()
-            } else {
-                format!("{path}.schema.openAPIV3Schema")
-            };
+        if unchanged {
+            continue;
+        }
+        let prefix = if versions.len() == 1 {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("{path}.schema.openAPIV3Schema")
+        };
+        if let Err(found) = schema_of(object, version) {
             errors.extend(found.into_iter().map(|error| rooted(&prefix, error)));
+        } else {
+            let declared = &version["schema"]["openAPIV3Schema"];
+            errors.extend(plimsoll_schema::check_definition(declared, &prefix));
         }
     }
 }
