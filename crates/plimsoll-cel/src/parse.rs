@@ -271,8 +271,7 @@ impl<'a> Parser<'a> {
         let Some(operators) = LEVELS.get(level) else { return self.unary() };
         let depth = self.depth;
         let mut left = self.left_associative(level + 1)?;
-        loop {
-            let TokenKind::Symbol(symbol) = self.peek().kind else { break };
+        while let TokenKind::Symbol(symbol) = self.peek().kind {
             let Some((_, function)) = operators.iter().find(|(text, _)| *text == symbol) else {
                 break;
             };

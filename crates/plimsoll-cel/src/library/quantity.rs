@@ -24,7 +24,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
         ("quantity", [Value::String(text)]) => Some(
             parse(text)
                 .map(|quantity| Opaque::Quantity(quantity).into_value())
-                .map_err(|message| EvaluationError::new(message)),
+                .map_err(EvaluationError::new),
         ),
         ("isQuantity", [Value::String(text)]) => Some(Ok(Value::Bool(parse(text).is_ok()))),
         (_, [Value::Opaque(of), rest @ ..]) => match &**of {
