@@ -1,13 +1,17 @@
 //! The state of one cluster, and the writes that everything goes through.
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::access::UserInfo;
+use crate::access::aggregate::Aggregators;
+use crate::access::rbac::Policy;
+use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::store::{History, ObjectKey, StorageId, Store, Stored};
 
 /// Everything there is.
 #[derive(Debug)]
@@ -20,6 +24,12 @@ pub(crate) struct Cluster {
     pub(crate) ids: Ids,
     /// Writes that the controllers have not seen yet.
     pub(crate) notices: VecDeque<Notice>,
+    /// Who may do what, by the roles among the objects.
+    pub(crate) policy: Policy,
+    /// The certificate of the cluster's authority, in PEM.
+    pub(crate) authority: String,
+    /// Roles that gather the rules of others.
+    pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
     pub(crate) stamp: u64,
 }
@@ -44,20 +54,44 @@ pub(crate) struct Call {
     pub(crate) parameters: Parameters,
     /// Who writes, for `managedFields`.
     pub(crate) manager: String,
+    /// Whom the request comes from.
+    pub(crate) user: Arc<UserInfo>,
     /// The time of the request, RFC 3339 in whole seconds.
     pub(crate) now: String,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// What webhooks were asked, and what they answered.
+    pub(crate) asking: Asking,
+    /// What admission adds to the audit event of the request.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl Call {
+    /// Adds to the audit event of the request; the first value of a key stays.
+    pub(crate) fn annotate(&mut self, key: String, value: String) {
+        self.annotations.entry(key).or_insert(value);
+    }
+
+    /// Who writes, as webhooks and policies are told.
+    pub(crate) fn user_info(&self) -> Value {
+        serde_json::json!({
+            "username": "system:admin",
+            "groups": ["system:masters", "system:authenticated"],
+        })
+    }
 }
 
 impl Cluster {
     /// A cluster without objects.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, history: History) -> Self {
         Self {
-            store: Store::default(),
+            store: Store::at_revision(history, 0),
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),
+            policy: Policy::new(false),
+            authority: String::new(),
+            aggregators: Aggregators::default(),
             stamp: 0,
         }
     }
@@ -102,12 +136,17 @@ impl Cluster {
         key: &ObjectKey,
         value: Value,
     ) -> Arc<Stored> {
-        let finished = is_finished(resource, &value);
-        let stored = self.put(&resource.storage, key, value, resource.stamp);
-        if finished {
-            return self.remove(&resource.storage, key).unwrap_or(stored);
+        if is_finished(resource, &value)
+            && let Some(last) = self.remove(&resource.storage, key)
+        {
+            // The last write is never stored: watchers see the object as it was before.
+            let mut value = value;
+            let revision = &value["metadata"]["resourceVersion"];
+            let revision = revision.as_str().and_then(|text| text.parse().ok());
+            let revision = revision.unwrap_or(last.revision);
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, last.stamp));
         }
-        stored
+        self.put(&resource.storage, key, value, resource.stamp)
     }
 }
 

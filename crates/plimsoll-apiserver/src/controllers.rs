@@ -8,6 +8,7 @@ use std::sync::Arc;
 use plimsoll_schema::managed::{self, Actor};
 use serde_json::Value;
 
+use crate::access::aggregate;
 use crate::cluster::{Cluster, Notice};
 use crate::registry::ApiResource;
 use crate::store::Stored;
@@ -16,13 +17,18 @@ pub(crate) mod bootstrap;
 pub(crate) mod definition;
 pub(crate) mod garbage;
 pub(crate) mod namespace;
+pub(crate) mod services;
 
 /// Lets the controllers see all writes that they have not seen, and those that they make of them.
 pub(crate) fn settle(cluster: &mut Cluster, now: &str) {
     while let Some(notice) = cluster.notices.pop_front() {
         match notice.storage.as_str() {
-            definition::STORAGE => definition::observe(cluster, now, &notice),
+            definition::STORAGE => {
+                definition::observe(cluster, now, &notice);
+                services::observe(cluster, now, &notice);
+            }
             namespace::STORAGE => namespace::observe(cluster, now, &notice),
+            aggregate::STORAGE => aggregate::observe(cluster, now, &notice),
             _ => {}
         }
         garbage::observe(cluster, now, &notice);

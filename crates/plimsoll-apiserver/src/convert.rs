@@ -6,7 +6,9 @@ use bytes::Bytes;
 use plimsoll_schema as schema;
 use serde_json::{Map, Value};
 
-use crate::registry::ApiResource;
+use crate::cluster::{Call, Cluster};
+use crate::registry::{ApiResource, Registry};
+use crate::status::Result;
 use crate::store::Stored;
 
 /// Core events rest; events of the other group are renamed. Names at rest come first.
@@ -57,6 +59,29 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
     value
 }
 
+/// An object in another version of its kind, with that version's schema; nothing if there is no such
+/// version. Custom resources only exchange their `apiVersion`.
+pub(crate) fn to_version(
+    registry: &Registry,
+    resource: &ApiResource,
+    object: &Value,
+    api_version: &str,
+) -> Option<(schema::Schema, Value)> {
+    let target = registry.find_kind(api_version, &resource.kind)?;
+    let mut value = object.clone();
+    if resource.custom().is_none() {
+        let from = object["apiVersion"].as_str().unwrap_or_default();
+        if let Some(from) = registry.find_kind(from, &resource.kind) {
+            to_storage(from, &mut value);
+        }
+        if is_converted(target) {
+            from_storage(target, &mut value);
+        }
+    }
+    value["apiVersion"] = api_version.into();
+    Some((target.schema().clone(), value))
+}
+
 /// The encoded object without `apiVersion` and `kind`, in the version of `resource`.
 pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
     if is_verbatim(resource, stored) {
@@ -87,6 +112,30 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
     } else {
         target_to_metrics(fields);
     }
+}
+
+/// Brings an object of one version into another.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn between(
+    _cluster: &Cluster,
+    _call: &mut Call,
+    from: &ApiResource,
+    to: &ApiResource,
+    mut object: Value,
+) -> Result<Value> {
+    if (&from.group, &from.version) == (&to.group, &to.version) {
+        return Ok(object);
+    }
+    if from.custom().is_none() {
+        to_storage(from, &mut object);
+        if is_converted(to) {
+            from_storage(to, &mut object);
+        }
+    }
+    object["apiVersion"] = to.api_version().into();
+    Ok(object)
 }
 
 fn from_storage(resource: &ApiResource, object: &mut Value) {

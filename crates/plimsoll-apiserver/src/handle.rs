@@ -1,11 +1,14 @@
 //! From a request to its answer.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
+use crate::access::{self, UserInfo};
+use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::Call;
@@ -14,31 +17,63 @@ use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
 use crate::server::Shared;
 use crate::status::{ApiError, Result};
-use crate::{discovery, encode, openapi, respond};
+use crate::{discovery, encode, health, openapi, respond};
 
 mod objects;
 
 /// Longest name of a field manager that is taken from a user agent.
 const MANAGER_LEN_MAX: usize = 128;
 
+/// How often a request asks webhooks before it is given up: each mutating webhook is one round,
+/// and so is each change of the object in between.
+const ROUNDS_MAX: usize = 64;
+
 /// Answers a request.
-pub(crate) fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
-    answer(shared, parts, body).unwrap_or_else(|error| respond::error(&error))
+///
+/// What has to ask webhooks runs once more for each answer that it needs; see [`crate::asking`].
+pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
+    let route = path::parse(parts.uri.path());
+    let admitted = match access::admit(shared, parts, &route, body) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
+    };
+    let mut asking = Asking::default();
+    for _ in 0..ROUNDS_MAX {
+        let answered = answer(shared, parts, &route, body, &admitted.user, &mut asking);
+        if !asking.is_pending() {
+            return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
+        }
+        shared.ask(&mut asking).await;
+    }
+    let error = ApiError::internal("the object changed too often while webhooks were asked");
+    admitted.complete(respond::error(&error))
 }
 
-fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<Body>> {
-    let route = path::parse(parts.uri.path());
-    if let Route::Resource(target) = &route {
+/// Answers a request, or leaves questions in `asking` that have to be answered first.
+fn answer(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    route: &Route,
+    body: &Bytes,
+    user: &Arc<UserInfo>,
+    asking: &mut Asking,
+) -> Result<Response<Body>> {
+    if let Route::Resource(target) = route {
         let mut parameters =
             Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
         parameters.watch |= target.watch;
         let mut call = Call {
             manager: manager(&parameters, &parts.headers),
-            now: rfc3339_seconds(shared.now()),
+            now: asking.began(|| rfc3339_seconds(shared.now())),
             warnings: Vec::new(),
+            user: Arc::clone(user),
+            asking: std::mem::take(asking),
+            annotations: BTreeMap::new(),
             parameters,
         };
-        let mut response = objects::answer(shared, parts, target, &mut call, body)?;
+        let answered = objects::answer(shared, parts, target, &mut call, body);
+        *asking = call.asking;
+        let mut response = answered.unwrap_or_else(|error| respond::error(&error));
         respond::warn(&mut response, &call.warnings);
         return Ok(response);
     }
@@ -48,7 +83,11 @@ fn answer(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Result<Response<
             _ => ApiError::method_not_allowed(),
         });
     }
-    describe(shared, &route, &parts.headers)
+    match route {
+        Route::OpenApi => openapi::answer(shared, parts),
+        Route::Health => Ok(health::answer(&parts.uri)),
+        _ => describe(shared, route, &parts.headers),
+    }
 }
 
 fn options_kind(method: &Method) -> OptionsKind {
@@ -88,26 +127,15 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
-            Route::OpenApiV2 => Some(openapi::version_2()),
-            Route::OpenApiV3Index => Some(openapi::version_3_index(registry)),
-            Route::OpenApiV3 { group, version } => openapi::version_3(cluster, group, version),
-            Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => None,
+            Route::OpenApi
+            | Route::Health
+            | Route::Metrics
+            | Route::Unknown
+            | Route::Resource(_) => None,
         }
     });
-    let wants_protobuf = headers
-        .get(ACCEPT)
-        .and_then(|accepted| accepted.to_str().ok())
-        .is_some_and(|accepted| accepted.starts_with(openapi::VERSION_2_PROTOBUF));
     match (route, found) {
-        (Route::OpenApiV2, _) if wants_protobuf => {
-            let mut response = respond::bytes(StatusCode::OK, openapi::version_2_protobuf());
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static(openapi::VERSION_2_PROTOBUF));
-            Ok(response)
-        }
-        (Route::Health, _) => Ok(respond::text("ok")),
-        (Route::Metrics, _) => Ok(respond::text("")),
+        (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
         (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
             let mut response =
                 respond::compressed(headers, StatusCode::OK, encode::json(&document));
@@ -116,7 +144,11 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
                 .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
             Ok(response)
         }
+        (Route::ServerVersion | Route::Root, Some(document)) => {
+            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
+        }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod facts;
 pub(crate) mod network;
 mod pod;
 pub(crate) mod prepare;
-pub(crate) mod review;
 pub(crate) mod rules;
 
 pub(crate) use facts::{
@@ -15,5 +14,5 @@ pub(crate) use facts::{
     returns_deleted_object,
 };
 pub(crate) use network::allocate;
-pub(crate) use prepare::{convert_input, prepare_create, prepare_update};
+pub(crate) use prepare::{admit_create, convert_input, prepare_create, prepare_update};
 pub(crate) use rules::validate;

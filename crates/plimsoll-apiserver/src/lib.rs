@@ -38,6 +38,9 @@
 //! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers.
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
+mod access;
+mod admission;
+mod asking;
 mod body;
 mod clock;
 mod cluster;
@@ -45,24 +48,38 @@ mod controllers;
 mod convert;
 mod discovery;
 mod encode;
+pub mod faults;
 mod handle;
+mod health;
 mod ids;
 mod kinds;
 mod kubeconfig;
 mod listen;
+mod metrics;
 mod names;
 mod openapi;
 mod registry;
+mod render;
 mod request;
 mod respond;
 mod server;
+mod snapshot;
 mod status;
 mod store;
 mod table;
 mod verbs;
+mod webhook;
 
+pub use access::UserInfo;
+pub use access::audit::{
+    AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
+};
+pub use access::options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
 pub use body::Body;
 pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
-pub use listen::serve;
+pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
+pub use snapshot::{SnapshotError, SnapshotProblem};
+pub use store::History;
+pub use webhook::{ServiceResolver, Webhooks};

@@ -1,61 +1,239 @@
-//! Serving over a socket: plain HTTP/1.1, and HTTP/2 by prior knowledge.
+//! Serving over a socket: HTTP/1.1 and HTTP/2, plain or with TLS.
+use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use bytes::Buf;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use rustls::RootCertStore;
+use rustls::crypto::ring::default_provider;
+use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
+use tower::{BoxError, Service};
+
+mod drain;
 
 use crate::ApiServer;
+use crate::access::authenticate::{Connection, Transport};
+use crate::access::certificates;
+use drain::Drain;
 
-/// Serves `server` on `listener` until `shutdown` completes.
+/// How many requests one HTTP/2 connection may have under way, watches included: as many as a
+/// kube-apiserver admits.
+const STREAMS_MAX: u32 = 1_000;
+
+/// How long a client may take to agree on TLS.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send the head of a request.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long requests under way may take after the end was asked for.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long to wait with new connections when there are no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a listener ended, or did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The listener failed for good.
+    #[error("the listener failed")]
+    Listen(#[from] io::Error),
+    /// The certificate for its address could not be made.
+    #[error("could not sign the certificate of the server")]
+    Certificate(#[from] rcgen::Error),
+    /// TLS could not be set up.
+    #[error("could not set up TLS")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Serves `service`, an [`ApiServer`] or one with layers around it, on `listener` without TLS
+/// until `shutdown` completes.
 ///
-/// Watches are cut short then, as a kube-apiserver that ends does it: clients reconnect.
+/// Who sends no credentials is whoever [`AccessOptions::plain`](crate::AccessOptions::plain)
+/// says: the administrator, unless set otherwise. Listen on loopback only.
+///
+/// When it ends watches end, as they do when a kube-apiserver ends: clients open them again. Other
+/// requests that are under way are answered, for as long as ten seconds. An error of the service
+/// ends the connection without an answer.
 ///
 /// # Errors
 /// When the listener fails for good; an error of one connection only ends that connection.
-pub async fn serve(
+pub async fn serve<S, R>(
+    service: S,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    S: Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    R: http_body::Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,
+{
+    accept(listener, shutdown, |stream, peer, stopped| {
+        let connection =
+            Connection { certificate: None, transport: Transport::Plain, address: peer.ip() };
+        let service = Drain::new(service.clone(), stopped.clone());
+        answer(stream, from(service, connection), stopped)
+    })
+    .await
+}
+
+/// Serves `server` on `listener` over TLS until `shutdown` completes.
+///
+/// The certificate is signed by the authority of the cluster, which the server's
+/// [`kubeconfig`](ApiServer::kubeconfig) contains. Clients may show certificates of that authority:
+/// the common name is the user, organizations are groups. Who shows neither that nor a token is
+/// anonymous. It ends as [`serve`] does.
+///
+/// # Errors
+/// When TLS cannot be set up or the listener fails for good; an error of one connection only ends
+/// that connection.
+pub async fn serve_tls(
     server: ApiServer,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
+) -> Result<(), ServeError> {
+    let acceptor = TlsAcceptor::from(Arc::new(tls(&server, listener.local_addr()?)?));
+    accept(listener, shutdown, |stream, peer, stopped| {
+        let (acceptor, server) = (acceptor.clone(), server.clone());
+        async move {
+            let agreed = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await;
+            let stream = match agreed {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, %peer, "a client did not agree on TLS");
+                    return;
+                }
+                Err(_) => {
+                    tracing::debug!(%peer, "a client took too long to agree on TLS");
+                    return;
+                }
+            };
+            let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+            let connection = Connection {
+                certificate: shown.and_then(|shown| certificates::user_of(shown)),
+                transport: Transport::Tls,
+                address: peer.ip(),
+            };
+            let service = Drain::new(server, stopped.clone());
+            answer(stream, from(service, connection), stopped).await;
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+fn tls(server: &ApiServer, address: SocketAddr) -> Result<rustls::ServerConfig, ServeError> {
+    let certificates = server.shared().access.certificates();
+    let identity = certificates.server(address.ip())?;
+    let provider = Arc::new(default_provider());
+    let mut roots = RootCertStore::empty();
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
+    roots.add(certificates.authority_der().clone()).map_err(|error| failed(error.into()))?;
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| failed(error.into()))?;
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(error.into()))?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(vec![identity.certificate], identity.key)
+        .map_err(|error| failed(error.into()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The same service, told by each request where it comes from.
+fn from<S>(
+    service: S,
+    connection: Connection,
+) -> MapRequest<S, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone> {
+    MapRequest::new(service, move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        request
+    })
+}
+
+/// Takes connections until `shutdown` completes, then waits for those that are open.
+async fn accept<F>(
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+    handle: impl Fn(TcpStream, SocketAddr, watch::Receiver<()>) -> F,
+) -> io::Result<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let (stop, stopped) = watch::channel(());
-    let stopped = Arc::new(stopped);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let stream = tokio::select! {
+        tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) if is_of_one_connection(&error) => continue,
+                Ok((stream, peer)) => {
+                    // A small answer must not wait for the acknowledgement of the one before it.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "could not turn off Nagle's algorithm");
+                    }
+                    connections.spawn(handle(stream, peer, stopped.clone()));
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_exhaustion(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 Err(error) => return Err(error),
             },
-            _ = connections.join_next(), if !connections.is_empty() => continue,
+            _ = connections.join_next(), if !connections.is_empty() => {}
             () = &mut shutdown => break,
-        };
-        // A small answer must not wait for the acknowledgement of the one before it.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "could not turn off Nagle's algorithm");
         }
-        let service = TowerToHyperService::new(server.clone());
-        let mut stopped = (*stopped).clone();
-        connections.spawn(async move {
-            let builder = auto::Builder::new(TokioExecutor::new());
-            let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-            tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
-                },
-                _ = stopped.changed() => {}
-            }
-        });
     }
-    drop(stop);
-    connections.shutdown().await;
+    drop((listener, stop));
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, ended).await.is_err() {
+        tracing::debug!("connections were cut that did not end by themselves");
+        connections.shutdown().await;
+    }
     Ok(())
+}
+
+/// Answers the requests of one connection until it ends, or until those under way are answered
+/// after `stopped`.
+async fn answer<I, S, R>(stream: I, service: S, mut stopped: watch::Receiver<()>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    R: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+    let service = TowerToHyperService::new(service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {
@@ -65,4 +243,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionReset
     )
+}
+
+/// Whether the process or the machine has no file descriptor left (`EMFILE`, `ENFILE`).
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
 }

@@ -1,4 +1,5 @@
 //! HTTP responses.
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
 pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Response<Body> {
     match format {
         Format::Json => bytes(status, encode::json(value)),
-        Format::Yaml => yaml(status, value),
+        Format::Yaml | Format::Protobuf => yaml(status, value),
     }
 }
 
@@ -66,11 +67,35 @@ pub(crate) fn error(error: &ApiError) -> Response<Body> {
     bytes(error.code(), encode::json(&error.to_status()))
 }
 
-/// Adds warnings for the person at the client.
+/// How long the warnings of an answer are in all, before each is cut short.
+const WARNINGS_LEN_MAX: usize = 4 * 1024;
+
+/// How long a warning is that is cut short.
+const WARNING_LEN_CUT: usize = 256;
+
+/// Adds warnings for the person at the client, each once.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    for warning in warnings {
-        let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+    let mut seen = BTreeSet::new();
+    let told: Vec<&str> = warnings
+        .iter()
+        .map(String::as_str)
+        .filter(|warning| !warning.is_empty() && seen.insert(*warning))
+        .collect();
+    let is_long = told.iter().map(|text| text.chars().count()).sum::<usize>() > WARNINGS_LEN_MAX;
+    let mut written = 0;
+    for warning in told {
+        let cut: String = if is_long {
+            warning.chars().take(WARNING_LEN_CUT).collect()
+        } else {
+            warning.to_owned()
+        };
+        // Control characters cannot be said in a header.
+        if written >= WARNINGS_LEN_MAX || cut.chars().any(char::is_control) {
+            continue;
+        }
+        written += cut.chars().count();
+        let escaped = cut.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
     }

@@ -1,19 +1,31 @@
 //! The server as a `tower::Service`.
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use tower::Service;
 
+use crate::access::Access;
+use crate::access::options::{AccessOptions, Authorization};
+use crate::access::rbac::Policy;
+use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::cluster::Cluster;
+use crate::cluster::{Call, Cluster};
+use crate::faults::CompactFirst;
+use crate::metrics::Metrics;
+use crate::render::Form;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::{controllers, handle, respond};
+use crate::store::History;
+use crate::webhook::{self, Webhooks};
+use crate::{admission, controllers, handle, respond};
 
 /// Largest body that a request may have.
 const BODY_LEN_MAX: usize = 3 << 20;
@@ -24,12 +36,26 @@ pub struct Options {
     /// Where times come from.
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
+    ///
+    /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
     pub seed: u64,
+    /// How far back watches and lists of the past can look.
+    pub history: History,
+    /// How webhooks are reached.
+    pub webhooks: Webhooks,
+    /// Who may do what.
+    pub access: AccessOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0 }
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: 0,
+            history: History::default(),
+            webhooks: Webhooks::new(),
+            access: AccessOptions::default(),
+        }
     }
 }
 
@@ -45,8 +71,11 @@ pub struct ApiServer {
 
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) access: Access,
+    webhooks: Webhooks,
     cluster: RwLock<Cluster>,
+    pub(crate) metrics: Metrics,
 }
 
 impl Shared {
@@ -63,6 +92,44 @@ impl Shared {
         result
     }
 
+    /// Forgets what happened up to a revision.
+    fn compact(&self, revision: u64) {
+        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        cluster.store.compact(revision);
+    }
+
+    /// Carries out the write of a request.
+    ///
+    /// If it may have to ask webhooks it runs more than once, and draws the same ids each time.
+    pub(crate) fn write_for<T>(
+        &self,
+        call: &mut Call,
+        change: impl FnOnce(&mut Cluster, &mut Call) -> T,
+    ) -> T {
+        let now = call.now.clone();
+        self.write(&now, |cluster| {
+            if !admission::is_configured(cluster) {
+                return change(cluster, call);
+            }
+            let own = call.asking.own_ids(cluster);
+            let common = std::mem::replace(&mut cluster.ids, own);
+            let changed = change(cluster, call);
+            cluster.ids = common;
+            changed
+        })
+    }
+
+    /// Asks what a request has to ask; the cluster is not locked meanwhile.
+    pub(crate) async fn ask(&self, asking: &mut Asking) {
+        let pending = {
+            let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+            asking.take_pending(&mut cluster.ids)
+        };
+        for (key, answer) in webhook::ask_all(&self.webhooks, pending).await {
+            asking.answer(key, answer);
+        }
+    }
+
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -72,10 +139,45 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed } = options;
-        let mut cluster = Cluster::new(seed);
-        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self { shared: Arc::new(Shared { clock, cluster: RwLock::new(cluster) }) }
+        let cluster = Cluster::new(options.seed, options.history);
+        Self::prepared(cluster, options, controllers::bootstrap::bootstrap)
+    }
+
+    /// A server of a cluster that is there already.
+    pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
+        Self::prepared(cluster, options, |_, _| {})
+    }
+
+    fn prepared(
+        mut cluster: Cluster,
+        options: Options,
+        prepare: impl FnOnce(&mut Cluster, &str),
+    ) -> Self {
+        let Options { clock, webhooks, access, seed, .. } = options;
+        cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
+        let access = Access::new(access, seed);
+        access.certificates().authority().clone_into(&mut cluster.authority);
+        prepare(&mut cluster, &rfc3339_seconds(clock.now()));
+        let (cluster, metrics) = (RwLock::new(cluster), Metrics::new());
+        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics }) }
+    }
+
+    /// Looks at the cluster.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.shared.read(look)
+    }
+
+    /// Forgets what happened up to `revision`, as etcd does when it is compacted.
+    ///
+    /// Watches and lists of what was before get `410 Expired` from now on, and tokens that
+    /// continue such a list the one that continues it inconsistently. What is there stays.
+    pub fn compact(&self, revision: u64) {
+        self.shared.compact(revision);
+    }
+
+    /// What all clones share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.
@@ -101,13 +203,28 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let response = match read_body(body).await {
-                Ok(body) => handle::handle(&shared, &parts, &body),
-                Err(error) => respond::error(&error),
-            };
-            Ok(response)
+            let (mut parts, body) = request.into_parts();
+            let observed = shared.metrics.begin(&parts);
+            let form = Form::settle(&shared, &mut parts);
+            // The cluster is consistent between writes, and each lock outlives a panic.
+            let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
+            let response = answer.unwrap_or_else(|_| respond::error(&ApiError::panicked()));
+            Ok(observed.answered(&shared, form.render(response)))
         })
+    }
+}
+
+async fn answer<B>(shared: &Arc<Shared>, parts: &Parts, body: B) -> Response<Body>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if parts.extensions.get::<CompactFirst>().is_some() {
+        shared.compact(u64::MAX);
+    }
+    match read_body(body).await {
+        Ok(body) => handle::handle(shared, parts, &body).await,
+        Err(error) => respond::error(&error),
     }
 }
 

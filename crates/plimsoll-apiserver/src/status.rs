@@ -23,6 +23,7 @@ pub(crate) enum StatusReason {
     Timeout,
     /// No reason at all; the code is that of an internal error.
     Unknown,
+    Unauthorized,
     UnsupportedMediaType,
 }
 
@@ -42,6 +43,7 @@ impl StatusReason {
             Self::RequestEntityTooLarge => "RequestEntityTooLarge",
             Self::Timeout => "Timeout",
             Self::Unknown => "",
+            Self::Unauthorized => "Unauthorized",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
         }
     }
@@ -59,6 +61,7 @@ impl StatusReason {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::RequestEntityTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
     }
@@ -73,6 +76,8 @@ pub(crate) struct Details {
     pub(crate) uid: String,
     pub(crate) causes: Vec<Cause>,
     pub(crate) retry_after_seconds: u32,
+    /// A whole status that somebody else wrote, in place of everything else but the message.
+    pub(crate) verbatim: Option<Value>,
 }
 
 /// One of several causes of an error.
@@ -109,12 +114,14 @@ pub(crate) struct ApiError {
     pub(crate) reason: StatusReason,
     pub(crate) message: String,
     pub(crate) details: Option<Box<Details>>,
+    /// Where a list that cannot be continued consistently can be continued all the same.
+    pub(crate) continue_token: Option<Box<str>>,
 }
 
 impl ApiError {
     /// An error without details.
     pub(crate) fn new(reason: StatusReason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), details: None }
+        Self { reason, message: message.into(), details: None, continue_token: None }
     }
 
     /// The request makes no sense.
@@ -124,7 +131,43 @@ impl ApiError {
 
     /// Our own failure.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
+        let message = message.to_string();
         Self::new(StatusReason::InternalError, format!("Internal error occurred: {message}"))
+            .with_causes([Cause { message, ..Cause::default() }])
+    }
+
+    /// The refusal of a webhook, which may give code, reason and details as it likes.
+    pub(crate) fn by_webhook(message: String, status: &Value) -> Self {
+        let refusal = StatusCode::BAD_REQUEST.as_u16();
+        let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+        let mut verbatim = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "code": code.unwrap_or_default().max(refusal),
+        });
+        for field in ["reason", "details"] {
+            if let Some(value) = status.get(field).filter(|value| !value.is_null()) {
+                verbatim[field] = value.clone();
+            }
+        }
+        let mut error = Self::new(StatusReason::Unknown, message);
+        error.details.get_or_insert_default().verbatim = Some(verbatim);
+        error
+    }
+
+    fn verbatim(&self) -> Option<&Value> {
+        self.details.as_ref()?.verbatim.as_ref()
+    }
+
+    /// A defect of ours, which ended one request only.
+    pub(crate) fn panicked() -> Self {
+        Self::new(
+            StatusReason::InternalError,
+            "This request caused apiserver to panic. Look in the logs for details.",
+        )
     }
 
     /// Nothing is served under the path.
@@ -235,16 +278,24 @@ impl ApiError {
                 kind: subject.noun.to_owned(),
                 ..Details::default()
             })),
+            continue_token: None,
         }
     }
 
     /// The HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
-        self.reason.code()
+        self.verbatim()
+            .and_then(|status| {
+                StatusCode::from_u16(u16::try_from(status["code"].as_u64()?).ok()?).ok()
+            })
+            .unwrap_or_else(|| self.reason.code())
     }
 
     /// The `Status` document.
     pub(crate) fn to_status(&self) -> Value {
+        if let Some(status) = self.verbatim() {
+            return status.clone();
+        }
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -258,6 +309,9 @@ impl ApiError {
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_value();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = (**token).into();
         }
         status
     }

@@ -1,11 +1,17 @@
 //! What a cluster contains from the beginning.
 use serde_json::{Value, json};
 
+use crate::access::policy;
 use crate::cluster::{Call, Cluster};
 use crate::verbs::create::{Origin, create};
 
 /// Creates what a cluster has before anybody asks for anything.
 pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+    bootstrap_objects(cluster, now);
+    policy::install(cluster, now);
+}
+
+fn bootstrap_objects(cluster: &mut Cluster, now: &str) {
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let object = json!({
             "apiVersion": "v1",
@@ -52,6 +58,8 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
         });
         begin_with(cluster, now, ("scheduling.k8s.io", "v1", "priorityclasses"), None, object);
     }
+    super::services::bootstrap(cluster, now);
+    super::settle(cluster, now);
 }
 
 fn begin_with(

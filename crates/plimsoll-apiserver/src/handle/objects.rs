@@ -19,11 +19,11 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
 use crate::table::{self, IncludeObject};
 use crate::verbs::delete::DeleteOptions;
-use crate::verbs::list::{Query, Selection};
+use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{convert, encode, kinds, respond};
+use crate::{access, convert, encode, respond};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -52,6 +52,7 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
+    call.warnings.extend(resource.deprecation_warning());
     let request = Request {
         shared,
         parts,
@@ -104,13 +105,16 @@ impl Request<'_> {
         let key = self.key(name)?;
         let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
         match self.parts.method {
-            Method::GET if call.parameters.watch => {
+            Method::GET if self.target.watch => {
                 let selection =
                     Selection::read(&self.resource, self.namespace(), &call.parameters)?
-                        .of_name(name)?;
+                        .of_name(name);
                 self.watch(call, selection)
             }
-            Method::GET => self.get(&key),
+            Method::GET => {
+                read_revision(&call.parameters.resource_version)?;
+                self.get(&key)
+            }
             Method::PUT => {
                 self.require("update")?;
                 self.put(call, aim)
@@ -135,6 +139,9 @@ impl Request<'_> {
     ) -> Result<Response<Body>> {
         let known = self.resource.subresource(subresource).ok_or_else(ApiError::no_such_path)?;
         let key = self.key(name)?;
+        if self.resource.is("", "ServiceAccount") && subresource == "token" {
+            return self.token(call, &key);
+        }
         let part = match subresource {
             "status" => Part::Status,
             "scale" => return self.scale(call, &key),
@@ -154,11 +161,24 @@ impl Request<'_> {
         }
     }
 
+    /// Issues a token of a service account.
+    fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
+        let issued = access::token_request::create(self.shared, call, key, request)?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
+    }
+
     fn get(&self, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
         let stored = self
             .shared
-            .read(|cluster| cluster.store.find(&self.resource.storage, key).cloned())
+            .read(|cluster| {
+                let as_of = self.parts.extensions.get().copied();
+                cluster.store.find_as_of(&self.resource.storage, key, as_of).cloned()
+            })
             .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
         if self.accept.view == View::Table || self.accept.format == Format::Yaml {
             return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
@@ -183,7 +203,8 @@ impl Request<'_> {
 
     fn list(&self, call: &Call) -> Result<Response<Body>> {
         self.require("list")?;
-        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
+        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
+            .stale(self.parts.extensions.get().copied());
         let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
         self.show_list(&listing)
     }
@@ -221,7 +242,10 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
-        if let Some(answer) = kinds::review::answer(&self.resource, &object) {
+        let namespace = self.namespace();
+        if let Some(answer) =
+            access::review::answer(self.shared, call, &self.resource, namespace, &object)?
+        {
             return self.show(StatusCode::CREATED, &answer);
         }
         if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {
@@ -230,8 +254,7 @@ impl Request<'_> {
         if object.is_null() {
             object = Value::Object(serde_json::Map::new());
         }
-        let now = call.now.clone();
-        let created = self.shared.write(&now, |cluster| {
+        let created = self.shared.write_for(call, |cluster, call| {
             create::create(
                 cluster,
                 call,
@@ -250,9 +273,8 @@ impl Request<'_> {
 
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
-        let now = call.now.clone();
         let (updated, is_new) =
-            self.shared.write(&now, |cluster| update::put(cluster, call, aim, object))?;
+            self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)
     }
 
@@ -273,7 +295,7 @@ impl Request<'_> {
                 | MediaType::StrategicMergePatch
                 | MediaType::ApplyPatch),
             ) => media_type,
-            Some(MediaType::Json | MediaType::Yaml) | None => {
+            Some(MediaType::Json | MediaType::Yaml | MediaType::Protobuf) | None => {
                 return Err(ApiError {
                     details: Some(Box::default()),
                     ..ApiError::new(
@@ -289,8 +311,11 @@ impl Request<'_> {
             MediaType::MergePatch | MediaType::StrategicMergePatch => {
                 decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
             }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml => decode_json(self.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => {
+                decode_json(self.body).map_err(|error| {
+                    ApiError::bad_request(format!("error decoding patch: {error}"))
+                })?
+            }
         };
         if media_type == MediaType::MergePatch && !document.is_object() {
             return Err(ApiError::bad_request("invalid JSON patch"));
@@ -300,26 +325,28 @@ impl Request<'_> {
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        let now = call.now.clone();
-        let (patched, is_new) =
-            self.shared.write(&now, |cluster| patch::patch(cluster, call, aim, &document))?;
+        let (patched, is_new) = self
+            .shared
+            .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
         self.show(written(is_new), &patched)
     }
 
     fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
-        let now = call.now.clone();
         let scale = match self.parts.method {
             Method::GET => self.shared.read(|cluster| scale::get(cluster, resource, key))?,
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
-                self.shared.write(&now, |cluster| {
+                self.shared.write_for(call, |cluster, call| {
                     scale::write(cluster, call, resource, key, |_| Ok(wanted))
                 })?
             }
             Method::PATCH => {
                 let patch = self.read_patch()?;
-                self.shared.write(&now, |cluster| {
+                self.shared.write_for(call, |cluster, call| {
+                    if patch.media_type == MediaType::ApplyPatch {
+                        return scale::apply(cluster, call, resource, key, &patch.document);
+                    }
                     scale::write(cluster, call, resource, key, |present| match patch.media_type {
                         MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
                             .map_err(|error| ApiError::bad_request(error.to_string())),
@@ -340,10 +367,10 @@ impl Request<'_> {
         decode_object(&self.parts.headers, self.body, "DeleteOptions").map(Some)
     }
 
-    fn delete(&self, call: &Call, key: &ObjectKey) -> Result<Response<Body>> {
+    fn delete(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
-        let deleted = self.shared.write(&call.now, |cluster| {
-            delete::delete(cluster, &call.now, &self.resource, key, &options)
+        let deleted = self.shared.write_for(call, |cluster, call| {
+            delete::delete_asked(cluster, call, &self.resource, key, &options)
         })?;
         self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
     }
@@ -351,8 +378,7 @@ impl Request<'_> {
     fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
-        let now = call.now.clone();
-        let listing = self.shared.write(&now, |cluster| {
+        let listing = self.shared.write_for(call, |cluster, call| {
             delete::delete_collection(
                 cluster,
                 call,

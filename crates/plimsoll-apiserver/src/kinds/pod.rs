@@ -2,6 +2,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
+use crate::status::{ApiError, Result, Subject};
+use crate::store::{ObjectKey, StorageId};
 
 /// Where a pod finds the token of its service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -35,6 +37,33 @@ pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
     if all { "Guaranteed" } else { "Burstable" }
 }
 
+/// Checks that the service account of a new pod exists.
+///
+/// # Errors
+/// When it does not.
+pub(super) fn check_account(
+    cluster: &Cluster,
+    (namespace, name): (&str, &str),
+    fields: &Map<String, Value>,
+) -> Result<()> {
+    let spec = fields.get("spec").unwrap_or(&Value::Null);
+    let account = ["serviceAccountName", "serviceAccount"]
+        .into_iter()
+        .find_map(|field| spec[field].as_str().filter(|account| !account.is_empty()))
+        .unwrap_or("default");
+    let accounts = StorageId::new("", "serviceaccounts");
+    if cluster.store.find(&accounts, &ObjectKey::new(namespace, account)).is_some() {
+        return Ok(());
+    }
+    Err(ApiError::forbidden(
+        Subject { group: "", noun: "pods" },
+        name,
+        &format!(
+            "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+        ),
+    ))
+}
+
 /// Fills in what admission gives a new pod.
 pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     mount_token(cluster, fields);
@@ -46,6 +75,11 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     spec.entry("serviceAccount").or_insert(account);
     spec.entry("priority").or_insert_with(|| 0.into());
     spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+    tolerate_unready_nodes(spec);
+}
+
+/// Pods stay for a while on a node that is not there.
+pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

@@ -121,6 +121,18 @@ impl ApiResource {
         }
     }
 
+    /// What to warn everybody of who uses a version that is about to go.
+    pub(crate) fn deprecation_warning(&self) -> Option<String> {
+        match &self.origin {
+            Origin::Custom(version) => version.deprecation_warning.clone(),
+            Origin::BuiltIn if self.is("", "Endpoints") => Some(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            ),
+            Origin::BuiltIn => None,
+        }
+    }
+
     /// Whether it is this built-in kind.
     pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
         matches!(self.origin, Origin::BuiltIn) && self.group == group && self.kind == kind

@@ -5,12 +5,13 @@ use plimsoll_schema::managed::{self, Actor};
 use serde_json::Value;
 
 use super::{decode, metadata, validation};
+use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
-use crate::kinds;
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
+use crate::{access, kinds};
 
 /// How a new object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,10 @@ pub(crate) fn create(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    decode::normalize(call, resource, &mut object)?;
+    match origin {
+        Origin::Create => decode::normalize(call, resource, &mut object)?,
+        Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
+    }
     if origin == Origin::Create {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(
@@ -52,14 +56,26 @@ pub(crate) fn create(
         );
     }
     let generated = metadata::text(&object, "name").is_empty();
+    check_namespace(cluster, resource, &key_of(resource, &object))?;
+    kinds::admit_create(cluster, resource, &mut object)?;
+    let named = metadata::text(&object, "name").to_owned();
+    let namespace = namespace.unwrap_or_default();
+    let attributes = Attributes::new(call, Operation::Create, resource, namespace, &named);
+    admission::admit(cluster, call, &attributes, &mut object)?;
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
-    check_namespace(cluster, resource, &key)?;
+    access::escalation::prepare(cluster, call, resource, None, &mut object)?;
     metadata::begin(cluster, call, &mut object);
-    kinds::prepare_create(cluster, resource, &mut object)?;
+    kinds::prepare_create(resource, &mut object)?;
+    kinds::allocate(cluster, resource, None, &mut object)?;
     validation::check(call, resource, None, &object)?;
-    if cluster.store.find(&resource.storage, &key).is_some() {
-        let error = ApiError::already_exists(resource.subject(), &key.name);
+    let attributes = Attributes { name: key.name.to_string(), ..attributes };
+    admission::validate(cluster, call, &attributes, Some(&object))?;
+    if let Some(existing) = cluster.store.find(&resource.storage, &key) {
+        let mut error = ApiError::already_exists(resource.subject(), &key.name);
+        if existing.deleting {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
         return Err(if generated {
             ApiError {
                 message: format!(
@@ -72,7 +88,6 @@ pub(crate) fn create(
             error
         });
     }
-    kinds::allocate(cluster, resource, None, &mut object)?;
     if call.parameters.dry_run == DryRun::All {
         return Ok(object);
     }

@@ -1,18 +1,21 @@
 //! Delete, of one object and of many.
 use std::sync::Arc;
 
+use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
 use super::metadata;
+use crate::admission::{Attributes, Operation};
+use crate::clock::rfc3339_seconds;
 use crate::cluster::{Call, Cluster, is_finished};
-use crate::registry::ApiResource;
+use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{ObjectKey, Stored};
-use crate::{controllers, convert, kinds};
+use crate::{admission, controllers, convert, kinds};
 
 /// Finalizers that stand for propagation policies.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -44,32 +47,37 @@ pub(crate) enum Deleted {
 }
 
 impl DeleteOptions {
-    /// Takes the query's options, and the body's where it has them.
+    /// Takes the options of the body, or those of the query if there is no body.
     ///
     /// # Errors
     /// When an option makes no sense.
     pub(crate) fn read(parameters: &Parameters, body: Option<&Value>) -> Result<Self> {
-        let mut options = Self {
-            propagation: parameters.propagation,
-            grace_period_seconds: parameters.grace_period_seconds,
-            dry_run: parameters.dry_run,
-            ..Self::default()
-        };
         let Some(body) = body.filter(|body| body.is_object()) else {
-            return Ok(options);
+            return Ok(Self {
+                propagation: settle_propagation(
+                    parameters.propagation,
+                    parameters.orphan_dependents,
+                )?,
+                grace_period_seconds: parameters.grace_period_seconds,
+                dry_run: parameters.dry_run,
+                ..Self::default()
+            });
         };
-        match body["propagationPolicy"].as_str() {
-            Some(policy) => options.propagation = Some(parse_propagation(OPTIONS, policy)?),
-            None => {
-                if let Some(orphan) = body["orphanDependents"].as_bool() {
-                    options.propagation =
-                        Some(if orphan { Propagation::Orphan } else { Propagation::Background });
-                }
-            }
-        }
-        if let Some(seconds) = body["gracePeriodSeconds"].as_i64() {
-            options.grace_period_seconds = Some(seconds);
-        }
+        check_kind(body)?;
+        let mut options = Self::default();
+        let policy = body["propagationPolicy"].as_str();
+        let policy = policy.map(|policy| parse_propagation(OPTIONS, policy)).transpose()?;
+        options.propagation = settle_propagation(policy, body["orphanDependents"].as_bool())?;
+        options.grace_period_seconds = match &body["gracePeriodSeconds"] {
+            Value::Null => None,
+            given => Some(given.as_i64().ok_or_else(|| {
+                ApiError::bad_request(format!(
+                    "json: cannot unmarshal {} into Go struct field \
+                     DeleteOptions.gracePeriodSeconds of type int64",
+                    type_name(given)
+                ))
+            })?),
+        };
         for value in body["dryRun"].as_array().into_iter().flatten() {
             options.dry_run = parse_dry_run(OPTIONS, value.as_str().unwrap_or_default())?;
         }
@@ -77,6 +85,117 @@ impl DeleteOptions {
         options.uid = precondition("uid");
         options.resource_version = precondition("resourceVersion");
         Ok(options)
+    }
+
+    /// The options as webhooks are shown them.
+    fn to_value(&self) -> Value {
+        let mut value = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_period_seconds {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        for (field, precondition) in
+            [("uid", &self.uid), ("resourceVersion", &self.resource_version)]
+        {
+            if let Some(text) = precondition {
+                value["preconditions"][field] = text.as_str().into();
+            }
+        }
+        if let Some(policy) = self.propagation {
+            value["propagationPolicy"] = match policy {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        if self.dry_run == DryRun::All {
+            value["dryRun"] = json!(["All"]);
+        }
+        value
+    }
+}
+
+/// Deletes one object, if admission has nothing against it.
+///
+/// # Errors
+/// When it does not exist, is not the one meant, must not go, or admission refuses or has to ask.
+pub(crate) fn delete_asked(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    if admission::is_configured(cluster) {
+        admit(cluster, call, resource, key, options)?;
+    }
+    delete(cluster, &call.now, resource, key, options)
+}
+
+/// Asks admission whether an object may go.
+fn admit(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<()> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    controllers::namespace::check_deletion(resource, key)?;
+    check_preconditions(resource, stored, options)?;
+    let live = convert::read(resource, stored);
+    let mut attributes =
+        Attributes::new(call, Operation::Delete, resource, &key.namespace, &key.name)
+            .of("", Some(&live));
+    attributes.options = options.to_value();
+    attributes.dry_run = options.dry_run == DryRun::All;
+    admission::admit(cluster, call, &attributes, &mut Value::Null)?;
+    admission::validate(cluster, call, &attributes, None)
+}
+
+/// What a delete may bring besides a name is always of one kind.
+fn check_kind(body: &Value) -> Result<()> {
+    let text = |field: &str| body[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if kind.is_empty() || kind == OPTIONS.0 {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )))
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The old way to say what becomes of dependents, and the new one, exclude each other.
+fn settle_propagation(
+    policy: Option<Propagation>,
+    orphan_dependents: Option<bool>,
+) -> Result<Option<Propagation>> {
+    match (policy, orphan_dependents) {
+        (Some(policy), Some(_)) => Err(OPTIONS.invalid(
+            FieldError::new(
+                "propagationPolicy",
+                FieldErrorKind::Invalid,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+            .with_value(policy.name().into()),
+        )),
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+        (policy, None) => Ok(policy),
     }
 }
 
@@ -108,7 +227,7 @@ pub(crate) fn delete(
     let dry = options.dry_run == DryRun::All;
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
     let marked = metadata::of(&mut object);
-    marked.insert("deletionTimestamp".to_owned(), now.into());
+    marked.insert("deletionTimestamp".to_owned(), later(now, grace).into());
     if resource.is("", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
     } else {
@@ -118,10 +237,11 @@ pub(crate) fn delete(
         }
     }
     if is_finished(resource, &object) {
-        if dry {
-            return Ok(Deleted::Gone(stored));
+        if !dry {
+            cluster.remove(&resource.storage, key);
         }
-        let last = cluster.remove(&resource.storage, key).unwrap_or(stored);
+        // A pod is shown as it was when it began to end.
+        let last = if resource.is("", "Pod") { with_value(&stored, object) } else { stored };
         return Ok(Deleted::Gone(last));
     }
     if dry {
@@ -129,6 +249,20 @@ pub(crate) fn delete(
     }
     let marked = cluster.put(&resource.storage, key, object, stored.stamp);
     Ok(Deleted::Marked(marked))
+}
+
+/// An object as it would be with another value, at its own revision.
+fn with_value(stored: &Stored, mut value: Value) -> Arc<Stored> {
+    value["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.stamp))
+}
+
+/// A time some seconds later; an unreadable one stays.
+fn later(time: &str, seconds: i64) -> String {
+    time.parse::<jiff::Timestamp>()
+        .ok()
+        .and_then(|time| time.checked_add(jiff::SignedDuration::from_secs(seconds)).ok())
+        .map_or_else(|| time.to_owned(), rfc3339_seconds)
 }
 
 /// An object that is being deleted can only have its grace period cut short.
@@ -141,16 +275,23 @@ fn delete_again(
     options: &DeleteOptions,
 ) -> Deleted {
     let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
-    if left > 0 && options.grace_period_seconds == Some(0) && options.dry_run == DryRun::Off {
-        metadata::of(&mut object).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-        if is_finished(resource, &object) {
-            let last = cluster.remove(&resource.storage, key).unwrap_or(stored);
-            return Deleted::Gone(last);
-        }
-        let stamp = stored.stamp;
-        return Deleted::Marked(cluster.put(&resource.storage, key, object, stamp));
+    let Some(grace) = options.grace_period_seconds.filter(|grace| (0..left).contains(grace)) else {
+        return Deleted::Marked(stored);
+    };
+    let metadata = metadata::of(&mut object);
+    let end = metadata.get("deletionTimestamp").and_then(Value::as_str).unwrap_or_default();
+    let end = later(end, grace - left);
+    metadata.insert("deletionTimestamp".to_owned(), end.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    if options.dry_run == DryRun::All {
+        return Deleted::Marked(with_value(&stored, object));
     }
-    Deleted::Marked(stored)
+    if is_finished(resource, &object) {
+        cluster.remove(&resource.storage, key);
+        return Deleted::Gone(with_value(&stored, object));
+    }
+    let stamp = stored.stamp;
+    Deleted::Marked(cluster.put(&resource.storage, key, object, stamp))
 }
 
 fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions) -> i64 {
@@ -268,19 +409,29 @@ pub(crate) fn delete_collection(
     namespace: Option<&str>,
     body: Option<&Value>,
 ) -> Result<Listing> {
+    if namespace.is_none() && resource.scope == Scope::Namespaced {
+        return Err(ApiError::method_not_allowed());
+    }
     let options = DeleteOptions::read(&call.parameters, body)?;
     let query = Query::read(resource, namespace, &call.parameters)?;
-    let mut listing = query.run(cluster, resource)?;
-    let mut deleted = Vec::new();
+    let listing = query.run(cluster, resource)?;
+    if admission::is_configured(cluster) {
+        let mut first = Ok(());
+        for stored in &listing.items {
+            first = first.and(admit(cluster, call, resource, &stored.key, &options));
+        }
+        if call.asking.is_pending() {
+            return Err(crate::asking::interrupted());
+        }
+        first?;
+    }
     for stored in &listing.items {
-        // Something else may have gone first because of an object before it.
-        if let Ok(done) = delete(cluster, &call.now, resource, &stored.key, &options) {
-            deleted.push(match done {
-                Deleted::Gone(last) => last,
-                Deleted::Marked(marked) => marked,
-            });
+        match delete(cluster, &call.now, resource, &stored.key, &options) {
+            // Something else may have gone first because of an object before it.
+            Err(error) if error.reason == StatusReason::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
         }
     }
-    listing.items = deleted;
     Ok(listing)
 }

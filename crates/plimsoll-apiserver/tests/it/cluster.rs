@@ -52,7 +52,11 @@ impl TestCluster {
     pub(crate) fn new() -> Self {
         let start = "2026-01-01T00:00:00Z".parse().unwrap();
         let clock = TestClock(Arc::new(Mutex::new(start)));
-        let server = ApiServer::new(Options { clock: Arc::new(clock.clone()), seed: 1 });
+        let server = ApiServer::new(Options {
+            clock: Arc::new(clock.clone()),
+            seed: 1,
+            ..Options::default()
+        });
         Self { server, clock }
     }
 

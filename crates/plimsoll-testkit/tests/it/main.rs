@@ -1,4 +1,9 @@
 //! Test clusters as tests use them, and that the embedded one behaves as a real one does; with a
 //! real control plane if there is one.
 
+mod access;
 mod clusters;
+mod conformance;
+mod day;
+mod differential;
+mod kubectl;

@@ -1,0 +1,79 @@
+//! Validating webhooks: all at once, and the first refusal counts.
+use serde_json::Value;
+
+use super::hooks::{self, Outcome};
+use super::review::Shown;
+use super::{Attributes, VALIDATING_WEBHOOKS};
+use crate::cluster::{Call, Cluster};
+use crate::convert;
+use crate::status::{ApiError, Result};
+
+/// Lets all validating webhooks that a write concerns refuse it.
+///
+/// # Errors
+/// When one refuses it or cannot be asked, or has to be asked first.
+pub(super) fn validate(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: Option<&Value>,
+) -> Result<()> {
+    let mut first = Ok(());
+    let mut index = 0;
+    for hook in hooks::all(cluster, &VALIDATING_WEBHOOKS) {
+        let Some(resource) = hook.matched(cluster, attributes, object)? else {
+            continue;
+        };
+        let mut in_version = |shown: Option<&Value>| {
+            shown
+                .map(|shown| {
+                    convert::between(cluster, call, attributes.resource, &resource, shown.clone())
+                })
+                .transpose()
+        };
+        let (object, old) = (in_version(object)?, in_version(attributes.old)?);
+        let shown = Shown {
+            resource: &resource,
+            object: object.as_ref(),
+            old: old.as_ref(),
+            mutating: false,
+        };
+        let asked = match hook.ask(call, attributes, &shown, 0) {
+            // The others can be asked at the same time.
+            Err(_) if call.asking.is_pending() => Ok(()),
+            Err(error) => Err(error),
+            Ok(Outcome::FailedOpen) => {
+                let key = format!(
+                    "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
+                );
+                call.annotate(key, hook.name.clone());
+                Ok(())
+            }
+            Ok(Outcome::Reviewed(reviewed)) => {
+                for (key, value) in &reviewed.annotations {
+                    call.annotate(format!("{}/{key}", hook.name), value.clone());
+                }
+                call.warnings.extend(reviewed.warnings);
+                if reviewed.allowed { Ok(()) } else { Err(refused(&hook.name, &reviewed.status)) }
+            }
+        };
+        first = first.and(asked);
+        index += 1;
+    }
+    if call.asking.is_pending() {
+        return Err(crate::asking::interrupted());
+    }
+    first
+}
+
+/// The refusal of a webhook, with what its status says.
+pub(super) fn refused(webhook: &str, status: &Value) -> ApiError {
+    let denied = format!("admission webhook {webhook:?} denied the request");
+    let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
+    let message = match (text("message"), text("reason")) {
+        (Some(message), _) => format!("{denied}: {message}"),
+        (None, Some(reason)) => format!("{denied}: {reason}"),
+        (None, None) => format!("{denied} without explanation"),
+    };
+    ApiError::by_webhook(message, status)
+}

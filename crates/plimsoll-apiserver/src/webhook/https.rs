@@ -1,0 +1,99 @@
+//! One request over HTTPS.
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::Endpoint;
+
+/// Largest answer that is read from a webhook.
+const ANSWER_LEN_MAX: usize = 16 << 20;
+
+/// Sends a request to `address`, where the webhook of `endpoint` listens.
+///
+/// # Errors
+/// With what prevented it, as far as possible in Go's words.
+pub(super) async fn send(
+    endpoint: Endpoint,
+    address: String,
+    mut request: Request<Full<Bytes>>,
+) -> Result<Response<Bytes>, String> {
+    let config = trust(endpoint.ca_bundle())?;
+    let name =
+        ServerName::try_from(endpoint.host().to_owned()).map_err(|error| error.to_string())?;
+    let stream = TcpStream::connect(&address)
+        .await
+        .map_err(|error| format!("dial tcp {address}: connect: {}", describe(&error)))?;
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    let host = HeaderValue::from_str(&endpoint.authority()).map_err(|error| error.to_string())?;
+    request.headers_mut().insert(HOST, host);
+    let exchange = async move {
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_LEN_MAX).collect().await;
+        let bytes = body.map_err(|error| error.to_string())?.to_bytes();
+        Ok(Response::from_parts(parts, bytes))
+    };
+    let mut exchange = std::pin::pin!(exchange);
+    // The connection has to be driven, and ends with the exchange.
+    tokio::select! {
+        answered = &mut exchange => answered,
+        ended = connection => match ended {
+            Ok(()) => exchange.await,
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
+
+/// Trusts the certificates of `ca_bundle`, or those of the system if there are none.
+fn trust(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if ca_bundle.trim_ascii().is_empty() {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+    } else {
+        for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
+            let certificate = certificate.map_err(|_| unreadable())?;
+            roots.add(certificate).map_err(|_| unreadable())?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+fn unreadable() -> String {
+    "unable to load root certificates: unable to parse bytes as PEM block".to_owned()
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "connection reset by peer".to_owned(),
+        io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "network is unreachable".to_owned(),
+        _ => error.to_string(),
+    }
+}
