@@ -227,7 +227,7 @@ impl Checker {
         self.total = self.total.saturating_add(cost);
         if cost >= DEFINITION_COST_LIMIT / 100 {
             self.expensive.push((path, cost));
-            self.expensive.sort_by(|left, right| right.1.cmp(&left.1));
+            self.expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
             self.expensive.truncate(EXPENSIVE_MAX);
         }
     }
