@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
-use prometheus::IntCounter;
 use plimsoll_schema::{FieldError, FieldErrorKind};
+use prometheus::IntCounter;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
