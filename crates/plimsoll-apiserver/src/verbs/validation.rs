@@ -156,6 +156,10 @@ fn nested<'a>(
     let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
     let mut at = object;
     for (index, name) in names.iter().enumerate() {
+        // Nothing on the way is nothing at its end.
+        if at.is_null() {
+            return (None, None);
+        }
         if !at.is_object() {
             let detail = format!(
                 ".{} accessor error: {} is of the type {}, expected map[string]interface {{}}",
