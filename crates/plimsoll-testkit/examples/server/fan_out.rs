@@ -1,11 +1,12 @@
 //! Events of one resource to a thousand watches of it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, bail, ensure};
 use http_body_util::BodyExt as _;
 use kube::Client;
-use tokio::sync::{Barrier, watch};
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::load::{config_map, open, send};
 use crate::stage::Stage;
@@ -16,6 +17,12 @@ const WATCHES: usize = 1_000;
 
 /// Writes in each round.
 const WRITES: usize = 100;
+
+/// Watches that are being opened at once.
+const OPENING: usize = 50;
+
+/// How long to wait for one watch to hear of something.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The namespace of the objects.
 const NAMESPACE: &str = "/api/v1/namespaces/watched";
@@ -33,29 +40,25 @@ pub(crate) async fn measure(stages: &[Stage]) -> Result<Vec<Figure>, anyhow::Err
 /// Opens watches, writes, and waits until everybody has heard of everything.
 async fn fan_out(client: &Client, round: usize) -> Result<f64, anyhow::Error> {
     let path = format!("{NAMESPACE}/configmaps");
-    send(client, "POST", &path, "application/json", config_map(&format!("start-{round}"), 0))
-        .await?;
-    let opened = Arc::new(Barrier::new(WATCHES + 1));
-    let (stop, stopped) = watch::channel(());
-    let mut watches = Vec::new();
-    for _ in 0..WATCHES {
-        let (client, opened, stopped) = (client.clone(), Arc::clone(&opened), stopped.clone());
-        watches.push(tokio::spawn(async move {
-            let marker = format!("\"name\":\"start-{round}\"");
-            let last = format!("\"name\":\"round-{round}-{}\"", WRITES - 1);
-            follow(&client, &marker, &last, &opened).await?;
-            drop(stopped);
-            anyhow::Ok(())
-        }));
-    }
-    opened.wait().await;
+    let first = config_map(&format!("round-{round}-first"), 0);
+    send(client, "POST", &path, "application/json", first).await?;
+    let present = present(client, &path).await?;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let opening = Arc::new(Semaphore::new(OPENING));
+    let watches: Vec<_> = (0..WATCHES)
+        .map(|_| {
+            let (client, tell, opening) = (client.clone(), tell.clone(), Arc::clone(&opening));
+            tokio::spawn(async move { follow(&client, present, &tell, &opening).await })
+        })
+        .collect();
+    drop(tell);
+    hear(&mut told).await?;
     let began = Instant::now();
     for write in 0..WRITES {
         let body = config_map(&format!("round-{round}-{write}"), write);
         send(client, "POST", &path, "application/json", body).await?;
     }
-    drop(stopped);
-    stop.closed().await;
+    hear(&mut told).await?;
     let took = began.elapsed().as_secs_f64();
     for watch in watches {
         watch.await??;
@@ -63,38 +66,46 @@ async fn fan_out(client: &Client, round: usize) -> Result<f64, anyhow::Error> {
     Ok((WATCHES * WRITES) as f64 / took)
 }
 
-/// Reads a watch until the event of `last` has come; tells when that of `marker` has.
+/// Waits until every watch has told that it is so far.
+async fn hear(told: &mut mpsc::UnboundedReceiver<()>) -> Result<(), anyhow::Error> {
+    for _ in 0..WATCHES {
+        tokio::time::timeout(PATIENCE, told.recv()).await?.context("a watch ended early")?;
+    }
+    Ok(())
+}
+
+/// How many objects there are, which is how many events a watch begins with.
+async fn present(client: &Client, path: &str) -> Result<usize, anyhow::Error> {
+    let list = open(client, "GET", path, "", String::new()).await?.into_body().collect().await?;
+    let list: serde_json::Value = serde_json::from_slice(&list.to_bytes())?;
+    Ok(list["items"].as_array().context("a list has items")?.len())
+}
+
+/// Reads a watch; tells when what is there has come, and when the last event has.
 async fn follow(
     client: &Client,
-    marker: &str,
-    last: &str,
-    opened: &Barrier,
+    present: usize,
+    tell: &mpsc::UnboundedSender<()>,
+    opening: &Semaphore,
 ) -> Result<(), anyhow::Error> {
     let path = format!("{NAMESPACE}/configmaps?watch=true");
-    let mut body = open(client, "GET", &path, "", String::new()).await?.into_body();
-    let mut awaited = marker;
-    // Names may be cut by the end of a frame.
-    let mut tail = Vec::new();
+    let mut permit = Some(opening.acquire().await?);
+    let response = open(client, "GET", &path, "", String::new()).await?;
+    ensure!(response.status().is_success(), "a watch was refused: {}", response.status());
+    let mut body = response.into_body();
+    let mut events = 0;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
             continue;
         };
-        tail.extend_from_slice(&data);
-        if contains(&tail, awaited) {
-            if awaited == last {
-                return Ok(());
-            }
-            awaited = last;
-            opened.wait().await;
+        events += data.iter().filter(|byte| **byte == b'\n').count();
+        if events >= present && permit.take().is_some() {
+            tell.send(())?;
         }
-        let keep = tail.len().saturating_sub(256);
-        tail.drain(..keep);
+        if events >= present + WRITES {
+            tell.send(())?;
+            return Ok(());
+        }
     }
-    anyhow::bail!("the watch ended early")
-}
-
-/// Whether a text is in some bytes: names come early in an event, so that lines are looked at from
-/// their beginnings only.
-fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bail!("the watch ended early")
 }

@@ -14,6 +14,7 @@ mod size;
 mod stage;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use plimsoll_testkit::{ClusterKind, clusters};
 use serde_json::{Value, json};
@@ -31,6 +32,10 @@ pub(crate) struct Figure {
     embedded: f64,
     /// Of the real one, if there is one.
     real: Option<f64>,
+    /// The same by each second of processor time that the server used: neither the client nor
+    /// others on the machine count there.
+    embedded_by_processor: f64,
+    real_by_processor: Option<f64>,
     /// What is wanted of the ratio.
     wanted: f64,
 }
@@ -88,19 +93,24 @@ pub(crate) async fn compare<'a, F>(
 where
     F: Future<Output = Result<f64, anyhow::Error>>,
 {
-    let mut best = vec![0.0_f64; stages.len()];
+    let mut best = vec![(0.0_f64, 0.0_f64); stages.len()];
     for round in 0..ROUNDS {
-        for (stage, best) in stages.iter().zip(&mut best) {
-            *best = best.max(measure(stage, round).await?);
+        for (stage, (rate, by_processor)) in stages.iter().zip(&mut best) {
+            let (began, used) = (Instant::now(), stage.processor_time());
+            let measured = measure(stage, round).await?;
+            let busy = (stage.processor_time() - used) / began.elapsed().as_secs_f64();
+            *rate = rate.max(measured);
+            *by_processor = by_processor.max(measured / busy.max(0.01));
         }
     }
     let of = |kind| {
         let index = stages.iter().position(|stage| stage.kind == kind);
         index.map(|index| best[index])
     };
-    let (embedded, real) = (of(ClusterKind::Embedded), of(ClusterKind::ControlPlane));
-    let embedded = embedded.unwrap_or_default();
-    Ok(Figure { what, unit, embedded, real, wanted: 3.0 })
+    let (embedded, embedded_by_processor) = of(ClusterKind::Embedded).unwrap_or_default();
+    let (real, real_by_processor) = of(ClusterKind::ControlPlane).unzip();
+    let wanted = 3.0;
+    Ok(Figure { what, unit, embedded, real, embedded_by_processor, real_by_processor, wanted })
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what the program is run for")]
@@ -109,19 +119,30 @@ fn print(notes: &[(String, Value)], figures: &[Figure]) {
         println!("{note}");
     }
     if !figures.is_empty() {
-        println!("\n| What | Embedded | kube-apiserver | Ratio | Wanted |\n|---|---|---|---|---|");
+        println!(
+            "\n| What | Embedded | kube-apiserver | Ratio | Ratio by processor time | Wanted |\n\
+             |---|---|---|---|---|---|"
+        );
     }
-    for Figure { what, unit, embedded, real, wanted } in figures {
-        let (shown, ratio) = match real {
-            Some(real) => (format!("{real:.0} {unit}"), format!("**{:.1} ×**", embedded / real)),
-            None => ("-".to_owned(), "-".to_owned()),
+    for Figure { what, unit, embedded, real, embedded_by_processor, real_by_processor, wanted } in
+        figures
+    {
+        let ratio = |embedded: f64, real: Option<f64>| {
+            real.map_or("-".to_owned(), |real| format!("**{:.1} ×**", embedded / real))
         };
-        println!("| {what} | {embedded:.0} {unit} | {shown} | {ratio} | {wanted} × |");
+        let shown = real.map_or("-".to_owned(), |real| format!("{real:.0} {unit}"));
+        println!(
+            "| {what} | {embedded:.0} {unit} | {shown} | {} | {} | {wanted} × |",
+            ratio(*embedded, *real),
+            ratio(*embedded_by_processor, *real_by_processor)
+        );
     }
     let figures = figures.iter().map(|figure| {
         json!({
             "what": figure.what, "unit": figure.unit,
             "embedded": figure.embedded, "real": figure.real,
+            "embedded_by_processor": figure.embedded_by_processor,
+            "real_by_processor": figure.real_by_processor,
         })
     });
     let notes = notes.iter().map(|(_, note)| note.clone());

@@ -12,6 +12,9 @@ use plimsoll_testkit::{ClusterKind, TestCluster};
 /// The word that makes this program be the embedded server.
 pub(crate) const SERVE: &str = "serve";
 
+/// The unit of processor times in `/proc`, on every Linux there is.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// A server under load.
 pub(crate) struct Stage {
     pub(crate) kind: ClusterKind,
@@ -61,6 +64,39 @@ impl Stage {
         let kib = line.and_then(|line| line.split_whitespace().nth(1)).context("no VmRSS")?;
         Ok(kib.parse::<u64>()? << 10)
     }
+}
+
+impl Stage {
+    /// The processor time that all processes of the server have used, in seconds.
+    pub(crate) fn processor_time(&self) -> f64 {
+        let own = std::process::id();
+        let embedded = match &self.server {
+            Server::Embedded(child) => Some(child.id()),
+            Server::Real(_) => None,
+        };
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ticks: u64 = processes
+            .filter_map(|entry| {
+                let process: u32 = entry.file_name().to_str()?.parse().ok()?;
+                let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+                // What comes after the name: the state, the parent, and so on.
+                let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+                let parent: u32 = fields.get(1)?.parse().ok()?;
+                let is_mine = match embedded {
+                    Some(embedded) => process == embedded,
+                    None => parent == own && !is_this_program(process),
+                };
+                let time = |index: usize| fields.get(index)?.parse::<u64>().ok();
+                is_mine.then(|| Some(time(11)? + time(12)?))?
+            })
+            .sum();
+        ticks as f64 / TICKS_PER_SECOND
+    }
+}
+
+fn is_this_program(process: u32) -> bool {
+    let program = |path: String| std::fs::read_link(path).ok();
+    program(format!("/proc/{process}/exe")) == program("/proc/self/exe".to_owned())
 }
 
 impl Drop for Stage {
