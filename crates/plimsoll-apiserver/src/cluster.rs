@@ -120,10 +120,10 @@ impl Cluster {
         &mut self,
         resource: &ApiResource,
         key: &ObjectKey,
-        value: Value,
+        (value, stamp): (Value, u64),
     ) -> Arc<Stored> {
         let finished = is_finished(resource, &value);
-        let stored = self.put(&resource.storage, key, value, resource.stamp);
+        let stored = self.put(&resource.storage, key, value, stamp);
         if finished {
             return self.remove(&resource.storage, key).unwrap_or(stored);
         }

@@ -65,7 +65,7 @@ fn round(
         if round > 0 && !progress.due.contains(&hook.id) {
             continue;
         }
-        let changed = ask(cluster, call, attributes, object, &resource, (hook, round, index))?;
+        let changed = ask(call, attributes, object, &resource, (hook, round, index))?;
         if changed {
             progress.changed();
         }
@@ -78,7 +78,6 @@ fn round(
 
 /// Asks one webhook; says whether it changed the object.
 fn ask(
-    cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
     object: &mut Value,
@@ -87,13 +86,13 @@ fn ask(
 ) -> Result<bool> {
     let from = attributes.resource;
     let old = match attributes.old {
-        Some(old) => Some(convert::between(cluster, call, from, resource, old.clone())?),
+        Some(old) => Some(convert::between(call, from, resource, old.clone())?),
         None => None,
     };
     let before = if object.is_null() {
         None
     } else {
-        Some(convert::between(cluster, call, from, resource, object.clone())?)
+        Some(convert::between(call, from, resource, object.clone())?)
     };
     let shown = Shown { resource, object: before.as_ref(), old: old.as_ref(), mutating: true };
     let reviewed = match hook.ask(call, attributes, &shown, round)? {
@@ -119,7 +118,7 @@ fn ask(
         (Some(mut patched), Some(before)) => {
             decode::redefault(resource, &mut patched);
             let changed = patched != before;
-            *object = convert::between(cluster, call, resource, from, patched)?;
+            *object = convert::between(call, resource, from, patched)?;
             changed
         }
         _ => false,

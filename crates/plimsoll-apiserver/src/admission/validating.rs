@@ -27,7 +27,7 @@ pub(super) fn validate(
         let mut in_version = |shown: Option<&Value>| {
             shown
                 .map(|shown| {
-                    convert::between(cluster, call, attributes.resource, &resource, shown.clone())
+                    convert::between(call, attributes.resource, &resource, shown.clone())
                 })
                 .transpose()
         };

@@ -110,7 +110,7 @@ impl Request<'_> {
                         .of_name(name)?;
                 self.watch(call, selection)
             }
-            Method::GET => self.get(&key),
+            Method::GET => self.get(call, &key),
             Method::PUT => {
                 self.require("update")?;
                 self.put(call, aim)
@@ -147,19 +147,25 @@ impl Request<'_> {
         let aim = Aim { resource: &self.resource, key: &key, part };
         let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
         match self.parts.method {
-            Method::GET if serves("get") => self.get(&key),
+            Method::GET if serves("get") => self.get(call, &key),
             Method::PUT if serves("update") => self.put(call, aim),
             Method::PATCH if serves("patch") => self.patch(call, aim),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    fn get(&self, key: &ObjectKey) -> Result<Response<Body>> {
+    fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
-        let stored = self
-            .shared
-            .read(|cluster| cluster.store.find(&self.resource.storage, key).cloned())
-            .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+        let stored = self.shared.read(|cluster| {
+            let stored = cluster
+                .store
+                .find(&self.resource.storage, key)
+                .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+            if self.resource.is_converted_by_webhook() {
+                return convert::shown(cluster, call, &self.resource, stored);
+            }
+            Ok(Arc::clone(stored))
+        })?;
         if self.accept.view == View::Table || self.accept.format == Format::Yaml {
             return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
         }
@@ -181,10 +187,14 @@ impl Request<'_> {
         Ok(respond::document(status, self.accept.format, shown))
     }
 
-    fn list(&self, call: &Call) -> Result<Response<Body>> {
+    fn list(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("list")?;
         let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
-        let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
+        let listing = self.shared.read(|cluster| {
+            let mut listing = query.run(cluster, &self.resource)?;
+            listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
+            Ok(listing)
+        })?;
         self.show_list(&listing)
     }
 
@@ -306,7 +316,7 @@ impl Request<'_> {
     fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
         let scale = match self.parts.method {
-            Method::GET => self.shared.read(|cluster| scale::get(cluster, resource, key))?,
+            Method::GET => self.shared.read(|cluster| scale::get(cluster, call, resource, key))?,
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
                 self.shared.write_for(call, |cluster, call| {

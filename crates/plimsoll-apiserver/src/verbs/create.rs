@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{decode, metadata, validation};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
-use crate::kinds;
+use crate::{convert, kinds};
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
@@ -84,10 +84,10 @@ pub(crate) fn create(
     if call.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
-    let mut at_rest = object;
-    crate::convert::to_storage(resource, &mut at_rest);
-    let stored = cluster.put(&resource.storage, &key, at_rest, resource.stamp);
-    Ok(crate::convert::read(resource, &stored))
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    let stored = cluster.put(&resource.storage, &key, at_rest, stamp);
+    Ok(convert::written(cluster, resource, &stored, kept))
 }
 
 /// The key that an object's metadata gives it.

@@ -44,6 +44,19 @@ pub(crate) enum Deleted {
     Marked(Arc<Stored>),
 }
 
+impl Deleted {
+    /// The same in the version of `resource`; `before` is the object in that version.
+    fn shown(self, resource: &ApiResource, before: &Stored) -> Self {
+        if !resource.is_converted_by_webhook() {
+            return self;
+        }
+        match self {
+            Self::Gone(last) => Self::Gone(convert::marked(resource, before, &last)),
+            Self::Marked(stored) => Self::Marked(convert::marked(resource, before, &stored)),
+        }
+    }
+}
+
 impl DeleteOptions {
     /// Takes the query's options, and the body's where it has them.
     ///
@@ -119,33 +132,37 @@ pub(crate) fn delete_asked(
     key: &ObjectKey,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
-    if admission::is_configured(cluster) {
-        admit(cluster, call, resource, key, options)?;
+    if !admission::is_configured(cluster) {
+        return delete(cluster, &call.now, resource, key, options);
     }
-    delete(cluster, &call.now, resource, key, options)
+    let before = admit(cluster, call, resource, key, options)?;
+    let deleted = delete(cluster, &call.now, resource, key, options)?;
+    Ok(deleted.shown(resource, &before))
 }
 
-/// Asks admission whether an object may go.
+/// Asks admission whether an object may go; returns it in the version of the request.
 fn admit(
     cluster: &Cluster,
     call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
-) -> Result<()> {
+) -> Result<Arc<Stored>> {
     let Some(stored) = cluster.store.find(&resource.storage, key) else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     controllers::namespace::check_deletion(resource, key)?;
     check_preconditions(resource, stored, options)?;
-    let live = convert::read(resource, stored);
+    let shown = convert::shown(cluster, call, resource, stored)?;
+    let live = convert::read(resource, &shown);
     let mut attributes =
         Attributes::new(call, Operation::Delete, resource, &key.namespace, &key.name)
             .of("", Some(&live));
     attributes.options = options.to_value();
     attributes.dry_run = options.dry_run == DryRun::All;
     admission::admit(cluster, call, &attributes, &mut Value::Null)?;
-    admission::validate(cluster, call, &attributes, None)
+    admission::validate(cluster, call, &attributes, None)?;
+    Ok(shown)
 }
 
 /// Deletes one object.
@@ -339,20 +356,15 @@ pub(crate) fn delete_collection(
     let options = DeleteOptions::read(&call.parameters, body)?;
     let query = Query::read(resource, namespace, &call.parameters)?;
     let mut listing = query.run(cluster, resource)?;
-    if admission::is_configured(cluster) {
-        let mut first = Ok(());
-        for stored in &listing.items {
-            first = first.and(admit(cluster, call, resource, &stored.key, &options));
-        }
-        if call.asking.is_pending() {
-            return Err(crate::asking::interrupted());
-        }
-        first?;
-    }
+    let before = admit_all(cluster, call, resource, &listing, &options)?;
     let mut deleted = Vec::new();
-    for stored in &listing.items {
+    for (index, stored) in listing.items.iter().enumerate() {
         // Something else may have gone first because of an object before it.
         if let Ok(done) = delete(cluster, &call.now, resource, &stored.key, &options) {
+            let done = match before.get(index) {
+                Some(before) => done.shown(resource, before),
+                None => done,
+            };
             deleted.push(match done {
                 Deleted::Gone(last) => last,
                 Deleted::Marked(marked) => marked,
@@ -361,4 +373,27 @@ pub(crate) fn delete_collection(
     }
     listing.items = deleted;
     Ok(listing)
+}
+
+/// Asks admission whether all objects of a list may go; returns them in the version of the
+/// request, or nothing if there is nobody to ask.
+fn admit_all(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    listing: &Listing,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<Stored>>> {
+    if !admission::is_configured(cluster) {
+        return Ok(Vec::new());
+    }
+    let asked: Vec<_> = listing
+        .items
+        .iter()
+        .map(|stored| admit(cluster, call, resource, &stored.key, options))
+        .collect();
+    if call.asking.is_pending() {
+        return Err(crate::asking::interrupted());
+    }
+    asked.into_iter().collect()
 }

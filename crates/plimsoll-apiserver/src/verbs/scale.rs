@@ -74,10 +74,11 @@ fn built_in_selector(object: &Value) -> Option<String> {
 /// When the object does not exist.
 pub(crate) fn get(
     cluster: &Cluster,
+    call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
 ) -> Result<Value> {
-    find(cluster, resource, key)
+    find(cluster, call, resource, key)?
         .map(|object| scale_of(resource, &object))
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))
 }
@@ -93,7 +94,7 @@ pub(crate) fn write(
     key: &ObjectKey,
     change: impl FnOnce(Value) -> Result<Value>,
 ) -> Result<Value> {
-    let live = find(cluster, resource, key)
+    let live = find(cluster, call, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let before = scale_of(resource, &live);
     let mut scale = change(before.clone())?;

@@ -71,7 +71,7 @@ pub(crate) fn put(
     let Aim { resource, key, part } = aim;
     decode::check_type(resource, &mut object)?;
     check_name(key, &mut object)?;
-    let Some(live) = find(cluster, resource, key) else {
+    let Some(live) = find(cluster, call, resource, key)? else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
             let created =
@@ -104,8 +104,23 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 }
 
 /// The live object in the version of `resource`.
-pub(crate) fn find(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Option<Value> {
-    cluster.store.find(&resource.storage, key).map(|stored| convert::read(resource, stored))
+///
+/// # Errors
+/// When a webhook has to convert it and has to be asked first, or cannot do it.
+pub(crate) fn find(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    key: &ObjectKey,
+) -> Result<Option<Value>> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Ok(None);
+    };
+    if resource.is_converted_by_webhook() {
+        let shown = convert::shown(cluster, call, resource, stored)?;
+        return Ok(Some(convert::read(resource, &shown)));
+    }
+    Ok(Some(convert::read(resource, stored)))
 }
 
 /// Checks that the object is the one of the URL.
@@ -171,13 +186,15 @@ pub(crate) fn update(
     if call.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
-    convert::to_storage(resource, &mut object);
-    if is_finished(resource, &object) {
-        let last = cluster.put_or_finish(resource, key, object);
-        return Ok(convert::read(resource, &last));
-    }
-    let stored = cluster.put(&resource.storage, key, object, resource.stamp);
-    Ok(convert::read(resource, &stored))
+    let finished = is_finished(resource, &object);
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    let stored = if finished {
+        cluster.put_or_finish(resource, key, (at_rest, stamp))
+    } else {
+        cluster.put(&resource.storage, key, at_rest, stamp)
+    };
+    Ok(convert::written(cluster, resource, &stored, kept))
 }
 
 /// Takes from `object` only what the endpoint may change, and the rest from `live`.

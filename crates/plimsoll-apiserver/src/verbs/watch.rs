@@ -4,7 +4,7 @@
 //! until the resource changes, a bookmark is due or its time is up. It holds no lock while it
 //! sleeps, and events that nobody transforms are encoded once for all watchers.
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::list::{Selection, read_revision};
 use crate::cluster::Cluster;
+use crate::convert::webhook;
 use crate::encode;
 use crate::registry::ApiResource;
 use crate::request::accept::View;
@@ -44,6 +45,10 @@ pub(crate) struct Watch {
     bookmarks: bool,
     /// Everything up to this revision has been sent.
     revision: u64,
+    /// The state that the watch begins with, until it is converted.
+    initial: Option<Vec<Arc<Stored>>>,
+    /// Whether a bookmark marks the end of that state.
+    marks_end: bool,
     ready: VecDeque<Bytes>,
     changed: Receiver<u64>,
     deadline: Instant,
@@ -75,6 +80,8 @@ impl Watch {
             now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: asked,
+            initial: None,
+            marks_end: false,
             ready: VecDeque::new(),
             deadline: begin
                 + parameters
@@ -94,16 +101,13 @@ impl Watch {
             let objects: Vec<Arc<Stored>> = cluster
                 .store
                 .list(&resource.storage, namespace.as_deref())
-                .filter(|stored| watch.selection.matches(resource, stored))
                 .cloned()
                 .collect();
-            for stored in objects {
-                let line = watch.line(Change::Added, &stored);
-                watch.ready.push_back(line);
-            }
-            if parameters.send_initial_events == Some(true) && watch.bookmarks {
-                let line = watch.bookmark(true);
-                watch.ready.push_back(line);
+            watch.marks_end = parameters.send_initial_events == Some(true) && watch.bookmarks;
+            if resource.is_converted_by_webhook() {
+                watch.initial = Some(objects);
+            } else {
+                watch.show_state(&objects);
             }
         } else if asked == 0 {
             watch.revision = cluster.store.revision();
@@ -119,6 +123,58 @@ impl Watch {
         })
     }
 
+    /// Sends the state that the watch begins with.
+    fn show_state(&mut self, objects: &[Arc<Stored>]) {
+        for stored in objects {
+            if self.selection.matches(&self.resource, stored) {
+                let line = self.line(Change::Added, stored);
+                self.ready.push_back(line);
+            }
+        }
+        if self.marks_end {
+            let line = self.bookmark(true);
+            self.ready.push_back(line);
+        }
+    }
+
+    /// Sends the state that a webhook has to convert first.
+    async fn show_converted_state(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
+        match webhook::shown_later(shared, &self.resource, objects).await {
+            Ok(objects) => self.show_state(&objects),
+            Err(error) => self.end_with(&error),
+        }
+    }
+
+    /// Ends the watch with an error.
+    fn end_with(&mut self, error: &ApiError) {
+        let line = event_line("ERROR", &encode::json(&error.to_status()));
+        self.ready.push_back(line);
+        self.ended = true;
+    }
+
+    /// The events with their objects in the version of the watch.
+    async fn converted(&self, shared: &Shared, events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>> {
+        let objects = events
+            .iter()
+            .flat_map(|event| [Some(&event.object), event.previous.as_ref()])
+            .flatten()
+            .cloned()
+            .collect();
+        let mut shown = webhook::shown_later(shared, &self.resource, objects).await?.into_iter();
+        let mut next = |stored: &Arc<Stored>| shown.next().unwrap_or_else(|| Arc::clone(stored));
+        Ok(events
+            .iter()
+            .map(|event| {
+                Arc::new(Event {
+                    change: event.change,
+                    object: next(&event.object),
+                    previous: event.previous.as_ref().map(&mut next),
+                    line: OnceLock::new(),
+                })
+            })
+            .collect())
+    }
+
     async fn next_chunk(&mut self, shared: &Shared) -> Option<Bytes> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {
@@ -127,7 +183,11 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            self.collect(shared);
+            if let Some(objects) = self.initial.take() {
+                self.show_converted_state(shared, objects).await;
+                continue;
+            }
+            self.collect(shared).await;
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -135,7 +195,7 @@ impl Watch {
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
                 changed = self.changed.changed() => if changed.is_err() {
-                    self.collect(shared);
+                    self.collect(shared).await;
                     self.ended = true;
                 },
                 () = tokio::time::sleep_until(until) => self.on_time(),
@@ -157,14 +217,20 @@ impl Watch {
     }
 
     /// Takes what is new from the log.
-    fn collect(&mut self, shared: &Shared) {
+    async fn collect(&mut self, shared: &Shared) {
         self.changed.mark_unchanged();
         self.now = shared.now();
         let news = shared.read(|cluster| cluster.store.news(&self.resource.storage, self.revision));
         match news {
             Ok(news) => {
-                for event in news.events {
-                    self.take(&event);
+                let events = if self.resource.is_converted_by_webhook() {
+                    self.converted(shared, news.events).await
+                } else {
+                    Ok(news.events)
+                };
+                match events {
+                    Ok(events) => events.iter().for_each(|event| self.take(event)),
+                    Err(error) => self.end_with(&error),
                 }
                 self.revision = news.revision;
             }
@@ -173,9 +239,7 @@ impl Watch {
                     StatusReason::Expired,
                     format!("too old resource version: {} ({oldest})", self.revision),
                 );
-                let line = event_line("ERROR", &encode::json(&error.to_status()));
-                self.ready.push_back(line);
-                self.ended = true;
+                self.end_with(&error);
             }
             Err(Lost::Gone) => self.ended = true,
         }

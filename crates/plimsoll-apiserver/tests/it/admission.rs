@@ -1,0 +1,4 @@
+//! Admission: webhooks in process, conversion, policies.
+mod hooks;
+mod order;
+mod webhooks;
