@@ -1,4 +1,5 @@
 //! Admission: webhooks in process, conversion, policies.
+mod conversion;
 mod hooks;
 mod order;
 mod webhooks;

@@ -96,6 +96,11 @@ impl TestCluster {
         answered.expect("the server does not fail")
     }
 
+    /// Waits where webhooks are waited for.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().expect("a cluster with webhooks").block_on(future)
+    }
+
     /// Sends a request and reads its answer as JSON.
     pub(crate) fn ask(&self, ask: Ask<'_>) -> (u16, Value) {
         let response = self.send(ask);

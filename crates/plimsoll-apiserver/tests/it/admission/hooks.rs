@@ -70,6 +70,9 @@ fn patch(operations: &Value) -> Value {
 
 /// The status and the text that a path answers with.
 fn answer(path: &str, review: &Value) -> (u16, String) {
+    if review["kind"] == "ConversionReview" {
+        return (200, convert(path, review).to_string());
+    }
     let metadata = &review["request"]["object"]["metadata"];
     let mut response = match path {
         "/allow" => json!({"allowed": true}),
@@ -113,6 +116,41 @@ fn answer(path: &str, review: &Value) -> (u16, String) {
         "response": response,
     });
     (200, answered.to_string())
+}
+
+/// Converts between `spec.size` of version `v1` and `spec.width` of `v2`.
+fn convert(path: &str, review: &Value) -> Value {
+    let request = &review["request"];
+    let desired = request["desiredAPIVersion"].as_str().unwrap();
+    let mut objects = request["objects"].as_array().unwrap().clone();
+    let (from, to) = if desired.ends_with("v2") { ("size", "width") } else { ("width", "size") };
+    for object in &mut objects {
+        object["apiVersion"] = desired.into();
+        let spec = object["spec"].as_object_mut().unwrap();
+        if let Some(value) = spec.remove(from) {
+            spec.insert(to.to_owned(), value);
+        }
+        object["metadata"]["annotations"]["converted"] = desired.into();
+        // Only labels and annotations are the webhook's to change.
+        object["metadata"]["finalizers"] = json!(["hooks.test/never"]);
+    }
+    let mut result = json!({"status": "Success"});
+    match path {
+        "/convert-refuse" => result = json!({"status": "Failure", "message": "too wide"}),
+        "/convert-silent" => result = json!({"status": "Failure"}),
+        "/convert-drop" => objects.clear(),
+        "/convert-rename" => objects[0]["metadata"]["name"] = "other".into(),
+        "/convert-wrong" => objects[0]["apiVersion"] = "hooks.test/v3".into(),
+        "/convert-bare" => {
+            objects[0].as_object_mut().unwrap().remove("metadata");
+        }
+        _ => {}
+    }
+    json!({
+        "kind": "ConversionReview",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "response": {"uid": request["uid"], "result": result, "convertedObjects": objects},
+    })
 }
 
 /// A webhook that is asked about writes of config maps, with `extra` fields.
