@@ -17,6 +17,7 @@ use crate::store::StorageId;
 mod hooks;
 mod matching;
 mod mutating;
+mod patch;
 mod review;
 mod validating;
 

@@ -2,13 +2,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_schema::patch::json_patch;
 use serde_json::{Value, json};
 
 use super::hooks::{self, Hook, Outcome};
 use super::review::{Reviewed, Shown};
 use super::validating::refused;
-use super::{Attributes, MUTATING_WEBHOOKS};
+use super::{Attributes, MUTATING_WEBHOOKS, patch};
 use crate::cluster::{Call, Cluster};
 use crate::convert;
 use crate::registry::ApiResource;
@@ -116,7 +115,7 @@ fn ask(
     let patched = patched(hook, &reviewed, before.as_ref())?;
     let changed = match (patched, before) {
         (Some(mut patched), Some(before)) => {
-            decode::redefault(resource, &mut patched);
+            decode::redefault(resource, &mut patched)?;
             let changed = patched != before;
             *object = convert::between(call, resource, from, patched)?;
             changed
@@ -138,7 +137,14 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     let document: Value = serde_json::from_slice(bytes).map_err(|error| {
         failed(format!("received undecodable patch in webhook response: {error}"))
     })?;
-    if document.as_array().is_some_and(Vec::is_empty) {
+    let Value::Array(operations) = document else {
+        return Err(failed(
+            "received undecodable patch in webhook response: json: cannot unmarshal object into \
+             Go value of type jsonpatch.Patch"
+                .to_owned(),
+        ));
+    };
+    if operations.is_empty() {
         return Ok(None);
     }
     let Some(object) = object else {
@@ -150,7 +156,7 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     if patch_type != "JSONPatch" {
         return Err(failed(format!("unsupported patch type {patch_type:?}")));
     }
-    json_patch(object, &document).map(Some).map_err(ApiError::internal)
+    patch::apply(object, &operations).map(Some).map_err(ApiError::internal)
 }
 
 /// Notes in the audit event whether a webhook changed the object.

@@ -109,12 +109,20 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
     result
 }
 
-/// Fits an object to its kind that a webhook changed: nobody is told what does not fit.
-pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) {
+/// Fits an object to its kind that a webhook changed: nobody is told of unknown fields.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()> {
     let managed = metadata::of(object).remove("managedFields");
     let kind_schema = resource.schema();
     if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
         schema::prune(kind_schema, object);
+    }
+    if resource.custom().is_none()
+        && let Some(why) = wrong_type(resource, object)
+    {
+        return Err(ApiError::internal(why));
     }
     schema::apply_defaults(kind_schema, object);
     if resource.custom().is_none() {
@@ -123,6 +131,7 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) {
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
+    Ok(())
 }
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
@@ -145,16 +154,18 @@ fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()
 
 /// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
 fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
-    let wrong = schema::validate(resource.schema(), object)
-        .into_iter()
-        .find(|error| error.kind == schema::FieldErrorKind::TypeInvalid);
-    match wrong {
-        Some(error) => Err(cannot_be_handled(
-            resource,
-            &format!("json: cannot unmarshal {}: {}", error.path, error.message()),
-        )),
+    match wrong_type(resource, object) {
+        Some(why) => Err(cannot_be_handled(resource, &why)),
         None => Ok(()),
     }
+}
+
+/// The first value that does not fit the struct of a built-in kind.
+fn wrong_type(resource: &ApiResource, object: &Value) -> Option<String> {
+    let wrong = schema::validate(resource.schema(), object)
+        .into_iter()
+        .find(|error| error.kind == schema::FieldErrorKind::TypeInvalid)?;
+    Some(format!("json: cannot unmarshal {}: {}", wrong.path, wrong.message()))
 }
 
 fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {

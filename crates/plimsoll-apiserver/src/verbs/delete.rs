@@ -135,18 +135,21 @@ pub(crate) fn delete_asked(
     if !admission::is_configured(cluster) {
         return delete(cluster, &call.now, resource, key, options);
     }
-    let before = admit(cluster, call, resource, key, options)?;
+    let before = admit(cluster, call, resource, key, options, &key.name)?;
     let deleted = delete(cluster, &call.now, resource, key, options)?;
     Ok(deleted.shown(resource, &before))
 }
 
 /// Asks admission whether an object may go; returns it in the version of the request.
+///
+/// Admission is told `name`, which a delete of many does not have.
 fn admit(
     cluster: &Cluster,
     call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
+    name: &str,
 ) -> Result<Arc<Stored>> {
     let Some(stored) = cluster.store.find(&resource.storage, key) else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
@@ -156,7 +159,7 @@ fn admit(
     let shown = convert::shown(cluster, call, resource, stored)?;
     let live = convert::read(resource, &shown);
     let mut attributes =
-        Attributes::new(call, Operation::Delete, resource, &key.namespace, &key.name)
+        Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
             .of("", Some(&live));
     attributes.options = options.to_value();
     attributes.dry_run = options.dry_run == DryRun::All;
@@ -390,7 +393,7 @@ fn admit_all(
     let asked: Vec<_> = listing
         .items
         .iter()
-        .map(|stored| admit(cluster, call, resource, &stored.key, options))
+        .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
         .collect();
     if call.asking.is_pending() {
         return Err(crate::asking::interrupted());

@@ -82,7 +82,7 @@ fn what_a_webhook_answers_decides() {
             "/garbage",
             "{}",
             500,
-            r#"{"message": "Internal error occurred: failed calling webhook \"garbage.hooks.test\": failed to call webhook: Object 'Kind' is missing in '{}'"}"#,
+            r#"{"message": "Internal error occurred: failed calling webhook \"garbage.hooks.test\": received invalid webhook response: webhook response was absent"}"#,
         ),
     ] {
         check(kind, path, extra, status, expected);
