@@ -4,7 +4,7 @@ use super::{Finding, Tree};
 
 /// The crates that decide.
 pub(crate) const PURE_CRATES: &[&str] =
-    &["plimsoll-model", "plimsoll-schema", "plimsoll-api", "plimsoll-content", "plimsoll-plan"];
+    &["plimsoll-model", "plimsoll-cel", "plimsoll-schema", "plimsoll-api", "plimsoll-content", "plimsoll-plan"];
 
 /// External crates that the pure ones may use: values, parsing, hashing, time as a value.
 const ALLOWED: &[&str] = &[
@@ -14,6 +14,7 @@ const ALLOWED: &[&str] = &[
     "granit-parser",
     "jiff",
     "json-patch",
+    "regex",
     "regex-lite",
     "semver",
     "serde",
