@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission::PolicyCache;
 use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
@@ -23,6 +24,8 @@ pub(crate) struct Cluster {
     pub(crate) notices: VecDeque<Notice>,
     /// The last stamp given to a custom schema.
     pub(crate) stamp: u64,
+    /// Compiled admission policies.
+    pub(crate) policies: PolicyCache,
 }
 
 /// One write, as the controllers hear of it.
@@ -79,6 +82,7 @@ impl Cluster {
             ids: Ids::new(seed),
             notices: VecDeque::new(),
             stamp: 0,
+            policies: PolicyCache::default(),
         }
     }
 

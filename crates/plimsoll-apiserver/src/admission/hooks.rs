@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::conditions::Conditions;
+use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
 use super::review::Reviewed;
-use super::{Attributes, review};
+use super::{Attributes, policies, review};
 use crate::asking::Question;
 use crate::cluster::{Call, Cluster};
 use crate::registry::ApiResource;
@@ -70,11 +72,28 @@ impl Hook {
     pub(super) fn matched(
         &self,
         cluster: &Cluster,
+        call: &mut Call,
         attributes: &Attributes<'_>,
         object: Option<&Value>,
     ) -> Result<Option<Arc<ApiResource>>> {
         let criteria = Criteria { source: &self.source, rules: "rules" };
-        criteria.matched(cluster, attributes, object)
+        let Some(resource) = criteria.matched(cluster, attributes, object)? else {
+            return Ok(None);
+        };
+        if self.source["matchConditions"].as_array().is_none_or(Vec::is_empty) {
+            return Ok(Some(resource));
+        }
+        let declared = Declared { params: false, authorizer: true };
+        let conditions = Conditions::read(&environment(declared, &[]), &self.source);
+        let bindings = policies::bindings(cluster, call, attributes, (object, &resource))?;
+        match conditions.hold(&Scope::new(bindings, &[])) {
+            Ok(holds) => Ok(holds.then_some(resource)),
+            Err(why) => Err(ApiError::forbidden(
+                attributes.resource.subject(),
+                &attributes.name,
+                &why,
+            )),
+        }
     }
 
     /// Asks the webhook about a write; `resource` is the one under which it was matched, and

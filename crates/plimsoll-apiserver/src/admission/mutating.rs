@@ -58,7 +58,7 @@ fn round(
 ) -> Result<()> {
     for (index, hook) in hooks.iter().enumerate() {
         let shown = (!object.is_null()).then_some(&*object);
-        let Some(resource) = hook.matched(cluster, attributes, shown)? else {
+        let Some(resource) = hook.matched(cluster, call, attributes, shown)? else {
             continue;
         };
         if round > 0 && !progress.due.contains(&hook.id) {

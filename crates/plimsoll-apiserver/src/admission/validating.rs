@@ -21,7 +21,7 @@ pub(super) fn validate(
     let mut first = Ok(());
     let mut index = 0;
     for hook in hooks::all(cluster, &VALIDATING_WEBHOOKS) {
-        let Some(resource) = hook.matched(cluster, attributes, object)? else {
+        let Some(resource) = hook.matched(cluster, call, attributes, object)? else {
             continue;
         };
         let mut in_version = |shown: Option<&Value>| {
