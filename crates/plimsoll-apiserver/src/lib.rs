@@ -62,6 +62,7 @@ mod status;
 mod store;
 mod table;
 mod verbs;
+mod warnings;
 mod webhook;
 
 pub use body::Body;

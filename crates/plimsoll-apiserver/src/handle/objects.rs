@@ -23,7 +23,7 @@ use crate::verbs::list::{Query, Selection};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{convert, encode, kinds, respond};
+use crate::{convert, encode, kinds, respond, warnings};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -52,6 +52,7 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
+    call.warnings.extend(warnings::of_resource(&resource));
     let request = Request {
         shared,
         parts,

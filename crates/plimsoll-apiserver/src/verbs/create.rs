@@ -13,6 +13,9 @@ use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
 
+/// What a warning adds about what was found only after admission.
+pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
+
 /// How a new object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -43,6 +46,7 @@ pub(crate) fn create(
         ));
     }
     decode::normalize(call, resource, &mut object)?;
+    metadata::drop_duplicate_owners(call, &mut object, "");
     if origin == Origin::Create {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(
@@ -59,6 +63,7 @@ pub(crate) fn create(
     let namespace = namespace.unwrap_or_default();
     let attributes = Attributes::new(call, Operation::Create, resource, namespace, &named);
     admission::admit(cluster, call, &attributes, &mut object)?;
+    metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
     metadata::begin(cluster, call, &mut object);

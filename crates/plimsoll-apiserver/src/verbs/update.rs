@@ -4,7 +4,7 @@ use std::sync::Arc;
 use plimsoll_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
-use super::create::{Origin, actor, create};
+use super::create::{AFTER_ADMISSION, Origin, actor, create};
 use super::{decode, metadata, validation};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster, is_finished};
@@ -94,6 +94,7 @@ pub(crate) fn put(
             .with_value(0.into())],
         ));
     }
+    metadata::drop_duplicate_owners(call, &mut object, "");
     let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
     Ok((updated, false))
 }
@@ -170,6 +171,7 @@ pub(crate) fn update(
     });
     if let Some(attributes) = &attributes {
         admission::admit(cluster, call, attributes, &mut object)?;
+        metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
         metadata::keep(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);

@@ -7,6 +7,7 @@ use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
 use crate::status::{ApiError, Result};
+use crate::warnings;
 
 /// Checks an object; `live` is the object before an update.
 ///
@@ -20,15 +21,13 @@ pub(crate) fn check(
 ) -> Result<()> {
     let mut errors = metadata::validate(resource, live, object);
     match resource.custom() {
-        Some(custom) => {
-            errors.extend(schema::validate(resource.schema(), object));
-            if let Some(warning) = &custom.deprecation_warning {
-                call.warnings.push(warning.clone());
-            }
-        }
+        Some(_) => errors.extend(schema::validate(resource.schema(), object)),
         None => errors.extend(kinds::validate(resource, live, object)),
     }
     if errors.is_empty() {
+        if resource.custom().is_none() {
+            call.warnings.extend(warnings::of_object(resource, live, object));
+        }
         return Ok(());
     }
     Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))
