@@ -23,7 +23,8 @@ const META_SECTION: &str = "meta";
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
-        _ => bail!("usage: cargo xtask codegen openapi --from DIR"),
+        ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),
+        _ => bail!("usage: cargo xtask codegen (openapi --from DIR | policy --from KUBECONFIG)"),
     }
 }
 
@@ -223,7 +224,7 @@ fn write(version: &str, resources: &[Value], sections: &BTreeMap<String, Value>)
     fs::write(&target, &out).with_context(|| format!("cannot write {}", target.display()))
 }
 
-fn pack(value: &Value) -> Result<Vec<u8>> {
+pub(crate) fn pack(value: &Value) -> Result<Vec<u8>> {
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&serde_json::to_vec(value)?)?;
     Ok(encoder.finish()?)

@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod policy;
 mod tidy;
 
 use std::process::ExitCode;

@@ -23,6 +23,22 @@ impl Body {
         Self { kind: Kind::Whole(Some(bytes.into())) }
     }
 
+    /// The whole of a complete body that nobody has read yet.
+    pub(crate) fn as_whole(&self) -> Option<&Bytes> {
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.as_ref(),
+            Kind::Stream(_) => None,
+        }
+    }
+
+    /// The body as a stream.
+    pub(crate) fn into_stream(self) -> Pin<Box<dyn Stream<Item = Bytes> + Send>> {
+        match self.kind {
+            Kind::Whole(bytes) => Box::pin(futures::stream::iter(bytes)),
+            Kind::Stream(stream) => stream,
+        }
+    }
+
     /// A body that goes on for as long as `stream` does.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)) }

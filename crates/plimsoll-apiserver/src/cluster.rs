@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::access::UserInfo;
+use crate::access::aggregate::Aggregators;
+use crate::access::rbac::Policy;
 use crate::admission::PolicyCache;
 use crate::asking::Asking;
 use crate::ids::Ids;
@@ -22,6 +25,10 @@ pub(crate) struct Cluster {
     pub(crate) ids: Ids,
     /// Writes that the controllers have not seen yet.
     pub(crate) notices: VecDeque<Notice>,
+    /// Who may do what, by the roles among the objects.
+    pub(crate) policy: Policy,
+    /// Roles that gather the rules of others.
+    pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
     pub(crate) stamp: u64,
     /// Compiled admission policies.
@@ -48,6 +55,8 @@ pub(crate) struct Call {
     pub(crate) parameters: Parameters,
     /// Who writes, for `managedFields`.
     pub(crate) manager: String,
+    /// Whom the request comes from.
+    pub(crate) user: Arc<UserInfo>,
     /// The time of the request, RFC 3339 in whole seconds.
     pub(crate) now: String,
     /// Warnings for the client.
@@ -63,14 +72,6 @@ impl Call {
     pub(crate) fn annotate(&mut self, key: String, value: String) {
         self.annotations.entry(key).or_insert(value);
     }
-
-    /// Who writes, as webhooks and policies are told.
-    pub(crate) fn user_info(&self) -> Value {
-        serde_json::json!({
-            "username": "system:admin",
-            "groups": ["system:masters", "system:authenticated"],
-        })
-    }
 }
 
 impl Cluster {
@@ -81,6 +82,8 @@ impl Cluster {
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),
+            policy: Policy::new(false),
+            aggregators: Aggregators::default(),
             stamp: 0,
             policies: PolicyCache::default(),
         }

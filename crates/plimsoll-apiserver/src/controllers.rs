@@ -8,6 +8,7 @@ use std::sync::Arc;
 use plimsoll_schema::managed::{self, Actor};
 use serde_json::Value;
 
+use crate::access::aggregate;
 use crate::cluster::{Cluster, Notice};
 use crate::registry::ApiResource;
 use crate::store::Stored;
@@ -23,6 +24,7 @@ pub(crate) fn settle(cluster: &mut Cluster, now: &str) {
         match notice.storage.as_str() {
             definition::STORAGE => definition::observe(cluster, now, &notice),
             namespace::STORAGE => namespace::observe(cluster, now, &notice),
+            aggregate::STORAGE => aggregate::observe(cluster, now, &notice),
             _ => {}
         }
         garbage::observe(cluster, now, &notice);

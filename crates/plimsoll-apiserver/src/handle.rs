@@ -7,6 +7,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
+use crate::access::{self, UserInfo};
 use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::rfc3339_seconds;
@@ -31,26 +32,33 @@ const ROUNDS_MAX: usize = 64;
 ///
 /// What has to ask webhooks runs once more for each answer that it needs; see [`crate::asking`].
 pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
+    let route = path::parse(parts.uri.path());
+    let mut admitted = match access::admit(shared, parts, &route, body) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
+    };
     let mut asking = Asking::default();
     for _ in 0..ROUNDS_MAX {
-        let answered = answer(shared, parts, body, &mut asking);
+        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut asking));
         if !asking.is_pending() {
-            return answered.unwrap_or_else(|error| respond::error(&error));
+            admitted.annotate(&asking.annotations);
+            return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
         }
         shared.ask(&mut asking).await;
     }
-    respond::error(&ApiError::internal("the object changed too often while webhooks were asked"))
+    let error = ApiError::internal("the object changed too often while webhooks were asked");
+    admitted.complete(respond::error(&error))
 }
 
 /// Answers a request, or leaves questions in `asking` that have to be answered first.
 fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
+    route: &Route,
     body: &Bytes,
-    asking: &mut Asking,
+    (user, asking): (&Arc<UserInfo>, &mut Asking),
 ) -> Result<Response<Body>> {
-    let route = path::parse(parts.uri.path());
-    if let Route::Resource(target) = &route {
+    if let Route::Resource(target) = route {
         let mut parameters =
             Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
         parameters.watch |= target.watch;
@@ -60,10 +68,12 @@ fn answer(
             warnings: Vec::new(),
             asking: std::mem::take(asking),
             annotations: BTreeMap::new(),
+            user: Arc::clone(user),
             parameters,
         };
         let answered = objects::answer(shared, parts, target, &mut call, body);
         *asking = call.asking;
+        asking.annotations = call.annotations;
         let mut response = answered.unwrap_or_else(|error| respond::error(&error));
         respond::warn(&mut response, &call.warnings);
         return Ok(response);
@@ -74,7 +84,7 @@ fn answer(
             _ => ApiError::method_not_allowed(),
         });
     }
-    describe(shared, &route, &parts.headers)
+    describe(shared, route, &parts.headers)
 }
 
 fn options_kind(method: &Method) -> OptionsKind {

@@ -7,7 +7,6 @@ pub(crate) mod facts;
 pub(crate) mod network;
 mod pod;
 pub(crate) mod prepare;
-pub(crate) mod review;
 pub(crate) mod rules;
 
 pub(crate) use facts::{

@@ -38,6 +38,7 @@
 //! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers.
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
+mod access;
 mod admission;
 mod asking;
 mod body;
@@ -65,9 +66,14 @@ mod verbs;
 mod warnings;
 mod webhook;
 
+pub use access::UserInfo;
+pub use access::audit::{
+    AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
+};
+pub use access::options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
 pub use body::Body;
 pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
-pub use listen::serve;
+pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
 pub use webhook::{ServiceResolver, Webhooks};

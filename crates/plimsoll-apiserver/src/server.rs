@@ -9,9 +9,12 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use tower::Service;
 
+use crate::access::Access;
+use crate::access::options::{AccessOptions, Authorization};
+use crate::access::rbac::Policy;
+use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::asking::Asking;
 use crate::cluster::{Call, Cluster};
 use crate::status::{ApiError, Result, StatusReason};
 use crate::webhook::{self, Webhooks};
@@ -26,14 +29,23 @@ pub struct Options {
     /// Where times come from.
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from: the same seed gives the same ones.
+    ///
+    /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
     pub seed: u64,
     /// How webhooks are reached.
     pub webhooks: Webhooks,
+    /// Who may do what.
+    pub access: AccessOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), seed: 0, webhooks: Webhooks::new() }
+        Self {
+            clock: Arc::new(SystemClock),
+            seed: 0,
+            webhooks: Webhooks::new(),
+            access: AccessOptions::default(),
+        }
     }
 }
 
@@ -49,7 +61,8 @@ pub struct ApiServer {
 
 /// What all clones of a server and all watches share.
 pub(crate) struct Shared {
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) access: Access,
     webhooks: Webhooks,
     cluster: RwLock<Cluster>,
 }
@@ -109,10 +122,18 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed, webhooks } = options;
+        let Options { clock, seed, webhooks, access } = options;
         let mut cluster = Cluster::new(seed);
+        cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
+        let access = Access::new(access, seed);
         controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        Self { shared: Arc::new(Shared { clock, webhooks, cluster: RwLock::new(cluster) }) }
+        let cluster = RwLock::new(cluster);
+        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster }) }
+    }
+
+    /// What all clones share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.

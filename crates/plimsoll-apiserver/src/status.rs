@@ -23,6 +23,7 @@ pub(crate) enum StatusReason {
     Timeout,
     /// No reason at all; the code is that of an internal error.
     Unknown,
+    Unauthorized,
     UnsupportedMediaType,
 }
 
@@ -42,6 +43,7 @@ impl StatusReason {
             Self::RequestEntityTooLarge => "RequestEntityTooLarge",
             Self::Timeout => "Timeout",
             Self::Unknown => "",
+            Self::Unauthorized => "Unauthorized",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
         }
     }
@@ -59,6 +61,7 @@ impl StatusReason {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::RequestEntityTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
     }
@@ -281,7 +284,9 @@ impl ApiError {
     /// The HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
         self.verbatim()
-            .and_then(|status| StatusCode::from_u16(u16::try_from(status["code"].as_u64()?).ok()?).ok())
+            .and_then(|status| {
+                StatusCode::from_u16(u16::try_from(status["code"].as_u64()?).ok()?).ok()
+            })
             .unwrap_or_else(|| self.reason.code())
     }
 

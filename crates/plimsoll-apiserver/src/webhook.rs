@@ -71,13 +71,11 @@ impl Webhooks {
         B::Data: Send,
         B::Error: Into<BoxError>,
     {
-        let handler = service
-            .map_err(Into::into)
-            .and_then(|response: Response<B>| async move {
-                let (parts, body) = response.into_parts();
-                let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-                Ok(Response::from_parts(parts, bytes))
-            });
+        let handler = service.map_err(Into::into).and_then(|response: Response<B>| async move {
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+            Ok(Response::from_parts(parts, bytes))
+        });
         self.handlers.insert(host.to_owned(), BoxCloneSyncService::new(handler));
         self
     }

@@ -54,9 +54,4 @@ impl Conditions {
             _ => Err(format!("[{}]", errors.join(", "))),
         }
     }
-
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.compiled.is_empty()
-    }
 }

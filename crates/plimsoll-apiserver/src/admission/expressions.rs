@@ -94,8 +94,7 @@ fn namespace_type() -> Type {
             ("finalizers", Type::list(text())),
         ],
     );
-    let spec =
-        object_type("kubernetes.NamespaceSpec", &[("finalizers", Type::list(text()))]);
+    let spec = object_type("kubernetes.NamespaceSpec", &[("finalizers", Type::list(text()))]);
     let status = object_type(
         "kubernetes.NamespaceStatus",
         &[("conditions", Type::list(condition)), ("phase", text())],
@@ -118,32 +117,37 @@ pub(super) fn environment(declared: Declared, variables: &[(String, Type)]) -> E
         environment = environment.with_variable("params", Type::Dyn);
     }
     if declared.authorizer {
-        environment = environment
-            .with_variable("authorizer", Type::authorizer())
-            .with_variable(
-                "authorizer.requestResource",
-                Type::opaque("kubernetes.authorization.ResourceCheck"),
-            );
+        environment = environment.with_variable("authorizer", Type::authorizer()).with_variable(
+            "authorizer.requestResource",
+            Type::opaque("kubernetes.authorization.ResourceCheck"),
+        );
     }
     environment
 }
 
 /// Compiles an expression whose value must be of one of `expected`; any will do if there is none.
 pub(super) fn compile(environment: &Environment, source: &str, expected: &[Type]) -> Compiled {
-    let program = environment
-        .compile(source)
-        .map_err(|errors| format!("compilation failed: {errors}"))?;
+    let program =
+        environment.compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
     let found = program.result_type();
     if expected.is_empty() || expected.contains(found) {
         return Ok(program);
     }
     Err(match expected {
-        [one] => format!("must evaluate to {one} but got {found}"),
+        [one] => format!("must evaluate to {} but got {}", name_of(one), name_of(found)),
         _ => {
-            let listed: Vec<String> = expected.iter().map(ToString::to_string).collect();
-            format!("must evaluate to one of [{}] but got {found}", listed.join(" "))
+            let listed: Vec<String> = expected.iter().map(name_of).collect();
+            format!("must evaluate to one of [{}] but got {}", listed.join(" "), name_of(found))
         }
     })
+}
+
+/// The name of a type as kube-apiserver's own messages have it.
+fn name_of(of: &Type) -> String {
+    match of {
+        Type::Null => "null_type".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// A value that an expression sees.
@@ -260,9 +264,7 @@ impl HostObject for Lazy {
                     .bindings
                     .clone()
                     .with("variables", CelValue::Host(Arc::new(Self(Arc::clone(&self.0)))));
-                program
-                    .evaluate(&bindings, &mut budget)
-                    .map_err(|error| failed("evaluate", &error))
+                program.evaluate(&bindings, &mut budget).map_err(|error| failed("evaluate", &error))
             }
         };
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::authorizer::Ledger;
 use super::conditions::Conditions;
 use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
@@ -85,14 +86,19 @@ impl Hook {
         }
         let declared = Declared { params: false, authorizer: true };
         let conditions = Conditions::read(&environment(declared, &[]), &self.source);
-        let bindings = policies::bindings(cluster, call, attributes, (object, &resource))?;
-        match conditions.hold(&Scope::new(bindings, &[])) {
+        let ledger = Arc::<Ledger>::default();
+        let bindings = policies::bindings(cluster, call, attributes, (object, &resource), &ledger)?;
+        let held = loop {
+            let held = conditions.hold(&Scope::new(bindings.clone(), &[]));
+            if !ledger.look_up(cluster, &call.user) {
+                break held;
+            }
+        };
+        match held {
             Ok(holds) => Ok(holds.then_some(resource)),
-            Err(why) => Err(ApiError::forbidden(
-                attributes.resource.subject(),
-                &attributes.name,
-                &why,
-            )),
+            Err(why) => {
+                Err(ApiError::forbidden(attributes.resource.subject(), &attributes.name, &why))
+            }
         }
     }
 
@@ -142,13 +148,11 @@ impl Hook {
         round: usize,
     ) -> Result<std::result::Result<Reviewed, String>> {
         let seconds = self.source["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_SECONDS);
-        let endpoint = match Endpoint::read(
-            &self.source["clientConfig"],
-            Duration::from_secs(seconds),
-        ) {
-            Ok(endpoint) => Arc::new(endpoint),
-            Err(why) => return Ok(Err(format!("could not get REST client: {why}"))),
-        };
+        let endpoint =
+            match Endpoint::read(&self.source["clientConfig"], Duration::from_secs(seconds)) {
+                Ok(endpoint) => Arc::new(endpoint),
+                Err(why) => return Ok(Err(format!("could not get REST client: {why}"))),
+            };
         let version = self.review_version();
         let question = Question {
             asker: format!("{round} {} {}", self.id, self.name),

@@ -121,9 +121,7 @@ pub(super) fn find_namespace(cluster: &Cluster, name: &str) -> Result<Value> {
         .store
         .find(&StorageId::new("", "namespaces"), &ObjectKey::new("", name))
         .map(|stored| stored.decode_as("v1", "Namespace"))
-        .ok_or_else(|| {
-            ApiError::not_found(Subject { group: "", noun: "namespaces" }, name)
-        })
+        .ok_or_else(|| ApiError::not_found(Subject { group: "", noun: "namespaces" }, name))
 }
 
 /// The other versions under which the same objects are served.
@@ -138,9 +136,8 @@ fn equivalents<'a>(
 }
 
 fn matches_rule(rule: &Value, attributes: &Attributes<'_>, resource: &ApiResource) -> bool {
-    let has = |field: &str, wanted: &str| {
-        texts(&rule[field]).any(|text| text == "*" || text == wanted)
-    };
+    let has =
+        |field: &str, wanted: &str| texts(&rule[field]).any(|text| text == "*" || text == wanted);
     let is_namespaced =
         !attributes.namespace.is_empty() && !attributes.resource.is("", "Namespace");
     let in_scope = match rule["scope"].as_str() {
@@ -148,9 +145,9 @@ fn matches_rule(rule: &Value, attributes: &Attributes<'_>, resource: &ApiResourc
         Some("Cluster") => !is_namespaced,
         _ => true,
     };
-    let is_named = rule["resourceNames"].as_array().is_none_or(|names| {
-        names.is_empty() || names.iter().any(|name| *name == attributes.name)
-    });
+    let is_named = rule["resourceNames"]
+        .as_array()
+        .is_none_or(|names| names.is_empty() || names.iter().any(|name| *name == attributes.name));
     in_scope
         && is_named
         && has("operations", attributes.operation.name())

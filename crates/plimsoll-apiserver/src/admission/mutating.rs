@@ -97,7 +97,9 @@ fn ask(
     let reviewed = match hook.ask(call, attributes, &shown, round)? {
         Outcome::Reviewed(reviewed) => reviewed,
         Outcome::FailedOpen => {
-            let key = format!("failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}");
+            let key = format!(
+                "failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
+            );
             call.annotate(key, hook.name.clone());
             note_mutation(call, hook, (round, index), false);
             return Ok(false);
@@ -131,9 +133,8 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     let Some((patch_type, bytes)) = &reviewed.patch else {
         return Ok(None);
     };
-    let failed = |why: String| {
-        ApiError::internal(format!("failed calling webhook {:?}: {why}", hook.name))
-    };
+    let failed =
+        |why: String| ApiError::internal(format!("failed calling webhook {:?}: {why}", hook.name));
     let document: Value = serde_json::from_slice(bytes).map_err(|error| {
         failed(format!("received undecodable patch in webhook response: {error}"))
     })?;

@@ -22,14 +22,18 @@ fn explain(object: &Value, operation: &Value) -> String {
     let (parent, key) = path.rsplit_once('/').unwrap_or_default();
     let Some(parent) = object.pointer(parent).filter(|parent| !parent.is_string()) else {
         return match verb {
-            "test" => format!("test operation does not apply: is missing path: {path}: missing value"),
+            "test" => {
+                format!("test operation does not apply: is missing path: {path}: missing value")
+            }
             "replace" => format!(
                 "replace operation does not apply: doc is missing path: {path}: missing value"
             ),
             "move" | "copy" => format!(
                 "{verb} operation does not apply: doc is missing destination path: {path}: missing value"
             ),
-            _ => format!("{verb} operation does not apply: doc is missing path: \"{path}\": missing value"),
+            _ => format!(
+                "{verb} operation does not apply: doc is missing path: \"{path}\": missing value"
+            ),
         };
     };
     let at_key = match (parent, key.parse::<usize>()) {
@@ -79,10 +83,7 @@ mod tests {
                 r#"{"op": "replace", "path": "/b/c", "value": 1}"#,
                 "replace operation does not apply: doc is missing key: /b/c: missing value",
             ),
-            (
-                r#"{"op": "test", "path": "/b", "value": 1}"#,
-                "testing value /b failed: test failed",
-            ),
+            (r#"{"op": "test", "path": "/b", "value": 1}"#, "testing value /b failed: test failed"),
         ] {
             let operation: Value = serde_json::from_str(operation).unwrap();
             assert_eq!(apply(&object, &[operation]).unwrap_err(), why);

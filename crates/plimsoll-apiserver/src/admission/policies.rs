@@ -1,9 +1,10 @@
 //! ValidatingAdmissionPolicies: expressions that may refuse a write.
 use std::sync::{Arc, LazyLock};
 
-use plimsoll_cel::{Bindings, Budget, Value as CelValue};
+use plimsoll_cel::{Authorizer, Bindings, Value as CelValue};
 use serde_json::{Value, json};
 
+use super::authorizer::{self, Ledger};
 use super::expressions::{Scope, shown};
 use super::matching::{Criteria, find_namespace, shown_name};
 use super::{Attributes, GROUP, review};
@@ -17,8 +18,8 @@ mod compiled;
 mod decision;
 mod params;
 
-pub(crate) use compiled::PolicyCache;
 use compiled::Policy;
+pub(crate) use compiled::PolicyCache;
 use decision::{Annotation, Decision, Verdict};
 
 pub(super) static POLICIES: LazyLock<StorageId> =
@@ -102,8 +103,7 @@ fn apply(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let policy = cluster.policies.compiled(stored);
-    let constraints =
-        Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
+    let constraints = Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
     let resource = match constraints.matched(cluster, attributes, object) {
         Ok(Some(resource)) => resource,
         Ok(None) => return Ok(()),
@@ -133,8 +133,7 @@ fn apply(
         match found {
             Ok(found) => {
                 for param in found {
-                    let scope = scope(cluster, call, &policy, &view, param.as_ref())?;
-                    let verdict = decision::decide(&policy, &scope);
+                    let verdict = decide(cluster, call, &policy, &view, param.as_ref())?;
                     outcome.add(call, &policy, binding, verdict);
                 }
             }
@@ -144,18 +143,24 @@ fn apply(
     Ok(())
 }
 
-/// What the expressions of a policy see.
-fn scope(
+/// What a policy decides under one parameter.
+fn decide(
     cluster: &Cluster,
     call: &mut Call,
     policy: &Policy,
     view: &View<'_>,
     param: Option<&Value>,
-) -> Result<Scope> {
-    let attributes = view.attributes;
+) -> Result<Verdict> {
+    let ledger = Arc::<Ledger>::default();
+    let shown_to = (view.object, &*view.resource);
     let bindings =
-        bindings(cluster, call, attributes, (view.object, &view.resource))?.with("params", shown(param));
-    Ok(Scope::new(bindings, &policy.variables))
+        bindings(cluster, call, view.attributes, shown_to, &ledger)?.with("params", shown(param));
+    loop {
+        let verdict = decision::decide(policy, &Scope::new(bindings.clone(), &policy.variables));
+        if !ledger.look_up(cluster, &call.user) {
+            return Ok(verdict);
+        }
+    }
 }
 
 /// The values that all expressions about a write see.
@@ -167,6 +172,7 @@ pub(super) fn bindings(
     call: &mut Call,
     attributes: &Attributes<'_>,
     (object, resource): (Option<&Value>, &ApiResource),
+    ledger: &Arc<Ledger>,
 ) -> Result<Bindings> {
     let mut in_version = |value: Option<&Value>| {
         value
@@ -185,15 +191,15 @@ pub(super) fn bindings(
         Some(namespace)
     };
     let request = Value::Object(review::request(call, attributes, resource));
-    let authorizer = super::authorizer::of(call);
-    let request_resource = super::authorizer::request_resource(&authorizer, attributes);
+    let request_resource = authorizer::request_resource(ledger, attributes);
+    let authorizer: Arc<dyn Authorizer> = Arc::<Ledger>::clone(ledger);
     Ok(Bindings::new()
         .with("object", shown(object.as_ref()))
         .with("oldObject", shown(old.as_ref()))
         .with("request", CelValue::from_json(&request))
         .with("namespaceObject", shown(namespace.as_ref()))
         .with("authorizer.requestResource", request_resource)
-        .with("authorizer", authorizer))
+        .with("authorizer", CelValue::authorizer(authorizer)))
 }
 
 impl Outcome {

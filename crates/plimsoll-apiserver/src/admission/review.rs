@@ -68,7 +68,7 @@ pub(super) fn request(
         }
     }
     set("operation", attributes.operation.name().into());
-    set("userInfo", call.user_info());
+    set("userInfo", call.user.to_value());
     set("dryRun", attributes.dry_run.into());
     set("options", attributes.options.clone());
     request

@@ -26,9 +26,7 @@ pub(super) fn validate(
         };
         let mut in_version = |shown: Option<&Value>| {
             shown
-                .map(|shown| {
-                    convert::between(call, attributes.resource, &resource, shown.clone())
-                })
+                .map(|shown| convert::between(call, attributes.resource, &resource, shown.clone()))
                 .transpose()
         };
         let (object, old) = (in_version(object)?, in_version(attributes.old)?);
@@ -43,8 +41,9 @@ pub(super) fn validate(
             Err(_) if call.asking.is_pending() => Ok(()),
             Err(error) => Err(error),
             Ok(Outcome::FailedOpen) => {
-                let key =
-                    format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
+                let key = format!(
+                    "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
+                );
                 call.annotate(key, hook.name.clone());
                 Ok(())
             }

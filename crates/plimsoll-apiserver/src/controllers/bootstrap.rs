@@ -1,11 +1,17 @@
 //! What a cluster contains from the beginning.
 use serde_json::{Value, json};
 
+use crate::access::policy;
 use crate::cluster::{Call, Cluster};
 use crate::verbs::create::{Origin, create};
 
 /// Creates what a cluster has before anybody asks for anything.
 pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+    bootstrap_objects(cluster, now);
+    policy::install(cluster, now);
+}
+
+fn bootstrap_objects(cluster: &mut Cluster, now: &str) {
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let object = json!({
             "apiVersion": "v1",

@@ -63,8 +63,7 @@ pub(crate) fn convert(
         return Ok(objects);
     };
     let text = |field: &str| first[field].as_str().unwrap_or_default();
-    let subject =
-        format!("conversion webhook for {}, Kind={}", text("apiVersion"), text("kind"));
+    let subject = format!("conversion webhook for {}, Kind={}", text("apiVersion"), text("kind"));
     let failed = |why: String| ApiError::new(StatusReason::Unknown, format!("{subject} {why}"));
     let endpoint = match &conversion.endpoint {
         Ok(endpoint) => Arc::clone(endpoint),
@@ -80,8 +79,8 @@ pub(crate) fn convert(
         }),
     };
     let answered = call.asking.ask(question)?.map_err(|why| failed(format!("failed: {why}")))?;
-    let converted =
-        read(&answered, conversion.review_version).map_err(|why| failed(format!("failed: {why}")))?;
+    let converted = read(&answered, conversion.review_version)
+        .map_err(|why| failed(format!("failed: {why}")))?;
     if converted.len() != objects.len() {
         return Err(failed(format!(
             "returned {} objects, expected {}",
@@ -107,8 +106,8 @@ pub(crate) async fn shown_later(
 ) -> Result<Vec<Arc<Stored>>> {
     let mut call = Call::default();
     loop {
-        let shown = shared
-            .read(|cluster| super::shown_all(cluster, &mut call, resource, objects.clone()));
+        let shown =
+            shared.read(|cluster| super::shown_all(cluster, &mut call, resource, objects.clone()));
         if !call.asking.is_pending() {
             return shown;
         }
@@ -117,10 +116,7 @@ pub(crate) async fn shown_later(
 }
 
 /// The objects of an answer.
-fn read(
-    answered: &Answered,
-    review_version: &str,
-) -> std::result::Result<Vec<Value>, String> {
+fn read(answered: &Answered, review_version: &str) -> std::result::Result<Vec<Value>, String> {
     let review = &answered.review;
     let text = |field: &str| review[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -179,9 +175,8 @@ fn checked(
     let metadata = match converted.get("metadata") {
         Some(metadata) if metadata.is_object() => metadata.clone(),
         Some(_) => {
-            return Err(
-                "returned invalid metadata: invalid metadata of type in converted object".to_owned()
-            );
+            return Err("returned invalid metadata: invalid metadata of type in converted object"
+                .to_owned());
         }
         None => {
             return Err(

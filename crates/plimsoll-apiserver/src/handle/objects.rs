@@ -23,7 +23,7 @@ use crate::verbs::list::{Query, Selection};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{convert, encode, kinds, respond, warnings};
+use crate::{access, convert, encode, respond, warnings};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -136,6 +136,9 @@ impl Request<'_> {
     ) -> Result<Response<Body>> {
         let known = self.resource.subresource(subresource).ok_or_else(ApiError::no_such_path)?;
         let key = self.key(name)?;
+        if self.resource.is("", "ServiceAccount") && subresource == "token" {
+            return self.token(call, &key);
+        }
         let part = match subresource {
             "status" => Part::Status,
             "scale" => return self.scale(call, &key),
@@ -153,6 +156,16 @@ impl Request<'_> {
             Method::PATCH if serves("patch") => self.patch(call, aim),
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Issues a token of a service account.
+    fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
+        let issued = access::token_request::create(self.shared, call, key, request)?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
     }
 
     fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
@@ -232,7 +245,10 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
-        if let Some(answer) = kinds::review::answer(&self.resource, &object) {
+        let namespace = self.namespace();
+        if let Some(answer) =
+            access::review::answer(self.shared, call, &self.resource, namespace, &object)?
+        {
             return self.show(StatusCode::CREATED, &answer);
         }
         if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {
@@ -309,8 +325,9 @@ impl Request<'_> {
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        let (patched, is_new) =
-            self.shared.write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
+        let (patched, is_new) = self
+            .shared
+            .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
         self.show(written(is_new), &patched)
     }
 

@@ -102,10 +102,7 @@ pub(crate) fn admit_create(
 ///
 /// # Errors
 /// When the kind cannot be created this way.
-pub(crate) fn prepare_create(
-    resource: &ApiResource,
-    object: &mut Value,
-) -> Result<()> {
+pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if super::has_generation(resource) {
         metadata::of(object).insert("generation".to_owned(), 1.into());
     }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::{decode, metadata, validation};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
-use crate::{convert, kinds};
 use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
+use crate::{access, convert, kinds};
 
 /// What a warning adds about what was found only after admission.
 pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
@@ -66,6 +66,7 @@ pub(crate) fn create(
     metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
+    access::escalation::prepare(cluster, call, resource, None, &mut object)?;
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;

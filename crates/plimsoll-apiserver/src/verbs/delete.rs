@@ -158,9 +158,8 @@ fn admit(
     check_preconditions(resource, stored, options)?;
     let shown = convert::shown(cluster, call, resource, stored)?;
     let live = convert::read(resource, &shown);
-    let mut attributes =
-        Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
-            .of("", Some(&live));
+    let mut attributes = Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
+        .of("", Some(&live));
     attributes.options = options.to_value();
     attributes.dry_run = options.dry_run == DryRun::All;
     admission::admit(cluster, call, &attributes, &mut Value::Null)?;

@@ -12,7 +12,7 @@ use crate::registry::ApiResource;
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Result};
 use crate::store::ObjectKey;
-use crate::{convert, kinds};
+use crate::{access, convert, kinds};
 
 /// The part of an object that a write reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +175,7 @@ pub(crate) fn update(
         metadata::keep(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);
+    access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, live, &mut object);
     validation::check(call, resource, Some(live), &object)?;

@@ -98,11 +98,8 @@ impl Watch {
         if wants_state {
             watch.revision = cluster.store.revision();
             let namespace = watch.selection.namespace.clone();
-            let objects: Vec<Arc<Stored>> = cluster
-                .store
-                .list(&resource.storage, namespace.as_deref())
-                .cloned()
-                .collect();
+            let objects: Vec<Arc<Stored>> =
+                cluster.store.list(&resource.storage, namespace.as_deref()).cloned().collect();
             watch.marks_end = parameters.send_initial_events == Some(true) && watch.bookmarks;
             if resource.is_converted_by_webhook() {
                 watch.initial = Some(objects);

@@ -93,11 +93,11 @@ fn explain(status: StatusCode, shown: &str) -> String {
         413 => "Request entity too large",
         415 => "the server was unable to decode the request body",
         422 => "the server rejected our request due to an error in our request",
-        429 => {
-            "the server has received too many requests and has asked us to try again later"
-        }
+        429 => "the server has received too many requests and has asked us to try again later",
         503 => "the server is currently unable to handle the request",
-        504 => "the server was unable to return a response in the time allotted, but may still be processing the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
         _ => {
             let shown = if shown.is_empty() { "unknown" } else { shown };
             return format!(

@@ -30,7 +30,8 @@ pub(super) async fn send(
     mut request: Request<Full<Bytes>>,
 ) -> Result<Response<Bytes>, String> {
     let config = trust(endpoint.ca_bundle())?;
-    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|error| error.to_string())?;
+    let name =
+        ServerName::try_from(endpoint.host().to_owned()).map_err(|error| error.to_string())?;
     let stream = TcpStream::connect(&address)
         .await
         .map_err(|error| format!("dial tcp {address}: connect: {}", describe(&error)))?;
@@ -38,9 +39,8 @@ pub(super) async fn send(
         .connect(name, stream)
         .await
         .map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| error.to_string())?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
     let host = HeaderValue::from_str(&endpoint.authority()).map_err(|error| error.to_string())?;

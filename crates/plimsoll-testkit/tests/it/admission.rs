@@ -2,9 +2,9 @@
 use std::time::Duration;
 
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use http_body_util::BodyExt as _;
 use plimsoll_testkit::{ClusterKind, clusters};
 use serde_json::{Value, json};
 
@@ -58,7 +58,8 @@ async fn ask(client: &Client, line: &str, body: &Value) -> Answer {
 /// configuration refuses a probe from then on.
 async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: usize) {
     let resource = if case.mutating { "mutating" } else { "validating" };
-    let config = |path: &str| json!({"url": format!("{}{path}", hooks.url), "caBundle": hooks.ca_bundle});
+    let config =
+        |path: &str| json!({"url": format!("{}{path}", hooks.url), "caBundle": hooks.ca_bundle});
     let mut webhook = json!({
         "name": "case.hooks.test",
         "clientConfig": config(case.path),
@@ -88,7 +89,9 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
     let (status, _, answer) = ask(client, &format!("POST {path}"), &configuration).await;
     assert_eq!(status, 201, "{}: {answer}", case.path);
     let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
-    let wanted = format!("admission webhook \"probe{index}.hooks.test\" denied the request without explanation");
+    let wanted = format!(
+        "admission webhook \"probe{index}.hooks.test\" denied the request without explanation"
+    );
     let mut tries = 0;
     loop {
         tries += 1;
@@ -103,7 +106,8 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
 
 async fn deconfigure(client: &Client, case: &cases::Case) {
     let resource = if case.mutating { "mutating" } else { "validating" };
-    let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations/case");
+    let path =
+        format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations/case");
     deleted(client, &path).await;
 }
 
@@ -136,14 +140,21 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
     let cluster = kind.start().await.expect("the cluster starts");
     let client = cluster.client();
     let hooks = Hooks::listen().await;
-    let (status, _, _) =
-        ask(&client, &format!("POST {MAPS}"), &json!({"metadata": {"name": "old"}, "data": {"k": "v"}})).await;
+    let (status, _, _) = ask(
+        &client,
+        &format!("POST {MAPS}"),
+        &json!({"metadata": {"name": "old"}, "data": {"k": "v"}}),
+    )
+    .await;
     assert_eq!(status, 201);
     let mut answers = Vec::new();
     for (index, case) in cases::CASES.iter().enumerate() {
         configure(&client, &hooks, case, index).await;
         let answer = ask(&client, &case.line.replace("MAPS", MAPS), &parse(case.body)).await;
-        answers.push((format!("{index} {} {} {}", case.path, case.line, case.extra), shown(answer, &hooks)));
+        answers.push((
+            format!("{index} {} {} {}", case.path, case.line, case.extra),
+            shown(answer, &hooks),
+        ));
         deconfigure(&client, case).await;
     }
     answers

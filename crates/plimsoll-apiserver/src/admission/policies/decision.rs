@@ -18,7 +18,10 @@ pub(super) enum Decision {
 /// What becomes of an audit annotation that has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Annotation {
-    Publish { key: String, value: String },
+    Publish {
+        key: String,
+        value: String,
+    },
     /// It failed, and that is a reason to refuse.
     Deny(String),
 }
@@ -82,12 +85,13 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
 /// Why a validation does not hold: as its expression says, as its message says, or the expression
 /// itself.
 fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> String {
-    let computed = validation.message_expression.as_ref().and_then(|(source, compiled)| {
-        match scope.evaluate(compiled, source, budget) {
-            Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
-            Ok(_) | Err(_) => None,
-        }
-    });
+    let computed =
+        validation.message_expression.as_ref().and_then(|(source, compiled)| {
+            match scope.evaluate(compiled, source, budget) {
+                Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
+                Ok(_) | Err(_) => None,
+            }
+        });
     let written = validation.message.trim().to_owned();
     computed
         .filter(|text| text.len() <= MESSAGE_LEN_MAX && !text.contains('\n'))
@@ -101,10 +105,9 @@ fn annotate(policy: &Policy, scope: &Scope, annotation: &AuditAnnotation) -> Opt
     let mut budget = Budget::default();
     let failed = |why: String| (!policy.ignores_failures()).then_some(Annotation::Deny(why));
     match scope.evaluate(&annotation.compiled, &annotation.expression, &mut budget) {
-        Ok(CelValue::String(text)) if !text.trim().is_empty() => Some(Annotation::Publish {
-            key: annotation.key.clone(),
-            value: text.trim().to_owned(),
-        }),
+        Ok(CelValue::String(text)) if !text.trim().is_empty() => {
+            Some(Annotation::Publish { key: annotation.key.clone(), value: text.trim().to_owned() })
+        }
         Ok(CelValue::String(_) | CelValue::Null) => None,
         Ok(other) => Some(Annotation::Deny(format!(
             "valueExpression '{}' resulted in unsupported return type: {}. Return type must be \

@@ -46,9 +46,8 @@ pub(super) fn find(
     let namespace = match (resource.scope, named) {
         (Scope::Cluster, None) => "",
         (Scope::Cluster, Some(_)) => {
-            return Err(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned()
-            );
+            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+                .to_owned());
         }
         (Scope::Namespaced, Some(named)) => named,
         (Scope::Namespaced, None) if namespace.is_empty() => {

@@ -130,7 +130,12 @@ fn objects_stay_in_the_version_that_they_were_stored_in() {
     cluster.check(&format!("GET {V2}/a"), "", 200, r#"{"spec": {"width": 1}}"#);
     assert_eq!(asked.take().len(), 1);
     // The next write brings it into the storage version.
-    cluster.check(&format!("PATCH {V1}/a"), r#"{"spec": {"size": 7}}"#, 200, r#"{"spec": {"size": 7}}"#);
+    cluster.check(
+        &format!("PATCH {V1}/a"),
+        r#"{"spec": {"size": 7}}"#,
+        200,
+        r#"{"spec": {"size": 7}}"#,
+    );
     asked.take();
     cluster.check(&format!("GET {V2}/a"), "", 200, r#"{"spec": {"width": 7}}"#);
     assert!(asked.take().is_empty());
@@ -164,8 +169,7 @@ fn answers_that_break_the_rules_are_refused() {
 #[test]
 fn a_watch_of_another_version_is_converted_in_its_stream() {
     let (cluster, _) = with_gauges();
-    let response =
-        cluster.send(Ask { line: &format!("GET {V2}?watch=true"), ..Ask::default() });
+    let response = cluster.send(Ask { line: &format!("GET {V2}?watch=true"), ..Ask::default() });
     let mut stream = response.into_body().into_data_stream();
     let mut next = || -> Value {
         let bytes = cluster.wait(stream.next()).unwrap().unwrap();

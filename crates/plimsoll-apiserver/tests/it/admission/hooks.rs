@@ -81,7 +81,9 @@ fn answer(path: &str, review: &Value) -> (u16, String) {
         "/deny-fully" => json!({"allowed": false, "status": {
             "code": 418, "reason": "Teapot", "details": {"causes": [{"message": "short and stout"}]},
         }}),
-        "/warn" => json!({"allowed": true, "warnings": ["mind the gap", "mind the gap", "so \"it\" is"]}),
+        "/warn" => {
+            json!({"allowed": true, "warnings": ["mind the gap", "mind the gap", "so \"it\" is"]})
+        }
         "/label" => {
             let mut operations = vec![];
             if metadata.get("labels").is_none() {
@@ -103,7 +105,10 @@ fn answer(path: &str, review: &Value) -> (u16, String) {
         "/missing" => return (404, String::new()),
         "/garbage" => return (200, "{}".to_owned()),
         "/empty" => {
-            return (200, r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}"#.to_owned());
+            return (
+                200,
+                r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}"#.to_owned(),
+            );
         }
         other => panic!("no webhook answers {other}"),
     };

@@ -91,7 +91,12 @@ fn a_webhook_is_asked_again_if_a_later_one_changed_the_object() {
         ("{}", again, &["/count", "/label"]),
     ] {
         let (cluster, asked) = cluster();
-        configure(&cluster, "Mutating", "a", &[webhook("/count", first), webhook("/label", second)]);
+        configure(
+            &cluster,
+            "Mutating",
+            "a",
+            &[webhook("/count", first), webhook("/label", second)],
+        );
         let counted = if first == again { "1" } else { "0" };
         cluster.check(
             &format!("POST {MAPS}"),

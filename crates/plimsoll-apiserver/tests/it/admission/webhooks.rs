@@ -42,13 +42,7 @@ fn what_a_webhook_answers_decides() {
             r#"{"message": "admission webhook \"deny-fully.hooks.test\" denied the request: Teapot", "reason": "Teapot", "code": 418, "details": {"causes": [{"message": "short and stout"}]}}"#,
         ),
         ("Mutating", "/label", "{}", 201, r#"{"metadata": {"labels": {"hook": "seen"}}}"#),
-        (
-            "Mutating",
-            "/bad-patch",
-            "{}",
-            500,
-            r#"{"reason": "InternalError"}"#,
-        ),
+        ("Mutating", "/bad-patch", "{}", 500, r#"{"reason": "InternalError"}"#),
         (
             "Mutating",
             "/no-patch-type",
@@ -92,7 +86,10 @@ fn what_a_webhook_answers_decides() {
 #[test]
 fn a_webhook_that_cannot_be_asked_fails_the_request_unless_it_may_be_ignored() {
     for (path, why) in [
-        ("/error", r#"an error on the server (\"out of order\") has prevented the request from succeeding"#),
+        (
+            "/error",
+            r#"an error on the server (\"out of order\") has prevented the request from succeeding"#,
+        ),
         ("/missing", "the server could not find the requested resource"),
         ("/lost", r#"Post \"https://hooks.test/lost?timeout=10s\": the line is cut"#),
         ("/silent", r#"Post \"https://hooks.test/silent?timeout=10s\": context deadline exceeded"#),
@@ -118,7 +115,9 @@ fn a_dry_run_only_asks_webhooks_without_side_effects() {
         ("Mutating", "None", 201),
     ] {
         // Reviews of version 1 want to know; older configurations may hold anything.
-        let extra = format!(r#"{{"sideEffects": "{effects}", "admissionReviewVersions": ["v1", "dryRun"]}}"#);
+        let extra = format!(
+            r#"{{"sideEffects": "{effects}", "admissionReviewVersions": ["v1", "dryRun"]}}"#
+        );
         check(kind, "/allow", &extra, status, if status == 400 { expected } else { "{}" });
     }
 }
@@ -128,14 +127,38 @@ fn only_what_a_webhook_is_about_is_shown_to_it() {
     for (extra, is_asked) in [
         (r#"{"objectSelector": {"matchLabels": {"a": "b"}}}"#, true),
         (r#"{"objectSelector": {"matchLabels": {"a": "c"}}}"#, false),
-        (r#"{"objectSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["c"]}]}}"#, true),
-        (r#"{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}"#, true),
-        (r#"{"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}"#, false),
-        (r#"{"rules": [{"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}"#, false),
-        (r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]}"#, true),
-        (r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "scope": "Cluster"}]}"#, false),
-        (r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["configmaps/status"]}]}"#, false),
-        (r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["*"]}]}"#, false),
+        (
+            r#"{"objectSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["c"]}]}}"#,
+            true,
+        ),
+        (
+            r#"{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}"#,
+            true,
+        ),
+        (
+            r#"{"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}"#,
+            false,
+        ),
+        (
+            r#"{"rules": [{"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}"#,
+            false,
+        ),
+        (
+            r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]}"#,
+            true,
+        ),
+        (
+            r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "scope": "Cluster"}]}"#,
+            false,
+        ),
+        (
+            r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["configmaps/status"]}]}"#,
+            false,
+        ),
+        (
+            r#"{"rules": [{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["*"]}]}"#,
+            false,
+        ),
     ] {
         let (cluster, asked) = cluster();
         configure(&cluster, "Validating", "hooks", &[webhook("/allow", extra)]);
@@ -168,7 +191,8 @@ fn what_configures_admission_is_exempt() {
         configure(&cluster, kind, "hooks", &[webhook("/deny", extra)]);
     }
     for kind in ["validating", "mutating"] {
-        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/hooks");
+        let path =
+            format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/hooks");
         cluster.check(&format!("DELETE {path}"), "", 200, "");
     }
     assert!(asked.take().is_empty());

@@ -94,7 +94,9 @@ async fn answer(path: &str, review: &Value) -> (u16, String) {
         "/deny-ok" => json!({"allowed": false, "status": {"code": 200, "status": "Success"}}),
         // Shows in its refusal what it was shown.
         "/tell" => json!({"allowed": false, "status": {"message": tell(request)}}),
-        "/warn" => json!({"allowed": true, "warnings": ["mind the gap", "mind the gap", "so \"it\" is"]}),
+        "/warn" => {
+            json!({"allowed": true, "warnings": ["mind the gap", "mind the gap", "so \"it\" is"]})
+        }
         "/label" => patch(&json!([{
             "op": "add", "path": "/metadata/labels", "value": {"hook": "seen"},
         }])),
@@ -114,15 +116,17 @@ async fn answer(path: &str, review: &Value) -> (u16, String) {
             Value::Null
         }
         "/empty" => {
-            return (200, r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}"#.to_owned());
+            return (
+                200,
+                r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}"#.to_owned(),
+            );
         }
         _ => return (404, String::new()),
     };
     if response.get("uid").is_none() {
         response["uid"] = request["uid"].clone();
     }
-    let answered =
-        json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+    let answered = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
     (200, answered.to_string())
 }
 

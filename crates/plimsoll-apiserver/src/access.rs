@@ -1,0 +1,201 @@
+//! Who may do what: from a request to the user that it comes from, and whether the user may.
+//!
+//! [`admit`] stands before every request: it finds out who asks (`authenticate`), as whom
+//! (`impersonate`), and whether that is allowed (`rbac`). [`Admitted::complete`] stands after it
+//! and lets the audit log know. What else depends on users is asked for by those who need it:
+//! `review` and `token_request` by the endpoints of these kinds, `escalation` by writes, and
+//! `aggregate` by the controllers.
+pub(crate) mod aggregate;
+pub(crate) mod attributes;
+pub(crate) mod audit;
+pub(crate) mod authenticate;
+pub(crate) mod certificates;
+pub(crate) mod escalation;
+mod impersonate;
+mod keys;
+pub(crate) mod options;
+pub(crate) mod policy;
+pub(crate) mod rbac;
+mod refusal;
+pub(crate) mod review;
+pub(crate) mod service_account;
+mod token;
+pub(crate) mod token_request;
+mod user;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use http::Response;
+use http::request::Parts;
+
+use crate::body::Body;
+use crate::ids::Ids;
+use crate::registry::ApiResource;
+use crate::request::path::Route;
+use crate::respond;
+use crate::server::Shared;
+use crate::status::ApiError;
+
+use attributes::Attributes;
+use audit::Record;
+use certificates::Certificates;
+use impersonate::LastModes;
+use options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
+use token::Signer;
+use user::MASTERS;
+
+pub use user::UserInfo;
+
+/// Sets the ids of tokens and audit events apart from all others.
+const IDS_SEED: u64 = 0x6163_6365_7373;
+
+/// What is known of users besides the objects of the cluster.
+pub(crate) struct Access {
+    seed: u64,
+    authorization: Authorization,
+    tokens: Vec<StaticToken>,
+    in_process: Unidentified,
+    plain: Unidentified,
+    audit: Option<Audit>,
+    signer: OnceLock<Signer>,
+    certificates: OnceLock<Certificates>,
+    token_request: OnceLock<Arc<ApiResource>>,
+    last_modes: LastModes,
+    ids: Mutex<Ids>,
+}
+
+impl Access {
+    /// What options and seed say; keys and certificates are made when they are needed.
+    pub(crate) fn new(options: AccessOptions, seed: u64) -> Self {
+        let AccessOptions { authorization, tokens, in_process, plain, audit } = options;
+        Self {
+            seed,
+            authorization,
+            tokens,
+            in_process,
+            plain,
+            audit,
+            signer: OnceLock::new(),
+            certificates: OnceLock::new(),
+            token_request: OnceLock::new(),
+            last_modes: LastModes::default(),
+            ids: Mutex::new(Ids::new(seed ^ IDS_SEED)),
+        }
+    }
+
+    /// Who somebody is on a listener without TLS that does not say so.
+    pub(crate) fn plain(&self) -> Unidentified {
+        self.plain
+    }
+
+    /// The certificates of the cluster.
+    pub(crate) fn certificates(&self) -> &Certificates {
+        self.certificates.get_or_init(|| {
+            Certificates::new(self.seed).expect("all that the authority's certificate says is ours")
+        })
+    }
+
+    fn signer(&self) -> &Signer {
+        self.signer.get_or_init(|| Signer::new(self.seed))
+    }
+
+    fn token_request(&self) -> &Arc<ApiResource> {
+        self.token_request.get_or_init(token_request::resource)
+    }
+
+    fn next_id(&self) -> String {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next_uid()
+    }
+}
+
+/// A request that may go on.
+pub(crate) struct Admitted {
+    /// Whom it comes from, or whom it impersonates.
+    pub(crate) user: Arc<UserInfo>,
+    record: Option<Record>,
+}
+
+/// Finds out who asks and whether they may; the error is the answer to those who may not.
+pub(crate) fn admit(
+    shared: &Shared,
+    parts: &Parts,
+    route: &Route,
+    body: &Bytes,
+) -> Result<Admitted, Box<Response<Body>>> {
+    let access = &shared.access;
+    let user = authenticate::authenticate(shared, parts)
+        .map_err(|error| Box::new(respond::error(&error)))?;
+    let is_trusted = user.is_in(MASTERS) || access.authorization == Authorization::AlwaysAllow;
+    if is_trusted && access.audit.is_none() && !impersonate::is_asked_for(&parts.headers) {
+        return Ok(Admitted { user: Arc::new(user), record: None });
+    }
+    let attributes = Attributes::of(parts, route);
+    let mut record = access.audit.as_ref().and_then(|audit| {
+        Record::begin(audit, &shared.clock, || access.next_id(), parts, &user, &attributes)
+    });
+    let allowed = authorize(shared, parts, user, &attributes, record.as_mut());
+    if let Some(record) = &mut record {
+        record.requested(body);
+    }
+    match allowed {
+        Ok(user) => Ok(Admitted { user: Arc::new(user), record }),
+        Err(error) => {
+            let response = respond::error(&error);
+            Err(Box::new(match record {
+                Some(record) => record.answered(response),
+                None => response,
+            }))
+        }
+    }
+}
+
+fn authorize(
+    shared: &Shared,
+    parts: &Parts,
+    user: UserInfo,
+    attributes: &Attributes<'_>,
+    mut record: Option<&mut Record>,
+) -> Result<UserInfo, ApiError> {
+    let access = &shared.access;
+    shared.read(|cluster| {
+        let impersonated = impersonate::impersonate(
+            &access.last_modes,
+            cluster,
+            &user,
+            attributes,
+            &parts.headers,
+        )?;
+        if let (Some(record), Some(user)) = (&mut record, &impersonated) {
+            record.impersonated(user);
+        }
+        let user = impersonated.unwrap_or(user);
+        let decision = rbac::authorize(cluster, &user, attributes);
+        if let Some(record) = record {
+            record.decided(decision.allowed, &decision.reason);
+        }
+        if decision.allowed {
+            Ok(user)
+        } else {
+            Err(refusal::forbidden(&user, attributes, &decision.reason))
+        }
+    })
+}
+
+impl Admitted {
+    /// Notes what others have to say of the request in its audit event.
+    pub(crate) fn annotate(&mut self, annotations: &BTreeMap<String, String>) {
+        if let Some(record) = &mut self.record {
+            record.annotated(annotations);
+        }
+    }
+
+    /// Concludes an answered request.
+    pub(crate) fn complete(self, response: Response<Body>) -> Response<Body> {
+        match self.record {
+            Some(record) => record.answered(response),
+            None => response,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Who asks: client certificates, bearer tokens, or what the way of the request says.
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use jiff::Timestamp;
+
+use super::Access;
+use super::options::Unidentified;
+use super::rbac::quoted;
+use super::refusal::unauthorized;
+use super::service_account::{Claims, ISSUER};
+use super::token::TokenError;
+use super::user::{AUTHENTICATED, UserInfo};
+use crate::cluster::Cluster;
+use crate::server::Shared;
+use crate::status::ApiError;
+
+/// How a request came in over a socket; an extension of the request.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    /// Whose certificate the client showed, if it showed one.
+    pub(crate) certificate: Option<UserInfo>,
+    /// Who somebody is that does not say so.
+    pub(crate) unidentified: Unidentified,
+    /// Where the client is.
+    pub(crate) address: std::net::IpAddr,
+}
+
+/// Who sent a request.
+///
+/// # Errors
+/// When it carries a token that is not valid.
+pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<UserInfo, ApiError> {
+    let access = &shared.access;
+    if let Some(user) = parts.extensions.get::<UserInfo>() {
+        return Ok(user.clone());
+    }
+    let connection = parts.extensions.get::<Connection>();
+    if let Some(user) = connection.and_then(|connection| connection.certificate.as_ref()) {
+        return Ok(user.clone());
+    }
+    if let Some(token) = bearer_token(parts) {
+        let now = shared.now();
+        return shared
+            .read(|cluster| of_token(access, cluster, token, &[ISSUER], now))
+            .map(|(user, _)| user)
+            .map_err(|_| unauthorized());
+    }
+    let unidentified = connection.map_or(access.in_process, |connection| connection.unidentified);
+    Ok(unidentified.user())
+}
+
+fn bearer_token(parts: &Parts) -> Option<&str> {
+    let value = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Whose token it is, and which of `audiences` it is for.
+///
+/// # Errors
+/// When it is not valid, in the words of token reviews.
+pub(crate) fn of_token<'a>(
+    access: &Access,
+    cluster: &Cluster,
+    token: &str,
+    audiences: &[&'a str],
+    now: Timestamp,
+) -> Result<(UserInfo, Vec<&'a str>), String> {
+    const INVALID: &str = "invalid bearer token";
+    let known = access.tokens.iter().find(|known| known.token == token);
+    if let Some(known) = known.filter(|_| audiences.contains(&ISSUER)) {
+        let mut user = known.user.clone();
+        if !user.is_in(AUTHENTICATED) {
+            user.groups.push(AUTHENTICATED.to_owned());
+        }
+        return Ok((user, vec![ISSUER]));
+    }
+    let claims = access.signer().verify(token, ISSUER).map_err(|error| match error {
+        TokenError::Foreign => INVALID.to_owned(),
+        TokenError::Signature => format!("[{INVALID}, {error}]"),
+    })?;
+    let claims = Claims::read(&claims);
+    let meant: Vec<&str> = audiences
+        .iter()
+        .copied()
+        .filter(|audience| claims.audiences.iter().any(|found| found == audience))
+        .collect();
+    if meant.is_empty() {
+        let wanted: Vec<String> = audiences.iter().map(|text| (*text).to_owned()).collect();
+        return Err(format!(
+            "[{INVALID}, token audiences {} is invalid for the target audiences {}]",
+            quoted(&claims.audiences),
+            quoted(&wanted)
+        ));
+    }
+    let user = claims.user(cluster, now).map_err(|error| format!("[{INVALID}, {error}]"))?;
+    Ok((user, meant))
+}

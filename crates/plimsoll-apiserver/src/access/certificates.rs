@@ -1,0 +1,147 @@
+//! The certificates of a cluster: its authority, its server, its administrator.
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, date_time_ymd,
+};
+use ring::digest::{SHA256, digest};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::keys::{self, Purpose};
+use super::user::{AUTHENTICATED, MASTERS, UserInfo};
+
+/// The names under which a server is reached within a cluster, and on its own machine.
+const NAMES: [&str; 5] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+];
+
+/// The authority of a cluster and what it has signed.
+pub(crate) struct Certificates {
+    seed: u64,
+    issuer: Issuer<'static, KeyPair>,
+    authority: String,
+    authority_der: CertificateDer<'static>,
+}
+
+/// A certificate and its key, as TLS needs them.
+pub(crate) struct Identity {
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) key: PrivateKeyDer<'static>,
+}
+
+impl Certificates {
+    /// The authority that follows from a seed.
+    ///
+    /// # Errors
+    /// When a certificate cannot be signed.
+    pub(crate) fn new(seed: u64) -> Result<Self, rcgen::Error> {
+        let mut params = parameters("kubernetes");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = key(seed, Purpose::Authority)?;
+        let certificate = params.self_signed(&key)?;
+        Ok(Self {
+            seed,
+            authority: certificate.pem(),
+            authority_der: certificate.der().clone(),
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// The certificate of the authority, in PEM.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// The certificate of the authority.
+    pub(crate) fn authority_der(&self) -> &CertificateDer<'static> {
+        &self.authority_der
+    }
+
+    /// What the server shows that is reached at `address`.
+    ///
+    /// # Errors
+    /// When the certificate cannot be signed.
+    pub(crate) fn server(&self, address: IpAddr) -> Result<Identity, rcgen::Error> {
+        let mut params = parameters("kube-apiserver");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        for name in NAMES {
+            params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+        }
+        let loopback = ["127.0.0.1", "::1", "10.0.0.1"];
+        let mut addresses: Vec<IpAddr> =
+            loopback.iter().filter_map(|text| text.parse().ok()).collect();
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+        params.subject_alt_names.extend(addresses.into_iter().map(SanType::IpAddress));
+        let key = key(self.seed, Purpose::Server)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Identity {
+            certificate: certificate.der().clone(),
+            key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        })
+    }
+
+    /// What the administrator logs in with: a certificate and its key, both in PEM.
+    ///
+    /// # Errors
+    /// When the certificate cannot be signed.
+    pub(crate) fn administrator(&self) -> Result<(String, String), rcgen::Error> {
+        let mut params = parameters("system:admin");
+        params.distinguished_name.push(DnType::OrganizationName, MASTERS);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = key(self.seed, Purpose::Administrator)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok((certificate.pem(), key.serialize_pem()))
+    }
+}
+
+/// A certificate for a name, valid for as long as anybody may want to simulate.
+fn parameters(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = date_time_ymd(2000, 1, 1);
+    params.not_after = date_time_ymd(2100, 1, 1);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.use_authority_key_identifier_extension = true;
+    params
+}
+
+fn key(seed: u64, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
+    let pkcs8 = PrivatePkcs8KeyDer::from(keys::pkcs8(seed, purpose));
+    KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519)
+}
+
+/// Whose certificate it is: the common name is the user, each organization a group.
+///
+/// None if it names nobody. The caller has verified it.
+pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let organizations = subject.iter_organization().filter_map(|found| found.as_str().ok());
+    let groups = organizations.map(str::to_owned).chain([AUTHENTICATED.to_owned()]);
+    let mut user = UserInfo::new(name, groups);
+    let fingerprint: String =
+        digest(&SHA256, certificate).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    user.extra.insert(
+        "authentication.kubernetes.io/credential-id".to_owned(),
+        vec![format!("X509SHA256={fingerprint}")],
+    );
+    Some(user)
+}
+
+/// Text as kubeconfigs carry it.
+pub(crate) fn encode(text: &str) -> String {
+    STANDARD.encode(text)
+}

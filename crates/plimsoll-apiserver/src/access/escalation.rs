@@ -1,0 +1,165 @@
+//! Nobody gives away more than they have: what roles and bindings say is held against the rules
+//! of whoever writes them.
+use serde_json::Value;
+
+use super::attributes::{Attributes, ResourceAttributes};
+use super::rbac::{GROUP, Rule, authorize, compact, quoted, rules_for, rules_of, uncovered};
+use super::user::{MASTERS, UserInfo};
+use crate::cluster::{Call, Cluster};
+use crate::registry::ApiResource;
+use crate::status::{ApiError, Result};
+use crate::verbs::metadata;
+
+/// Fills in and checks what depends on who writes an object; `live` is the object before an
+/// update.
+///
+/// # Errors
+/// When the user gives away rights that they do not have.
+pub(crate) fn prepare(
+    cluster: &Cluster,
+    call: &Call,
+    resource: &ApiResource,
+    live: Option<&Value>,
+    object: &mut Value,
+) -> Result<()> {
+    if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
+        sign_request(&call.user, live, object);
+    }
+    if resource.group != GROUP || resource.custom().is_some() || !is_checked(cluster, &call.user) {
+        return Ok(());
+    }
+    if live.is_some_and(|live| is_only_collected(live, object)) {
+        return Ok(());
+    }
+    let writer = Writer { cluster, user: &call.user, resource, object };
+    match resource.kind.as_str() {
+        "Role" | "ClusterRole" => writer.check_role(live),
+        "RoleBinding" | "ClusterRoleBinding" => writer.check_binding(),
+        _ => Ok(()),
+    }
+}
+
+/// A request for a certificate carries who asks for it, whatever it says itself.
+fn sign_request(user: &UserInfo, live: Option<&Value>, object: &mut Value) {
+    if live.is_some() || !object["spec"].is_object() || user.username.is_empty() {
+        return;
+    }
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    for field in ["username", "uid", "groups", "extra"] {
+        spec.remove(field);
+    }
+    let info = user.to_value();
+    for (field, value) in info.as_object().into_iter().flatten() {
+        spec.insert(field.clone(), value.clone());
+    }
+}
+
+/// The server itself, and those who may do everything anyway, are not checked.
+fn is_checked(cluster: &Cluster, user: &UserInfo) -> bool {
+    !user.username.is_empty() && !user.is_in(MASTERS) && !cluster.policy.allows_everything()
+}
+
+/// Whether nothing changes but what garbage collection needs in order to go on.
+fn is_only_collected(live: &Value, object: &Value) -> bool {
+    let without = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(metadata) = value["metadata"].as_object_mut() {
+            for field in ["ownerReferences", "finalizers", "managedFields"] {
+                metadata.remove(field);
+            }
+        }
+        value
+    };
+    without(live) == without(object)
+}
+
+struct Writer<'a> {
+    cluster: &'a Cluster,
+    user: &'a UserInfo,
+    resource: &'a ApiResource,
+    object: &'a Value,
+}
+
+impl Writer<'_> {
+    fn name(&self) -> &str {
+        metadata::text(self.object, "name")
+    }
+
+    fn namespace(&self) -> &str {
+        metadata::text(self.object, "namespace")
+    }
+
+    fn may(&self, verb: &'static str, resource: &str, name: &str) -> bool {
+        let about = ResourceAttributes {
+            group: GROUP,
+            version: "*",
+            resource,
+            namespace: self.namespace(),
+            name: name.into(),
+            ..Default::default()
+        };
+        authorize(self.cluster, self.user, &Attributes::on(verb, about)).allowed
+    }
+
+    fn check_role(&self, live: Option<&Value>) -> Result<()> {
+        // A new object has no name in the URL, and so none that a rule could be about.
+        let name = if live.is_some() { self.name() } else { "" };
+        if self.may("escalate", &self.resource.plural, name) {
+            return Ok(());
+        }
+        self.confirm(&Rule::all_of(self.object))?;
+        let aggregates = |role: &Value| {
+            role["aggregationRule"]["clusterRoleSelectors"]
+                .as_array()
+                .is_some_and(|selectors| !selectors.is_empty())
+        };
+        if aggregates(self.object) || live.is_some_and(aggregates) {
+            // What it will gather is not known yet, so it may be anything.
+            self.confirm(&Rule::everything()).map_err(|_| {
+                self.forbidden("must have cluster-admin privileges to use the aggregationRule")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self) -> Result<()> {
+        let reference = &self.object["roleRef"];
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let resource = match text("kind") {
+            "Role" => "roles",
+            "ClusterRole" => "clusterroles",
+            _ => "",
+        };
+        if !resource.is_empty() && self.may("bind", resource, text("name")) {
+            return Ok(());
+        }
+        let rules = rules_of(self.cluster, text("kind"), text("name"), self.namespace())?;
+        self.confirm(&rules)
+    }
+
+    /// Whether the user has all rights in `rules`.
+    fn confirm(&self, rules: &[Rule]) -> Result<()> {
+        let (held, missing) = rules_for(self.cluster, self.user, self.namespace());
+        let lacking = uncovered(&held, rules);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let mut listed: Vec<String> = compact(lacking).iter().map(ToString::to_string).collect();
+        listed.sort();
+        listed.dedup();
+        let mut why = format!(
+            "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+            self.user.username,
+            quoted(&self.user.groups),
+            listed.join("\n")
+        );
+        if !missing.is_empty() {
+            why.push_str(&format!("; resolution errors: {missing}"));
+        }
+        Err(self.forbidden(&why))
+    }
+
+    fn forbidden(&self, why: &str) -> ApiError {
+        ApiError::forbidden(self.resource.subject(), self.name(), why)
+    }
+}

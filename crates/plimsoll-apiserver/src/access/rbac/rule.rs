@@ -1,0 +1,213 @@
+//! One rule of a role: what it allows, and what it covers of another.
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::access::attributes::{Attributes, ResourceAttributes};
+
+const ALL: &str = "*";
+
+/// A `PolicyRule`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) urls: Vec<String>,
+}
+
+impl Rule {
+    /// All rules of a role object.
+    pub(crate) fn all_of(role: &Value) -> Vec<Self> {
+        role["rules"].as_array().into_iter().flatten().map(Self::read).collect()
+    }
+
+    /// The rules of whoever may do everything.
+    pub(crate) fn everything() -> [Self; 2] {
+        let all = || vec![ALL.to_owned()];
+        [
+            Self { verbs: all(), groups: all(), resources: all(), ..Self::default() },
+            Self { verbs: all(), urls: all(), ..Self::default() },
+        ]
+    }
+
+    fn read(value: &Value) -> Self {
+        let texts = |field: &str| -> Vec<String> {
+            let list = value[field].as_array().into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            verbs: texts("verbs"),
+            groups: texts("apiGroups"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            urls: texts("nonResourceURLs"),
+        }
+    }
+
+    /// The rule as it stands in reviews: only the fields called for, without the empty ones.
+    pub(crate) fn to_value(&self, of_urls: bool) -> Value {
+        let fields: &[(&str, &Vec<String>)] = if of_urls {
+            &[("verbs", &self.verbs), ("nonResourceURLs", &self.urls)]
+        } else {
+            &[
+                ("verbs", &self.verbs),
+                ("apiGroups", &self.groups),
+                ("resources", &self.resources),
+                ("resourceNames", &self.names),
+            ]
+        };
+        let filled = fields.iter().filter(|(_, texts)| !texts.is_empty());
+        let map: Map<String, Value> =
+            filled.map(|(name, texts)| ((*name).to_owned(), (*texts).clone().into())).collect();
+        Value::Object(map)
+    }
+
+    /// Whether it allows what a request wants.
+    pub(crate) fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        has(&self.verbs, ALL, &attributes.verb)
+            && match &attributes.resource {
+                Some(about) => self.allows_resource(about),
+                None => self.urls.iter().any(|url| url_covers(url, attributes.path)),
+            }
+    }
+
+    fn allows_resource(&self, about: &ResourceAttributes<'_>) -> bool {
+        let is_named = self.names.is_empty() || self.names.iter().any(|name| *name == about.name);
+        is_named
+            && has(&self.groups, ALL, about.group)
+            && resource_covers(&self.resources, &about.combined())
+    }
+
+    /// The same as rules of one verb, one resource and one name each.
+    fn broken_down(&self) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let one = |text: &String| vec![text.clone()];
+        for group in &self.groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
+                    let part = Self {
+                        verbs: one(verb),
+                        groups: one(group),
+                        resources: one(resource),
+                        ..Self::default()
+                    };
+                    if self.names.is_empty() {
+                        parts.push(part);
+                    } else {
+                        let named = |name| Self { names: one(name), ..part.clone() };
+                        parts.extend(self.names.iter().map(named));
+                    }
+                }
+            }
+        }
+        for url in &self.urls {
+            let of_url = |verb| Self { verbs: one(verb), urls: one(url), ..Self::default() };
+            parts.extend(self.verbs.iter().map(of_url));
+        }
+        parts
+    }
+
+    /// Whether everything that `part`, a rule that is broken down, allows is allowed by this one.
+    fn covers(&self, part: &Self) -> bool {
+        let all = |have: &[String], want: &[String]| want.iter().all(|text| has(have, ALL, text));
+        let are_named = if part.names.is_empty() {
+            self.names.is_empty()
+        } else {
+            self.names.is_empty() || part.names.iter().all(|name| self.names.contains(name))
+        };
+        are_named
+            && all(&self.verbs, &part.verbs)
+            && all(&self.groups, &part.groups)
+            && part.resources.iter().all(|resource| resource_covers(&self.resources, resource))
+            && part.urls.iter().all(|url| self.urls.iter().any(|have| url_covers(have, url)))
+    }
+
+    /// What tells simple rules apart: those about one resource, and one name at most.
+    fn simple_key(&self) -> Option<(String, String, Option<String>)> {
+        match (self.groups.as_slice(), self.resources.as_slice(), self.names.as_slice()) {
+            ([group], [resource], [] | [_]) if self.urls.is_empty() => {
+                Some((group.clone(), resource.clone(), self.names.first().cloned()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The short form of messages about escalation.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = [
+            ("APIGroups", &self.groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.urls),
+            ("ResourceNames", &self.names),
+            ("Verbs", &self.verbs),
+        ];
+        let filled: Vec<String> = fields
+            .iter()
+            .filter(|(_, texts)| !texts.is_empty())
+            .map(|(name, texts)| format!("{name}:{}", quoted(texts)))
+            .collect();
+        write!(out, "{{{}}}", filled.join(", "))
+    }
+}
+
+/// A list of texts as messages show it: `["a" "b"]`.
+pub(crate) fn quoted(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// What of `wanted` the rules in `held` do not cover, broken down.
+pub(crate) fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    wanted
+        .iter()
+        .flat_map(Rule::broken_down)
+        .filter(|part| !held.iter().any(|rule| rule.covers(part)))
+        .collect()
+}
+
+/// Rules about the same resource in one.
+pub(crate) fn compact(rules: Vec<Rule>) -> Vec<Rule> {
+    let mut others = Vec::new();
+    let mut simple: BTreeMap<_, Rule> = BTreeMap::new();
+    for rule in rules {
+        match rule.simple_key() {
+            Some(key) => match simple.entry(key) {
+                std::collections::btree_map::Entry::Occupied(mut found) => {
+                    found.get_mut().verbs.extend(rule.verbs);
+                }
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(rule);
+                }
+            },
+            None => others.push(rule),
+        }
+    }
+    others.extend(simple.into_values());
+    others
+}
+
+fn has(texts: &[String], all: &str, wanted: &str) -> bool {
+    texts.iter().any(|text| text == all || text == wanted)
+}
+
+/// Whether one of `resources` is all, the wanted one, or its subresource of any resource.
+fn resource_covers(resources: &[String], wanted: &str) -> bool {
+    resources.iter().any(|resource| {
+        resource == ALL
+            || resource == wanted
+            || match (resource.strip_prefix("*/"), wanted.split_once('/')) {
+                (Some(have), Some((_, subresource))) => have == subresource,
+                _ => false,
+            }
+    })
+}
+
+/// Whether a URL of a rule, which may end in `*`, covers a path or another such URL.
+fn url_covers(have: &str, wanted: &str) -> bool {
+    have == wanted || (have.ends_with('*') && wanted.starts_with(have.trim_end_matches('*')))
+}

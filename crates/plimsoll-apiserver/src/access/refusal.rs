@@ -1,0 +1,42 @@
+//! The answers to those who may not.
+use crate::status::{ApiError, StatusReason, Subject};
+
+use super::attributes::Attributes;
+use super::user::UserInfo;
+
+/// Nobody knows who asks.
+pub(crate) fn unauthorized() -> ApiError {
+    ApiError::new(StatusReason::Unauthorized, "Unauthorized")
+}
+
+/// It is known who asks, and that they may not; `why` may be empty.
+pub(crate) fn forbidden(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> ApiError {
+    let who = &user.username;
+    let verb = &attributes.verb;
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let Some(about) = &attributes.resource else {
+        return ApiError {
+            details: Some(Box::default()),
+            ..ApiError::new(
+                StatusReason::Forbidden,
+                format!("forbidden: User {who:?} cannot {verb} path {:?}{why}", attributes.path),
+            )
+        };
+    };
+    let scope = if about.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {:?}", about.namespace)
+    };
+    let subject = Subject { group: about.group, noun: about.resource };
+    let sentence = format!(
+        "User {who:?} cannot {verb} resource {:?} in API group {:?} {scope}{why}",
+        about.combined(),
+        about.group
+    );
+    let mut error = ApiError::forbidden(subject, &about.name, &sentence);
+    if about.name.is_empty() {
+        error.message = format!("{subject} is forbidden: {sentence}");
+    }
+    error
+}

@@ -1,0 +1,95 @@
+//! Signed tokens: JWTs in their compact form, with one algorithm only (EdDSA).
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use serde_json::{Value, json};
+
+use super::keys::{self, Purpose};
+
+/// Signs tokens, and knows its own again.
+#[derive(Debug)]
+pub(crate) struct Signer {
+    key: Ed25519KeyPair,
+    header: String,
+}
+
+/// Why a token is not one of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// It is something else altogether.
+    #[error("not a token of this issuer")]
+    Foreign,
+    /// It says that it is ours.
+    #[error("invalid signature")]
+    Signature,
+}
+
+impl Signer {
+    /// The signer of a cluster.
+    pub(crate) fn new(seed: u64) -> Self {
+        let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&keys::pkcs8(
+            seed,
+            Purpose::ServiceAccounts,
+        ))
+        .expect("the key was put together in this form");
+        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, key.public_key().as_ref()));
+        let header = json!({"alg": "EdDSA", "kid": id});
+        Self { key, header: URL_SAFE_NO_PAD.encode(header.to_string()) }
+    }
+
+    /// A token that says `claims`.
+    pub(crate) fn sign(&self, claims: &Value) -> String {
+        let signed = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+
+    /// What a token says.
+    ///
+    /// # Errors
+    /// When it is not a token of `issuer`, or nobody with our key signed it.
+    pub(crate) fn verify(&self, token: &str, issuer: &str) -> Result<Value, TokenError> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Foreign)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenError::Foreign)?;
+        let claims: Value = URL_SAFE_NO_PAD
+            .decode(claims)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or(TokenError::Foreign)?;
+        if claims["iss"] != issuer {
+            return Err(TokenError::Foreign);
+        }
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Signature)?;
+        let key = UnparsedPublicKey::new(&ED25519, self.key.public_key().as_ref());
+        let is_ours = header == self.header && key.verify(signed.as_bytes(), &signature).is_ok();
+        if is_ours { Ok(claims) } else { Err(TokenError::Signature) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tokens_with_our_signature_are_ours() {
+        let signer = Signer::new(1);
+        let claims = json!({"iss": "me", "sub": "x"});
+        let token = signer.sign(&claims);
+        assert_eq!(signer.sign(&claims), token, "the same claims give the same token");
+        assert_eq!(signer.verify(&token, "me"), Ok(claims.clone()));
+        assert_eq!(signer.verify(&token, "you"), Err(TokenError::Foreign));
+        assert_eq!(signer.verify("a.b.c", "me"), Err(TokenError::Foreign));
+        assert_eq!(signer.verify("", "me"), Err(TokenError::Foreign));
+        assert_eq!(Signer::new(2).verify(&token, "me"), Err(TokenError::Signature));
+        let (signed, _) = token.rsplit_once('.').expect("a token has three parts");
+        assert_eq!(signer.verify(&format!("{signed}."), "me"), Err(TokenError::Signature));
+        let unsigned = json!({"alg": "none"}).to_string();
+        let forged = format!(
+            "{}.{}.",
+            URL_SAFE_NO_PAD.encode(unsigned),
+            URL_SAFE_NO_PAD.encode(claims.to_string())
+        );
+        assert_eq!(signer.verify(&forged, "me"), Err(TokenError::Signature));
+    }
+}
