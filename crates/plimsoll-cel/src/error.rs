@@ -22,17 +22,27 @@ pub struct CompileErrors {
     pub(crate) source: String,
     /// The errors, by place.
     pub errors: Vec<CompileError>,
+    /// Why an expression without errors can never be evaluated: a constant part of it fails.
+    pub program: Option<String>,
 }
 
 impl CompileErrors {
     pub(crate) fn new(source: &str, mut errors: Vec<CompileError>) -> Self {
         errors.sort_by(|a, b| (a.line, a.column, &a.message).cmp(&(b.line, b.column, &b.message)));
-        Self { source: source.to_owned(), errors }
+        Self { source: source.to_owned(), errors, program: None }
+    }
+
+    pub(crate) fn of_program(source: &str, message: &str) -> Self {
+        let program = Some(message.to_owned());
+        Self { source: source.to_owned(), errors: Vec::new(), program }
     }
 }
 
 impl fmt::Display for CompileErrors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(message) = &self.program {
+            return out.write_str(message);
+        }
         for (index, error) in self.errors.iter().enumerate() {
             if index > 0 {
                 out.write_str("\n")?;

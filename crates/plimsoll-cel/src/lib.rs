@@ -17,10 +17,16 @@
 //!   [`Type::object`] and [`Value::Host`] over the host's [`HostObject`].
 #![warn(missing_docs)]
 
+mod ast;
+mod check;
 mod cost;
 mod environment;
 mod error;
+mod evaluate;
+mod functions;
 mod library;
+mod parse;
+mod plan;
 mod program;
 mod types;
 mod value;

@@ -1,9 +1,13 @@
 //! A compiled expression and what it is evaluated with.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::ast::{Expr, ExprKind};
+use crate::check::Checked;
 use crate::cost::{CostEstimate, SizeEstimator};
+use crate::plan::Plan;
 use crate::types::Type;
-use crate::{EvaluationError, Value};
+use crate::{EvaluationError, Value, cost, evaluate};
 
 /// Most that evaluating one expression may cost.
 pub const EXPRESSION_COST_LIMIT: u64 = 10_000_000;
@@ -13,8 +17,9 @@ pub const REQUEST_COST_LIMIT: u64 = 100_000_000;
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Program {
-    pub(crate) source: String,
-    pub(crate) result: Type,
+    source: String,
+    checked: Arc<Checked>,
+    plan: Arc<Plan>,
 }
 
 /// The values of an environment's variables.
@@ -86,6 +91,10 @@ impl Default for Budget {
 }
 
 impl Program {
+    pub(crate) fn new(source: &str, checked: Checked, plan: Plan) -> Self {
+        Self { source: source.to_owned(), checked: Arc::new(checked), plan: Arc::new(plan) }
+    }
+
     /// The text that was compiled.
     pub fn source(&self) -> &str {
         &self.source
@@ -93,13 +102,12 @@ impl Program {
 
     /// The type of the value.
     pub fn result_type(&self) -> &Type {
-        &self.result
+        self.checked.type_of(&self.checked.root)
     }
 
-    /// Whether the expression reads a variable.
+    /// Whether the expression reads a variable of the environment.
     pub fn reads(&self, variable: &str) -> bool {
-        let _ = variable;
-        false
+        reads(&self.checked.root, variable)
     }
 
     /// The value for these bindings. The cost is taken off the budget, whether there is a value or
@@ -113,13 +121,34 @@ impl Program {
         bindings: &Bindings,
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
-        let _ = (bindings.find(""), budget);
-        Err(EvaluationError::no_such_overload())
+        let (outcome, cost) = evaluate::run(&self.plan, bindings);
+        let affordable = budget.spend(cost);
+        let outcome = outcome?;
+        if affordable { Ok(outcome) } else { Err(EvaluationError::OutOfBudget) }
     }
 
     /// What evaluating may cost, if sizes are what `sizes` says.
     pub fn estimate_cost(&self, sizes: &dyn SizeEstimator) -> CostEstimate {
-        let _ = sizes;
-        CostEstimate::default()
+        cost::estimate(&self.checked, sizes)
+    }
+}
+
+/// Whether an identifier in the tree names the variable; names of comprehensions hide it.
+fn reads(expr: &Expr, variable: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Ident(name) => name.strip_prefix('.').unwrap_or(name) == variable,
+        ExprKind::Fold(fold) => {
+            let hides = |name: &str| name == variable;
+            let hidden = hides(&fold.variable)
+                || fold.second.as_deref().is_some_and(hides)
+                || hides(&fold.accumulator);
+            reads(&fold.range, variable)
+                || reads(&fold.start, variable)
+                || (!hidden
+                    && [&fold.condition, &fold.step, &fold.result]
+                        .iter()
+                        .any(|part| reads(part, variable)))
+        }
+        _ => expr.children().iter().any(|child| reads(child, variable)),
     }
 }

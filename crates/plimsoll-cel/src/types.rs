@@ -94,6 +94,11 @@ impl Type {
         Self::opaque("kubernetes.authorization.Authorizer")
     }
 
+    /// The type of the `authorizer.requestResource` variable.
+    pub fn resource_check() -> Self {
+        Self::opaque("kubernetes.authorization.ResourceCheck")
+    }
+
     /// The types that this one is made of.
     pub(crate) fn parameters(&self) -> Vec<&Type> {
         match self {

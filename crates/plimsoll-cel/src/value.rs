@@ -82,6 +82,16 @@ impl Value {
         Self::Opaque(Arc::new(Opaque::Authorization(check)))
     }
 
+    /// The value of `authorizer.requestResource`: a question about the resource of the request,
+    /// which lacks the verb.
+    pub fn request_resource(
+        authorizer: Arc<dyn crate::Authorizer>,
+        question: crate::AuthorizationQuestion,
+    ) -> Self {
+        let check = crate::library::authorizer::Check::about_resource(authorizer, question);
+        Self::Opaque(Arc::new(Opaque::Authorization(check)))
+    }
+
     /// An object of the named type.
     pub fn object(name: &str, fields: impl IntoIterator<Item = (String, Value)>) -> Self {
         let entries =

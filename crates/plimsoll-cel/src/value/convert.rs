@@ -52,8 +52,10 @@ impl Value {
             Self::Double(value) => Json::from(*value),
             Self::String(text) => Json::String(text.to_string()),
             Self::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
-            Self::Timestamp(at) => Json::String(at.to_string()),
-            Self::Duration(nanoseconds) => Json::from(*nanoseconds),
+            Self::Timestamp(at) => Json::String(crate::library::time::timestamp_text(*at)),
+            Self::Duration(nanoseconds) => {
+                Json::String(crate::library::time::duration_text(*nanoseconds))
+            }
             Self::List(list) => {
                 Json::Array(list.items.iter().map(Self::to_json).collect::<Result<_, _>>()?)
             }
