@@ -15,6 +15,7 @@ use crate::status::Result;
 use crate::store::StorageId;
 
 mod authorizer;
+mod check;
 mod conditions;
 mod expressions;
 mod hooks;
@@ -25,6 +26,7 @@ mod policies;
 mod review;
 mod validating;
 
+pub(crate) use check::problems;
 pub(crate) use policies::PolicyCache;
 
 /// The group of what configures admission.

@@ -105,14 +105,27 @@ fn namespace_type() -> Type {
     )
 }
 
-/// What expressions may use; `variables` are those of the policy with the types of their values.
-pub(super) fn environment(declared: Declared, variables: &[(String, Type)]) -> Environment {
-    let mut environment = Environment::for_stored_expressions()
+/// What stored expressions may use; `variables` are those of the policy with the types of their
+/// values, none for webhooks.
+pub(super) fn environment(declared: Declared, variables: Option<&[(String, Type)]>) -> Environment {
+    declare(Environment::for_stored_expressions(), declared, variables)
+}
+
+/// Adds to an environment what expressions of admission may use.
+pub(super) fn declare(
+    base: Environment,
+    declared: Declared,
+    variables: Option<&[(String, Type)]>,
+) -> Environment {
+    let mut environment = base
         .with_variable("object", Type::Dyn)
         .with_variable("oldObject", Type::Dyn)
         .with_variable("request", request_type())
-        .with_variable("namespaceObject", namespace_type())
-        .with_variable("variables", Type::object(VARIABLES_TYPE, variables.iter().cloned()));
+        .with_variable("namespaceObject", namespace_type());
+    if let Some(variables) = variables {
+        let of = Type::object(VARIABLES_TYPE, variables.iter().cloned());
+        environment = environment.with_variable("variables", of);
+    }
     if declared.params {
         environment = environment.with_variable("params", Type::Dyn);
     }

@@ -17,6 +17,9 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::store::StorageId;
 use crate::webhook::Endpoint;
 
+/// What the conditions of webhooks may use.
+pub(super) const DECLARED: Declared = Declared { params: false, authorizer: true };
+
 /// How long a webhook may take that does not say so itself.
 const TIMEOUT_SECONDS: u64 = 10;
 
@@ -84,8 +87,7 @@ impl Hook {
         if self.source["matchConditions"].as_array().is_none_or(Vec::is_empty) {
             return Ok(Some(resource));
         }
-        let declared = Declared { params: false, authorizer: true };
-        let conditions = Conditions::read(&environment(declared, &[]), &self.source);
+        let conditions = Conditions::read(&environment(DECLARED, None), &self.source);
         let ledger = Arc::<Ledger>::default();
         let bindings = policies::bindings(cluster, call, attributes, (object, &resource), &ledger)?;
         let held = loop {

@@ -3,6 +3,7 @@ use plimsoll_schema as schema;
 use serde_json::Value;
 
 use super::metadata;
+use crate::admission;
 use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
@@ -22,7 +23,10 @@ pub(crate) fn check(
     let mut errors = metadata::validate(resource, live, object);
     match resource.custom() {
         Some(_) => errors.extend(schema::validate(resource.schema(), object)),
-        None => errors.extend(kinds::validate(resource, live, object)),
+        None => {
+            errors.extend(kinds::validate(resource, live, object));
+            errors.extend(admission::problems(resource, object, live.is_none()));
+        }
     }
     if errors.is_empty() {
         if resource.custom().is_none() {

@@ -2,4 +2,5 @@
 mod conversion;
 mod hooks;
 mod order;
+mod policies;
 mod webhooks;

@@ -77,14 +77,14 @@ impl Policy {
         for variable in entries(&spec, "variables") {
             let name = text(&variable["name"]);
             let source = text(&variable["expression"]);
-            let compiled = compile(&environment(with_authorizer, &types), &source, &[]);
+            let compiled = compile(&environment(with_authorizer, Some(&types)), &source, &[]);
             let found =
                 compiled.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
             types.push((name.clone(), found));
             variables.push((name, compiled));
         }
-        let full = environment(with_authorizer, &types);
-        let for_messages = environment(Declared { params, authorizer: false }, &types);
+        let full = environment(with_authorizer, Some(&types));
+        let for_messages = environment(Declared { params, authorizer: false }, Some(&types));
         let validations = entries(&spec, "validations")
             .map(|validation| Validation {
                 expression: text(&validation["expression"]),
