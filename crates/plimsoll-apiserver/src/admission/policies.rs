@@ -250,7 +250,7 @@ impl Outcome {
         for annotation in verdict.annotations {
             match annotation {
                 Annotation::Publish { key, value } => {
-                    self.annotate(format!("{}/{key}", policy.name), value);
+                    self.annotate(format!("{}/{key}", policy.name), &value);
                 }
                 Annotation::Deny(message) => self.denied.push(Denied {
                     policy: policy.name.clone(),
@@ -262,7 +262,7 @@ impl Outcome {
         }
     }
 
-    fn annotate(&mut self, key: String, value: String) {
+    fn annotate(&mut self, key: String, value: &str) {
         let value: String = value.chars().take(ANNOTATION_LEN_MAX).collect();
         match self.annotations.iter_mut().find(|(known, _)| *known == key) {
             Some((_, values)) if values.contains(&value) => {}

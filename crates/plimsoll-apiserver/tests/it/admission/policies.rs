@@ -84,7 +84,8 @@ fn what_a_policy_says_decides() {
 
 #[test]
 fn a_policy_may_only_warn() {
-    let cluster = bound(r#"{"validations": [{"expression": "false", "message": "never"}]}"#, &["Warn"]);
+    let cluster =
+        bound(r#"{"validations": [{"expression": "false", "message": "never"}]}"#, &["Warn"]);
     let response = cluster.send(crate::cluster::Ask {
         line: &format!("POST {MAPS}"),
         body: MAP,
