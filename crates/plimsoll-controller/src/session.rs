@@ -77,7 +77,7 @@ impl Session {
             sender,
             observations,
             executing: JoinSet::new(),
-            enquiries: Enquiries::default(),
+            enquiries: Enquiries::new(),
             asking: JoinSet::new(),
         };
         session.watch_served(now);

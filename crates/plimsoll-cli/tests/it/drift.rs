@@ -6,11 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use serde_json::{Value, json};
 
-use crate::rig::{PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads};
+use crate::rig::{
+    PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads, sample_without_definitions,
+};
 
 /// A ConfigMap of the sample with data, that is applied and not create-only.
 fn config_map(payload: &Payload) -> (String, String, String, String) {
@@ -50,31 +51,40 @@ fn value(map: &ConfigMap, key: &str) -> Option<String> {
 
 #[test]
 fn changes_and_deletions_are_put_right_and_additions_of_others_stay() {
-    on_each_cluster(|kind| async move {
-        let (first, _) = sample_payloads();
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
-        let (namespace, name, key, wanted) = config_map(&first);
-        let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), &namespace);
-        let change = |data: Value| Patch::Merge(json!({ "data": data }));
-        let somebody = PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+    assert_put_right(&sample_payloads().0);
+}
 
-        let patch = change(json!({ (key.as_str()): "changed", "added": "theirs" }));
-        api.patch(&name, &somebody, &patch).await.expect("a change");
-        until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
-        let map = api.get(&name).await.expect("it is there");
-        assert_eq!(value(&map, "added").as_deref(), Some("theirs"));
+#[test]
+fn they_are_put_right_in_a_release_that_brings_no_kinds_too() {
+    assert_put_right(&sample_without_definitions());
+}
 
-        let patch = change(json!({ (key.as_str()): null }));
-        api.patch(&name, &somebody, &patch).await.expect("a removal");
-        until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+fn assert_put_right(first: &Arc<Payload>) {
+    on_each_cluster(|kind| {
+        let first = Arc::clone(first);
+        async move {
+            let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
+            let (namespace, name, key, wanted) = config_map(&first);
+            let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), &namespace);
+            let change = |data: Value| Patch::Merge(json!({ "data": data }));
+            let somebody =
+                PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
 
-        let uid = api.get(&name).await.expect("it is there").metadata.uid;
-        api.delete(&name, &DeleteParams::default()).await.expect("a deletion");
-        until(&api, &name, |map| map.metadata.uid != uid).await;
-        rig.stop().await;
+            let patch = change(json!({ (key.as_str()): "changed", "added": "theirs" }));
+            api.patch(&name, &somebody, &patch).await.expect("a change");
+            until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+            let map = api.get(&name).await.expect("it is there");
+            assert_eq!(value(&map, "added").as_deref(), Some("theirs"));
+
+            let patch = change(json!({ (key.as_str()): null }));
+            api.patch(&name, &somebody, &patch).await.expect("a removal");
+            until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+
+            let uid = api.get(&name).await.expect("it is there").metadata.uid;
+            api.delete(&name, &DeleteParams::default()).await.expect("a deletion");
+            until(&api, &name, |map| map.metadata.uid != uid).await;
+            rig.stop().await;
+        }
     });
 }
 
@@ -87,7 +97,7 @@ fn a_cluster_at_rest_costs_no_requests_but_watches() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
+        let stand_ins = StandIns::default();
         let kind = plimsoll_testkit::ClusterKind::Embedded;
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
         let (client, log) = rig.cluster.client_with_log();

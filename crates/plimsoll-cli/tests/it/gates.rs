@@ -1,15 +1,13 @@
 //! ClusterOperators gate: what waits says so, and what it waits for is not done again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+use crate::rig::{Rig, on_each_cluster, sample_payloads};
 
 fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
     let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -53,10 +51,7 @@ async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
 fn an_update_waits_for_an_operator_and_names_it() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
         // The stand-ins only know the first version: no operator reports the second one.
         rig.release(&second);
         let status = rig
@@ -78,10 +73,7 @@ fn an_update_waits_for_an_operator_and_names_it() {
 fn an_operator_that_degrades_later_fails_the_reconciliation() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
         rig.stop().await;
         let mut rig = rig.without_stand_ins();
         report(&rig, &first, "").await;
@@ -105,10 +97,7 @@ fn an_operator_that_degrades_later_fails_the_reconciliation() {
 fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
         rig.set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } }))
             .await;
         let accepted = |status: &Value| condition(status, "ReleaseAccepted")["status"].clone();

@@ -7,17 +7,12 @@ use kube::Api;
 use kube::core::{ApiResource, DynamicObject};
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, crd};
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
 use plimsoll_plan::plan::DELETE;
 use serde_json::json;
 
 use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
-
-fn immediate() -> StandIns {
-    StandIns(Duration::ZERO, Faults::default())
-}
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
 async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
@@ -57,10 +52,7 @@ async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
 fn the_sample_is_installed_and_updated() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let mut rig =
-            Rig::start(kind, &[Arc::clone(&first), Arc::clone(&second)], immediate()).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
         assert_present(&rig, &first, &[]).await;
         rig.release(&second);
         rig.completed(&second.release.version).await;
@@ -91,7 +83,7 @@ fn payloads_from_outside_are_installed_and_updated() {
         async move {
             let payloads: Vec<_> =
                 [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
-            let mut rig = Rig::start(kind, &payloads, immediate()).await;
+            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
             create_cluster_version(&rig).await;
             rig.control();
             rig.completed(&first.release.version).await;

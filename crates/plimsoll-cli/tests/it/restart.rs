@@ -54,10 +54,7 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 fn a_controller_that_restarts_at_rest_reports_no_progress() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let stand_ins = StandIns(Duration::ZERO, Faults::default());
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
         rig.stop().await;
         let before = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
         rig.control();

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the stand-ins play: they answer after a time, with faults.
+#[derive(Default)]
 pub(crate) struct StandIns(pub(crate) Duration, pub(crate) Faults);
 
 pub(crate) struct Rig {
@@ -60,6 +61,15 @@ impl Rig {
         tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
         Self { cluster, client, stop_stand_ins, release, controller: None }
+    }
+
+    /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
+    /// all.
+    pub(crate) async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>]) -> Self {
+        let mut rig = Self::start(kind, payloads, StandIns::default()).await;
+        rig.control();
+        rig.completed(&payloads[0].release.version).await;
+        rig
     }
 
     /// The same cluster, with nobody playing any more.
@@ -216,6 +226,14 @@ fn rustls_provider() -> Result<(), ()> {
 /// The two versions of the sample release.
 pub(crate) fn sample_payloads() -> (Arc<Payload>, Arc<Payload>) {
     (sample_payload(&sample::v1()), sample_payload(&sample::v2()))
+}
+
+/// The sample release without its own kinds.
+pub(crate) fn sample_without_definitions() -> Arc<Payload> {
+    let files = sample::v1().into_iter().filter(|file| !file.name.contains("chart-room"));
+    let payload = sample_payload(&files.collect::<Vec<_>>());
+    assert!(!payload.manifests.iter().any(|it| it.key.kind == "CustomResourceDefinition"));
+    payload
 }
 
 fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {

@@ -1,9 +1,7 @@
 //! An API server that has a bad day only slows things down.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_testkit::Faults as Weather;
 
 use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
@@ -13,7 +11,7 @@ fn errors_lost_connections_and_closed_watches_only_slow_it_down() {
     for seed in [1, 2, 3] {
         on_each_cluster(|kind| async move {
             let (first, second) = sample_payloads();
-            let stand_ins = StandIns(Duration::ZERO, Faults::default());
+            let stand_ins = StandIns::default();
             let payloads = [Arc::clone(&first), Arc::clone(&second)];
             let mut rig = Rig::start(kind, &payloads, stand_ins).await;
             rig.control_with(rig.cluster.client_with_faults(Weather::seeded(seed, 0.1)));
