@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use self::hooks::Hooks;
 
 mod cases;
+mod conversion;
 mod hooks;
 mod policies;
 

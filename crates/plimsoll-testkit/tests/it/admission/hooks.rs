@@ -84,6 +84,9 @@ fn patch(operations: &Value) -> Value {
 
 async fn answer(path: &str, review: &Value) -> (u16, String) {
     let request = &review["request"];
+    if review["kind"] == "ConversionReview" && path.starts_with("/convert") {
+        return (200, convert(path, request).to_string());
+    }
     let mut response = match path {
         "/allow" => json!({"allowed": true}),
         "/deny" => json!({"allowed": false}),
@@ -128,6 +131,41 @@ async fn answer(path: &str, review: &Value) -> (u16, String) {
     }
     let answered = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
     (200, answered.to_string())
+}
+
+/// Converts between `spec.size` of version `v1` and `spec.width` of `v2`.
+fn convert(path: &str, request: &Value) -> Value {
+    let desired = request["desiredAPIVersion"].as_str().unwrap_or_default();
+    let mut objects = request["objects"].as_array().cloned().unwrap_or_default();
+    let version = desired.rsplit('/').next().unwrap_or_default();
+    let (from, to) = if version == "v2" { ("size", "width") } else { ("width", "size") };
+    for object in &mut objects {
+        object["apiVersion"] = desired.into();
+        if let Some(spec) = object["spec"].as_object_mut()
+            && let Some(value) = spec.remove(from)
+        {
+            spec.insert(to.to_owned(), value);
+        }
+        object["metadata"]["annotations"]["converted"] = version.into();
+        object["metadata"]["finalizers"] = json!(["hooks.test/never"]);
+        match path {
+            "/convert-rename" => object["metadata"]["name"] = "other".into(),
+            "/convert-wrong" => object["apiVersion"] = "hooks.test/v3".into(),
+            _ => {}
+        }
+    }
+    let mut result = json!({"status": "Success"});
+    match path {
+        "/convert-refuse" => result = json!({"status": "Failure", "message": "too wide"}),
+        "/convert-silent" => result = json!({"status": "Failure"}),
+        "/convert-drop" => objects.clear(),
+        _ => {}
+    }
+    json!({
+        "kind": "ConversionReview",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "response": {"uid": request["uid"], "result": result, "convertedObjects": objects},
+    })
 }
 
 /// What a request says, without what differs between two clusters.
