@@ -20,7 +20,7 @@ coverage="$coverage -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-uni
 RUSTFLAGS=$coverage CARGO_TARGET_DIR=$target \
     cargo build --locked --release --target "$host" --manifest-path "$here/Cargo.toml"
 
-for name in payload yaml template; do
+for name in payload yaml template patches apply schemas requests; do
     mkdir -p "$target/corpus/$name" "$target/artifacts/$name"
     echo "fuzzing $name for $seconds s"
     "$target/$host/release/$name" "$target/corpus/$name" "$here/seeds/$name" \

@@ -1,7 +1,8 @@
-//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds.
+//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
+//! `server` first what the embedded API server costs.
 //!
-//! The measurements themselves are the example `bench` of `plimsoll-cli`; `docs/benchmarks.md`
-//! holds their results.
+//! The measurements themselves are the example `bench` of `plimsoll-cli` and the example `server`
+//! of `plimsoll-testkit`; `docs/benchmarks.md` holds their results.
 
 use std::process::Command;
 
@@ -9,6 +10,11 @@ use anyhow::{Context as _, Result, ensure};
 
 /// Builds the program, then measures.
 pub(crate) fn run(what: &[&str]) -> Result<()> {
+    if let ["server", what @ ..] = what {
+        let measure =
+            ["run", "--release", "--package", "plimsoll-testkit", "--example", "server", "--"];
+        return cargo(&[&measure, what].concat());
+    }
     cargo(&["build", "--release", "--package", "plimsoll-cli"])?;
     let measure = ["run", "--release", "--package", "plimsoll-cli", "--example", "bench", "--"];
     cargo(&[&measure, what].concat())

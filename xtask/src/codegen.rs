@@ -5,6 +5,10 @@
 //! `crates/plimsoll-schema/data/kubernetes.bin`: a length (4 bytes, little endian), that many bytes
 //! of a compressed JSON index (version, resources, sections), then the compressed sections, one for
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
+mod documents;
+mod go_structs;
+mod protobuf;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
@@ -23,8 +27,13 @@ const META_SECTION: &str = "meta";
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
+        ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
+        ["documents", "--from", directory] => documents::write(Path::new(directory)),
         ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),
-        _ => bail!("usage: cargo xtask codegen (openapi --from DIR | policy --from KUBECONFIG)"),
+        _ => bail!(
+            "usage: cargo xtask codegen \
+             (openapi|protobuf|documents --from DIR | policy --from KUBECONFIG)"
+        ),
     }
 }
 

@@ -4,6 +4,7 @@ mod bench;
 mod codegen;
 mod policy;
 mod tidy;
+mod zero;
 
 use std::process::ExitCode;
 
@@ -14,11 +15,17 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["tidy"] => tidy::run(),
         ["codegen", "clippy"] => tidy::write_clippy_configs(),
+        ["codegen", "zero", "--from", directory, version] => {
+            zero::run(std::path::Path::new(directory), version)
+        }
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | codegen openapi --from DIR | bench \
-             [install|update|drift|memory]..."
+            "usage: cargo xtask tidy | codegen clippy | \
+             codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
+             codegen zero --from DIR VERSION | bench \
+             [install|update|drift|memory]... | bench server \
+             [ready|apply|list|watch|size|day]..."
         )),
     };
     match result {

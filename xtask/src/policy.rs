@@ -40,7 +40,9 @@ fn portable(mut object: Value) -> Value {
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
             metadata.remove(field);
         }
-        for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+        for entry in
+            metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten()
+        {
             entry["time"].take();
         }
     }

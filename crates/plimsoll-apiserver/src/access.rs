@@ -85,11 +85,6 @@ impl Access {
         }
     }
 
-    /// Who somebody is on a listener without TLS that does not say so.
-    pub(crate) fn plain(&self) -> Unidentified {
-        self.plain
-    }
-
     /// The certificates of the cluster.
     pub(crate) fn certificates(&self) -> &Certificates {
         self.certificates.get_or_init(|| {

@@ -1,15 +1,18 @@
 //! Response bodies: a complete answer, or the open end of a watch.
+use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 /// What the server answers with.
 pub struct Body {
     kind: Kind,
+    /// Dropped with the body: what lasts as long as it is being sent.
+    _guard: Option<Box<dyn Any + Send>>,
 }
 
 enum Kind {
@@ -20,7 +23,7 @@ enum Kind {
 impl Body {
     /// A complete body.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: Kind::Whole(Some(bytes.into())) }
+        Self { kind: Kind::Whole(Some(bytes.into())), _guard: None }
     }
 
     /// The whole of a complete body that nobody has read yet.
@@ -41,7 +44,29 @@ impl Body {
 
     /// A body that goes on for as long as `stream` does.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { kind: Kind::Stream(Box::pin(stream)) }
+        Self { kind: Kind::Stream(Box::pin(stream)), _guard: None }
+    }
+
+    /// The same body, which keeps `guard` until it is sent or dropped.
+    pub(crate) fn with_guard(self, guard: impl Any + Send) -> Self {
+        Self { _guard: Some(Box::new(guard)), ..self }
+    }
+
+    /// The bytes of a complete body; a body that goes on is given back.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.kind {
+            Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
+            Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream), _guard: self._guard }),
+        }
+    }
+
+    /// The same body with each piece changed.
+    pub(crate) fn map(self, change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+        let kind = match self.kind {
+            Kind::Whole(bytes) => Kind::Whole(bytes.map(change)),
+            Kind::Stream(stream) => Kind::Stream(Box::pin(stream.map(change))),
+        };
+        Self { kind, _guard: self._guard }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::store::{History, ObjectKey, StorageId, Store, Stored};
 
 /// Everything there is.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Cluster {
     pub(crate) notices: VecDeque<Notice>,
     /// Who may do what, by the roles among the objects.
     pub(crate) policy: Policy,
+    /// The certificate of the cluster's authority, in PEM.
+    pub(crate) authority: String,
     /// Roles that gather the rules of others.
     pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
@@ -65,6 +67,8 @@ pub(crate) struct Call {
     pub(crate) asking: Asking,
     /// What admission adds to the audit event of the request.
     pub(crate) annotations: BTreeMap<String, String>,
+    /// What the body has twice, as strict validation tells of it.
+    pub(crate) duplicate_fields: Vec<String>,
 }
 
 impl Call {
@@ -76,13 +80,14 @@ impl Call {
 
 impl Cluster {
     /// A cluster without objects.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, history: History) -> Self {
         Self {
-            store: Store::default(),
+            store: Store::at_revision(history, 0),
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),
             policy: Policy::new(false),
+            authority: String::new(),
             aggregators: Aggregators::default(),
             stamp: 0,
             policies: PolicyCache::default(),
@@ -129,12 +134,17 @@ impl Cluster {
         key: &ObjectKey,
         (value, stamp): (Value, u64),
     ) -> Arc<Stored> {
-        let finished = is_finished(resource, &value);
-        let stored = self.put(&resource.storage, key, value, stamp);
-        if finished {
-            return self.remove(&resource.storage, key).unwrap_or(stored);
+        if is_finished(resource, &value)
+            && let Some(last) = self.remove(&resource.storage, key)
+        {
+            // The last write is never stored: watchers see the object as it was before.
+            let mut value = value;
+            let revision = &value["metadata"]["resourceVersion"];
+            let revision = revision.as_str().and_then(|text| text.parse().ok());
+            let revision = revision.unwrap_or(last.revision);
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, stamp));
         }
-        stored
+        self.put(&resource.storage, key, value, stamp)
     }
 }
 

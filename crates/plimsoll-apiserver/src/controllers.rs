@@ -17,12 +17,16 @@ pub(crate) mod bootstrap;
 pub(crate) mod definition;
 pub(crate) mod garbage;
 pub(crate) mod namespace;
+pub(crate) mod services;
 
 /// Lets the controllers see all writes that they have not seen, and those that they make of them.
 pub(crate) fn settle(cluster: &mut Cluster, now: &str) {
     while let Some(notice) = cluster.notices.pop_front() {
         match notice.storage.as_str() {
-            definition::STORAGE => definition::observe(cluster, now, &notice),
+            definition::STORAGE => {
+                definition::observe(cluster, now, &notice);
+                services::observe(cluster, now, &notice);
+            }
             namespace::STORAGE => namespace::observe(cluster, now, &notice),
             aggregate::STORAGE => aggregate::observe(cluster, now, &notice),
             _ => {}

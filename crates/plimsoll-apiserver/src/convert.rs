@@ -9,7 +9,7 @@ use plimsoll_schema as schema;
 use serde_json::{Map, Value};
 
 use crate::cluster::{Call, Cluster};
-use crate::registry::ApiResource;
+use crate::registry::{ApiResource, Registry};
 use crate::status::Result;
 use crate::store::Stored;
 
@@ -53,6 +53,29 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
         from_storage(resource, &mut value);
     }
     value
+}
+
+/// An object in another version of its kind, with that version's schema; nothing if there is no such
+/// version. Custom resources only exchange their `apiVersion`.
+pub(crate) fn to_version(
+    registry: &Registry,
+    resource: &ApiResource,
+    object: &Value,
+    api_version: &str,
+) -> Option<(schema::Schema, Value)> {
+    let target = registry.find_kind(api_version, &resource.kind)?;
+    let mut value = object.clone();
+    if resource.custom().is_none() {
+        let from = object["apiVersion"].as_str().unwrap_or_default();
+        if let Some(from) = registry.find_kind(from, &resource.kind) {
+            to_storage(from, &mut value);
+        }
+        if is_converted(target) {
+            from_storage(target, &mut value);
+        }
+    }
+    value["apiVersion"] = api_version.into();
+    Some((target.schema().clone(), value))
 }
 
 /// The encoded object without `apiVersion` and `kind`, in the version of `resource`.

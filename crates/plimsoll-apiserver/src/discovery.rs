@@ -1,5 +1,8 @@
 //! Documents about the API itself: groups, versions and resources.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::registry::{ApiResource, Registry, Scope, Subresource, versions};
 
@@ -149,7 +152,33 @@ fn legacy_resource(resource: &ApiResource) -> Value {
         "verbs": resource.verbs,
     });
     add_names(&mut document, resource);
+    if resource.serves("get") && resource.kind != "ComponentStatus" {
+        document["storageVersionHash"] = storage_version_hash(resource).into();
+    }
     document
+}
+
+/// Kinds that a real server stores in another version than it prefers to serve.
+const STORED_OTHERWISE: [(&str, &str, &str); 7] = [
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.k8s.io/v1beta1"),
+    ("autoscaling", "HorizontalPodAutoscaler", "autoscaling/v2"),
+    ("certificates.k8s.io", "ClusterTrustBundle", "certificates.k8s.io/v1beta1"),
+    ("certificates.k8s.io", "PodCertificateRequest", "certificates.k8s.io/v1beta1"),
+    ("events.k8s.io", "Event", "/v1"),
+    ("resource.k8s.io", "DeviceTaintRule", "resource.k8s.io/v1beta2"),
+    ("storagemigration.k8s.io", "StorageVersionMigration", "storagemigration.k8s.io/v1beta1"),
+];
+
+/// Names the version that objects are stored in, for those who migrate them.
+fn storage_version_hash(resource: &ApiResource) -> String {
+    let special = STORED_OTHERWISE.iter().find(|(group, kind, _)| resource.is(group, kind));
+    let version = match (special, resource.custom()) {
+        (Some((_, _, version)), _) => (*version).to_owned(),
+        (None, Some(custom)) => format!("{}/{}", resource.group, custom.storage_version),
+        (None, None) => format!("{}/{}", resource.group, resource.version),
+    };
+    let digest = Sha256::digest(format!("{version}/{}", resource.kind));
+    STANDARD.encode(&digest[..8])
 }
 
 fn add_names(document: &mut Value, resource: &ApiResource) {
@@ -212,14 +241,26 @@ fn aggregated_group(group: &Group<'_>) -> Value {
     json!({"metadata": metadata, "versions": versions})
 }
 
+/// The kind of answers; built-in resources leave out a group and version that are their own.
+fn response_kind(
+    resource: &ApiResource,
+    (group, version, kind): (&String, &String, &String),
+) -> Value {
+    let is_own = *group == resource.group && *version == resource.version;
+    if is_own && resource.custom().is_none() {
+        json!({"group": "", "version": "", "kind": kind})
+    } else {
+        json!({"group": group, "version": version, "kind": kind})
+    }
+}
+
 fn aggregated_resource(resource: &ApiResource) -> Value {
     let mut document = json!({
         "resource": resource.plural,
-        "responseKind": {
-            "group": resource.group,
-            "version": resource.version,
-            "kind": resource.kind,
-        },
+        "responseKind": response_kind(
+            resource,
+            (&resource.group, &resource.version, &resource.kind),
+        ),
         "scope": match resource.scope {
             Scope::Namespaced => "Namespaced",
             Scope::Cluster => "Cluster",
@@ -235,11 +276,10 @@ fn aggregated_resource(resource: &ApiResource) -> Value {
             .map(|subresource| {
                 json!({
                     "subresource": subresource.name,
-                    "responseKind": {
-                        "group": subresource.group,
-                        "version": subresource.version,
-                        "kind": subresource.kind,
-                    },
+                    "responseKind": response_kind(
+                        resource,
+                        (&subresource.group, &subresource.version, &subresource.kind),
+                    ),
                     "verbs": subresource.verbs,
                 })
             })
@@ -253,17 +293,33 @@ fn aggregated_resource(resource: &ApiResource) -> Value {
 pub(crate) fn server_version() -> Value {
     let version = plimsoll_schema::builtin::kubernetes_version();
     let mut numbers = version.trim_start_matches('v').split('.');
+    let major = numbers.next().unwrap_or_default();
+    let minor = numbers.next().unwrap_or_default();
+    let before = minor.parse::<u32>().unwrap_or(1).saturating_sub(1).to_string();
     json!({
-        "major": numbers.next().unwrap_or_default(),
-        "minor": numbers.next().unwrap_or_default(),
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": before,
         "gitVersion": version,
         "gitCommit": "embedded",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "none",
         "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
     })
+}
+
+/// The processor as Go calls it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }
 
 /// `/`.
@@ -275,9 +331,8 @@ pub(crate) fn paths(registry: &Registry) -> Value {
             paths.push(format!("/apis/{}/{}", group.name, version.name));
         }
     }
-    paths.extend(
-        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned),
-    );
+    paths.extend(crate::health::paths());
+    paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+    paths.sort();
     json!({"paths": paths})
 }

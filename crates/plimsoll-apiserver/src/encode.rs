@@ -15,6 +15,11 @@ pub(crate) fn json(value: &Value) -> Bytes {
     serde_json::to_vec(value).expect("a JSON value with string keys always encodes").into()
 }
 
+/// Encodes a document for people.
+pub(crate) fn indented(value: &Value) -> Bytes {
+    serde_json::to_vec_pretty(value).expect("a JSON value with string keys always encodes").into()
+}
+
 /// What of an object its metadata views show.
 #[derive(Deserialize)]
 struct MetadataOnly<'a> {
@@ -63,7 +68,12 @@ pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Byt
         View::Metadata => typed(&mut out, "PartialObjectMetadataList", "meta.k8s.io/v1"),
     }
     out.extend_from_slice(b",\"metadata\":");
-    out.extend_from_slice(&json(&list_metadata(listing)));
+    let mut metadata = list_metadata(listing);
+    if resource.custom().is_some() && view == View::Full && listing.rest.is_none() {
+        // Lists of custom objects say that there is nothing left.
+        metadata["continue"] = "".into();
+    }
+    out.extend_from_slice(&json(&metadata));
     out.extend_from_slice(b",\"items\":[");
     for (index, stored) in listing.items.iter().enumerate() {
         if index > 0 {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -17,7 +17,7 @@ use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
 use crate::server::Shared;
 use crate::status::{ApiError, Result};
-use crate::{discovery, encode, openapi, respond};
+use crate::{discovery, encode, health, openapi, respond};
 
 mod objects;
 
@@ -66,10 +66,11 @@ fn answer(
             manager: manager(&parameters, &parts.headers),
             now: asking.began(|| rfc3339_seconds(shared.now())),
             warnings: Vec::new(),
+            user: Arc::clone(user),
             asking: std::mem::take(asking),
             annotations: BTreeMap::new(),
-            user: Arc::clone(user),
             parameters,
+            duplicate_fields: Vec::new(),
         };
         let answered = objects::answer(shared, parts, target, &mut call, body);
         *asking = call.asking;
@@ -84,7 +85,11 @@ fn answer(
             _ => ApiError::method_not_allowed(),
         });
     }
-    describe(shared, route, &parts.headers)
+    match route {
+        Route::OpenApi => openapi::answer(shared, parts),
+        Route::Health => Ok(health::answer(&parts.uri)),
+        _ => describe(shared, route, &parts.headers),
+    }
 }
 
 fn options_kind(method: &Method) -> OptionsKind {
@@ -124,26 +129,15 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
-            Route::OpenApiV2 => Some(openapi::version_2()),
-            Route::OpenApiV3Index => Some(openapi::version_3_index(registry)),
-            Route::OpenApiV3 { group, version } => openapi::version_3(cluster, group, version),
-            Route::Health | Route::Metrics | Route::Unknown | Route::Resource(_) => None,
+            Route::OpenApi
+            | Route::Health
+            | Route::Metrics
+            | Route::Unknown
+            | Route::Resource(_) => None,
         }
     });
-    let wants_protobuf = headers
-        .get(ACCEPT)
-        .and_then(|accepted| accepted.to_str().ok())
-        .is_some_and(|accepted| accepted.starts_with(openapi::VERSION_2_PROTOBUF));
     match (route, found) {
-        (Route::OpenApiV2, _) if wants_protobuf => {
-            let mut response = respond::bytes(StatusCode::OK, openapi::version_2_protobuf());
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static(openapi::VERSION_2_PROTOBUF));
-            Ok(response)
-        }
-        (Route::Health, _) => Ok(respond::text("ok")),
-        (Route::Metrics, _) => Ok(respond::text("")),
+        (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
         (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
             let mut response =
                 respond::compressed(headers, StatusCode::OK, encode::json(&document));
@@ -152,7 +146,11 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
                 .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
             Ok(response)
         }
+        (Route::ServerVersion | Route::Root, Some(document)) => {
+            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
+        }
         (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Each purpose has its own stream, so that one more draw for one does not shift the other.
 
+use crate::snapshot::IdState;
+
 /// Characters of generated name suffixes: no vowels and nothing that looks like one, so that no
 /// words come out.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -34,6 +36,23 @@ impl Ids {
         Self::new(self.forks.draw())
     }
 
+    /// Streams that go on where others stood.
+    pub(crate) fn of_state(state: IdState) -> Self {
+        let [uids, suffixes, forks, reviews] =
+            [state.uids, state.suffixes, state.forks, state.reviews].map(Stream);
+        Self { uids, suffixes, forks, reviews }
+    }
+
+    /// Where the streams stand.
+    pub(crate) fn state(&self) -> IdState {
+        IdState {
+            uids: self.uids.0,
+            suffixes: self.suffixes.0,
+            forks: self.forks.0,
+            reviews: self.reviews.0,
+        }
+    }
+
     /// The next uid, in the form of a random (version 4) UUID.
     pub(crate) fn next_uid(&mut self) -> String {
         self.uids.draw_uuid()
@@ -57,11 +76,14 @@ impl Ids {
     }
 }
 
-/// SplitMix64: small, and good enough for identifiers that nobody has to guess.
+/// SplitMix64: small, and good enough for what nobody has to guess.
 #[derive(Clone, Debug)]
-struct Stream(u64);
+pub(crate) struct Stream(pub(crate) u64);
 
 impl Stream {
+    /// What the state grows by with each draw.
+    pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
     fn draw_uuid(&mut self) -> String {
         let high = (self.draw() & 0xffff_ffff_ffff_0fff) | 0x4000;
         let low = (self.draw() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
@@ -75,8 +97,9 @@ impl Stream {
         )
     }
 
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    /// The next number.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(Self::STEP);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -10,7 +10,7 @@ const NAME: &str = "embedded";
 /// The text of a kubeconfig file for a server without TLS at `server_url`, such as
 /// `http://127.0.0.1:8080`.
 pub fn kubeconfig(server_url: &str) -> String {
-    render(json!({"server": server_url}), json!({}))
+    render(&json!({"server": server_url}), &json!({}))
 }
 
 impl ApiServer {
@@ -28,11 +28,11 @@ impl ApiServer {
             .administrator()
             .expect("all that the administrator's certificate says is ours");
         render(
-            json!({
+            &json!({
                 "server": server_url,
                 "certificate-authority-data": encode(certificates.authority()),
             }),
-            json!({
+            &json!({
                 "client-certificate-data": encode(&certificate),
                 "client-key-data": encode(&key),
             }),
@@ -45,7 +45,7 @@ impl ApiServer {
     }
 }
 
-fn render(cluster: Value, user: Value) -> String {
+fn render(cluster: &Value, user: &Value) -> String {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

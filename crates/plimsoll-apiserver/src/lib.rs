@@ -21,7 +21,7 @@
 //! create, update, the four kinds of patch with field ownership, delete; discovery, tables, and
 //! errors in kube-apiserver's words. The controllers without which a cluster makes no sense run
 //! inside the write that concerns them: namespaces fill and end, dependents go with their owners,
-//! definitions are established. No pod ever runs, and nobody is asked who they are.
+//! definitions are established. No pod ever runs.
 //!
 //! # What it guarantees
 //!
@@ -48,17 +48,22 @@ mod controllers;
 mod convert;
 mod discovery;
 mod encode;
+pub mod faults;
 mod handle;
+mod health;
 mod ids;
 mod kinds;
 mod kubeconfig;
 mod listen;
+mod metrics;
 mod names;
 mod openapi;
 mod registry;
+mod render;
 mod request;
 mod respond;
 mod server;
+mod snapshot;
 mod status;
 mod store;
 mod table;
@@ -76,4 +81,6 @@ pub use clock::{Clock, SystemClock};
 pub use kubeconfig::kubeconfig;
 pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
+pub use snapshot::{SnapshotError, SnapshotProblem};
+pub use store::History;
 pub use webhook::{ServiceResolver, Webhooks};

@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::{BoxFuture, FutureExt as _, Shared};
+use bytes::Buf;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use rustls::RootCertStore;
@@ -20,19 +19,31 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tower::{Service as _, service_fn};
+use tower::util::MapRequest;
+use tower::{BoxError, Service};
 
-use crate::access::authenticate::Connection;
+mod drain;
+
+use crate::ApiServer;
+use crate::access::authenticate::{Connection, Transport};
 use crate::access::certificates;
-use crate::access::options::Unidentified;
-use crate::{ApiServer, Body};
+use drain::Drain;
 
-/// How long requests may go on once a listener is to end. Watches end at once, and all other
-/// requests take milliseconds: who is not done by then does not read.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How many requests one HTTP/2 connection may have under way, watches included: as many as a
+/// kube-apiserver admits.
+const STREAMS_MAX: u32 = 1_000;
 
 /// How long a client may take to agree on TLS.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send the head of a request.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long requests under way may take after the end was asked for.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long to wait with new connections when there are no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a listener ended, or did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -48,28 +59,34 @@ pub enum ServeError {
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Completes once a listener is to end.
-type Stop = Shared<BoxFuture<'static, ()>>;
-
-/// Serves `server` on `listener` without TLS until `shutdown` completes.
+/// Serves `service`, an [`ApiServer`] or one with layers around it, on `listener` without TLS
+/// until `shutdown` completes.
 ///
 /// Who sends no credentials is whoever [`AccessOptions::plain`](crate::AccessOptions::plain)
 /// says: the administrator, unless set otherwise. Listen on loopback only.
 ///
-/// When it ends, watches are cut short, as by a kube-apiserver that ends, and requests that were
-/// begun are answered.
+/// When it ends watches end, as they do when a kube-apiserver ends: clients open them again. Other
+/// requests that are under way are answered, for as long as ten seconds. An error of the service
+/// ends the connection without an answer.
 ///
 /// # Errors
 /// When the listener fails for good; an error of one connection only ends that connection.
-pub async fn serve(
-    server: ApiServer,
+pub async fn serve<S, R>(
+    service: S,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
-    let unidentified = server.shared().access.plain();
-    accept(listener, shutdown, move |stream, peer, stop| {
-        let connection = Connection { certificate: None, unidentified, address: peer.ip() };
-        answer(server.clone(), stream, connection, stop)
+) -> io::Result<()>
+where
+    S: Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    R: http_body::Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,
+{
+    accept(listener, shutdown, |stream, peer, stopped| {
+        let connection =
+            Connection { certificate: None, transport: Transport::Plain, address: peer.ip() };
+        let service = Drain::new(service.clone(), stopped.clone());
+        answer(stream, from(service, connection), stopped)
     })
     .await
 }
@@ -90,10 +107,11 @@ pub async fn serve_tls(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let acceptor = TlsAcceptor::from(Arc::new(tls(&server, listener.local_addr()?)?));
-    accept(listener, shutdown, move |stream, peer, stop| {
+    accept(listener, shutdown, |stream, peer, stopped| {
         let (acceptor, server) = (acceptor.clone(), server.clone());
         async move {
-            let stream = match tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await {
+            let agreed = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await;
+            let stream = match agreed {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => {
                     tracing::debug!(%error, %peer, "a client did not agree on TLS");
@@ -107,10 +125,11 @@ pub async fn serve_tls(
             let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
             let connection = Connection {
                 certificate: shown.and_then(|shown| certificates::user_of(shown)),
-                unidentified: Unidentified::Anonymous,
+                transport: Transport::Tls,
                 address: peer.ip(),
             };
-            answer(server, stream, connection, stop).await;
+            let service = Drain::new(server, stopped.clone());
+            answer(stream, from(service, connection), stopped).await;
         }
     })
     .await?;
@@ -139,83 +158,82 @@ fn tls(server: &ApiServer, address: SocketAddr) -> Result<rustls::ServerConfig, 
     Ok(config)
 }
 
+/// The same service, told by each request where it comes from.
+fn from<S>(
+    service: S,
+    connection: Connection,
+) -> MapRequest<S, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone> {
+    MapRequest::new(service, move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        request
+    })
+}
+
 /// Takes connections until `shutdown` completes, then waits for those that are open.
 async fn accept<F>(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
-    handle: impl Fn(TcpStream, SocketAddr, Stop) -> F,
+    handle: impl Fn(TcpStream, SocketAddr, watch::Receiver<()>) -> F,
 ) -> io::Result<()>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (ending, mut ended) = watch::channel(());
-    let stop: Stop = async move {
-        // An error says that the sender is gone, which is what it is waited for.
-        let _ = ended.changed().await;
-    }
-    .boxed()
-    .shared();
+    let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let (stream, peer) = tokio::select! {
+        tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) if is_of_one_connection(&error) => continue,
+                Ok((stream, peer)) => {
+                    // A small answer must not wait for the acknowledgement of the one before it.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "could not turn off Nagle's algorithm");
+                    }
+                    connections.spawn(handle(stream, peer, stopped.clone()));
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_exhaustion(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 Err(error) => return Err(error),
             },
-            _ = connections.join_next(), if !connections.is_empty() => continue,
+            _ = connections.join_next(), if !connections.is_empty() => {}
             () = &mut shutdown => break,
-        };
-        // A small answer must not wait for the acknowledgement of the one before it.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "could not turn off Nagle's algorithm");
         }
-        connections.spawn(handle(stream, peer, stop.clone()));
     }
-    drop((ending, listener));
-    let drained = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
+    drop((listener, stop));
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::debug!("connections were cut that did not end by themselves");
         connections.shutdown().await;
     }
     Ok(())
 }
 
-/// Answers the requests of one connection.
-async fn answer<S>(server: ApiServer, stream: S, connection: Connection, stop: Stop)
+/// Answers the requests of one connection until it ends, or until those under way are answered
+/// after `stopped`.
+async fn answer<I, S, R>(stream: I, service: S, mut stopped: watch::Receiver<()>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    R: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    let ending = stop.clone();
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(connection.clone());
-        let answered = server.clone().call(request);
-        let ending = ending.clone();
-        async move { answered.await.map(|response| until(response, ending)) }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     let service = TowerToHyperService::new(service);
-    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut served = std::pin::pin!(served);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stop => {
-            served.as_mut().graceful_shutdown();
-            served.await
+        ended = connection.as_mut() => ended,
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-}
-
-/// The same answer, whose body, if it is that of a watch, ends when the listener does.
-fn until(response: Response<Body>, stop: Stop) -> Response<Body> {
-    if response.body().as_whole().is_some() {
-        return response;
-    }
-    response.map(|body| Body::stream(body.into_stream().take_until(stop)))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {
@@ -225,4 +243,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionReset
     )
+}
+
+/// Whether the process or the machine has no file descriptor left (`EMFILE`, `ENFILE`).
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
 }

@@ -1,174 +1,200 @@
-//! OpenAPI documents, as far as `kubectl` reads them.
+//! OpenAPI documents.
 //!
-//! Version 3 has the paths with their kinds (so that `kubectl apply` leaves validation to the
-//! server, and `kubectl explain` finds the type) and the types without descriptions. Version 2 is
-//! only a shell: whoever reads it falls back on version 3 or on the server.
+//! Those of the built-in kinds are what a real server published, kept compressed and sent as they
+//! are. Those of custom resources are built from their definitions.
 use bytes::Bytes;
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPIRES,
+    IF_NONE_MATCH, LOCATION, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use plimsoll_schema::builtin::{self, Document};
 use serde_json::{Map, Value, json};
 
+use crate::body::Body;
 use crate::cluster::Cluster;
-use crate::registry::{ApiResource, Registry, Scope};
-use crate::store::{ObjectKey, StorageId};
+use crate::encode;
+use crate::request::accept::accepts_gzip;
+use crate::respond;
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
 
-/// The media type under which `kubectl` asks for version 2.
-pub(crate) const VERSION_2_PROTOBUF: &str =
-    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+mod binary;
+mod custom;
+mod version_2;
+
+/// The media types under which clients ask for the binary forms.
+const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What an answer is called that was asked for under [`VERSION_2_PROTOBUF`].
+const VERSION_2_PROTOBUF_ANSWER: &str =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const VERSION_3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+
+const ROOT: &str = "/openapi/v3/";
 
 fn info() -> Value {
-    json!({"title": "Kubernetes", "version": plimsoll_schema::builtin::kubernetes_version()})
+    let version = builtin::kubernetes_version().trim_start_matches('v');
+    let minor = version.rsplit_once('.').map_or(version, |(minor, _)| minor);
+    json!({"title": "Kubernetes", "version": minor})
 }
 
-/// `/openapi/v2`.
-pub(crate) fn version_2() -> Value {
-    json!({"swagger": "2.0", "info": info(), "paths": {}, "definitions": {}})
+/// A document to answer with.
+enum Found {
+    Packed(Document),
+    Built(Bytes),
 }
 
-/// `/openapi/v2` in the binary form of gnostic's `Document`: its version, its info, no paths.
-pub(crate) fn version_2_protobuf() -> Bytes {
-    const SWAGGER: u8 = 1;
-    const INFO: u8 = 2;
-    const PATHS: u8 = 8;
-    let mut title = field(1, b"Kubernetes");
-    title.extend(field(2, plimsoll_schema::builtin::kubernetes_version().as_bytes()));
-    let mut document = field(SWAGGER, b"2.0");
-    document.extend(field(INFO, &title));
-    document.extend(field(PATHS, b""));
-    document.into()
+impl Found {
+    fn digest(&self) -> String {
+        match self {
+            Self::Packed(document) => document.digest.to_owned(),
+            Self::Built(text) => digest(text),
+        }
+    }
 }
 
-/// A length-delimited field of a protocol buffer; all of ours are shorter than 128 bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    const LENGTH_DELIMITED: u8 = 2;
-    let length = u8::try_from(content.len()).unwrap_or_default();
-    let mut out = vec![number << 3 | LENGTH_DELIMITED, length];
-    out.extend_from_slice(content);
-    out
+/// FNV-1a.
+fn digest(text: &[u8]) -> String {
+    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016X}")
 }
 
-/// `/openapi/v3`.
-pub(crate) fn version_3_index(registry: &Registry) -> Value {
+/// Answers `/openapi/v2` and everything below `/openapi/v3`.
+///
+/// # Errors
+/// When there is no such document, or not in the form that the client accepts.
+pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
+    let path = parts.uri.path().trim_end_matches('/');
+    if path == "/openapi/v3" {
+        let index = shared.read(index);
+        let mut response = respond::bytes(StatusCode::OK, encode::json(&index));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        return Ok(response);
+    }
+    let accepted = |media_type: &str| {
+        parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+            value.split(',').next().is_some_and(|first| first.trim().starts_with(media_type))
+        })
+    };
+    if path == "/openapi/v2" {
+        let document = shared.read(version_2::document);
+        if accepted(VERSION_2_PROTOBUF) {
+            return Ok(binary(version_2::protobuf(&document)));
+        }
+        let found = if document.is_packed { packed("v2")? } else { built(&document.value) };
+        return Ok(send(&parts.headers, &found));
+    }
+    if accepted(VERSION_3_PROTOBUF) {
+        return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
+    }
+    let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
+    let found =
+        shared.read(|cluster| version_3(cluster, name)).ok_or_else(ApiError::no_such_path)?;
+    Ok(with_hash(parts, &found))
+}
+
+fn packed(name: &str) -> Result<Found> {
+    builtin::document(name).map(Found::Packed).ok_or_else(ApiError::no_such_path)
+}
+
+fn built(value: &Value) -> Found {
+    Found::Built(encode::json(value))
+}
+
+fn version_3(cluster: &Cluster, name: &str) -> Option<Found> {
+    if let Some(document) = builtin::document(&format!("v3/{name}")) {
+        return Some(Found::Packed(document));
+    }
+    let value = match name.strip_prefix("apis/")?.split_once('/') {
+        Some((group, version)) => custom::document(cluster, group, version)?,
+        None => return None,
+    };
+    Some(built(&value))
+}
+
+/// `/openapi/v3`: where the documents are.
+fn index(cluster: &Cluster) -> Value {
     let mut paths = Map::new();
-    for resource in registry.all() {
-        let path = base_path(resource).trim_start_matches('/').to_owned();
-        let url = format!("/openapi/v3/{path}");
-        paths.entry(path).or_insert_with(|| json!({"serverRelativeURL": url}));
+    for document in builtin::documents() {
+        if let Some(name) = document.name.strip_prefix("v3/") {
+            paths.insert(name.to_owned(), url(name, document.digest));
+        }
+    }
+    for resource in cluster.registry.all().filter(|resource| resource.custom().is_some()) {
+        let name = format!("apis/{}/{}", resource.group, resource.version);
+        if !paths.contains_key(&name)
+            && let Some(found) = version_3(cluster, &name)
+        {
+            let entry = url(&name, &found.digest());
+            paths.insert(name, entry);
+        }
     }
     json!({"paths": paths})
 }
 
-fn base_path(resource: &ApiResource) -> String {
-    if resource.group.is_empty() {
-        format!("/api/{}", resource.version)
+fn url(name: &str, digest: &str) -> Value {
+    json!({"serverRelativeURL": format!("{ROOT}{name}?hash={digest}")})
+}
+
+/// A document whose address may name its digest: then it may be kept for good.
+fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
+    let digest = found.digest();
+    let query = parts.uri.query().unwrap_or_default();
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("hash="));
+    if asked.is_some_and(|asked| asked != digest) {
+        let location = format!("{}?hash={digest}", parts.uri.path());
+        let mut response = respond::bytes(StatusCode::MOVED_PERMANENTLY, Bytes::new());
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            response.headers_mut().insert(LOCATION, location);
+        }
+        return response;
+    }
+    let mut response = send(&parts.headers, found);
+    if asked.is_some() {
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        headers.insert(EXPIRES, HeaderValue::from_static("Thu, 31 Dec 2099 23:59:59 GMT"));
+    }
+    response
+}
+
+fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
+    let tag = format!("\"{}\"", found.digest());
+    let is_known =
+        request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut response = if is_known {
+        let mut response = respond::bytes(StatusCode::NOT_MODIFIED, Bytes::new());
+        response.headers_mut().remove(CONTENT_LENGTH);
+        response
     } else {
-        format!("/apis/{}/{}", resource.group, resource.version)
-    }
-}
-
-/// `/openapi/v3/...` of one group-version.
-pub(crate) fn version_3(cluster: &Cluster, group: &str, version: &str) -> Option<Value> {
-    let resources: Vec<_> = cluster
-        .registry
-        .all()
-        .filter(|resource| resource.group == group && resource.version == version)
-        .collect();
-    if resources.is_empty() {
-        return None;
-    }
-    let mut schemas =
-        plimsoll_schema::builtin::openapi_definitions(group, version).unwrap_or_else(|| json!({}));
-    let mut paths = Map::new();
-    for resource in resources {
-        add_paths(&mut paths, resource);
-        if resource.custom().is_some()
-            && let Some(schema) = custom_schema(cluster, resource)
-        {
-            schemas[custom_name(resource)] = schema;
+        match found {
+            Found::Packed(document) if accepts_gzip(request) => {
+                let mut response =
+                    respond::bytes(StatusCode::OK, Bytes::from_static(document.gzip));
+                response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                response
+            }
+            Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
+            Found::Built(text) => respond::compressed(request, StatusCode::OK, text.clone()),
         }
-    }
-    Some(json!({
-        "openapi": "3.0.0",
-        "info": info(),
-        "paths": paths,
-        "components": {"schemas": schemas},
-    }))
-}
-
-/// The name of a custom type: the group backwards, the version, the kind.
-fn custom_name(resource: &ApiResource) -> String {
-    let mut labels: Vec<&str> = resource.group.split('.').collect();
-    labels.reverse();
-    format!("{}.{}.{}", labels.join("."), resource.version, resource.kind)
-}
-
-fn custom_schema(cluster: &Cluster, resource: &ApiResource) -> Option<Value> {
-    let name = format!("{}.{}", resource.plural, resource.group);
-    let definition = cluster
-        .store
-        .find(
-            &StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"),
-            &ObjectKey::new("", &name),
-        )?
-        .decode();
-    let mut schema = definition["spec"]["versions"]
-        .as_array()?
-        .iter()
-        .find(|version| version["name"] == *resource.version)?
-        .pointer("/schema/openAPIV3Schema")?
-        .clone();
-    schema["x-kubernetes-group-version-kind"] = json!([kind_of(resource)]);
-    Some(schema)
-}
-
-fn kind_of(resource: &ApiResource) -> Value {
-    json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
-}
-
-fn add_paths(paths: &mut Map<String, Value>, resource: &ApiResource) {
-    let base = base_path(resource);
-    let all = format!("{base}/{}", resource.plural);
-    let collection = match resource.scope {
-        Scope::Namespaced => format!("{base}/namespaces/{{namespace}}/{}", resource.plural),
-        Scope::Cluster => all.clone(),
     };
-    let operation = |action: &str, parameters: &[&str]| {
-        let parameters: Vec<Value> = parameters
-            .iter()
-            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}))
-            .collect();
-        json!({
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK"}},
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": kind_of(resource),
-        })
-    };
-    let written = ["dryRun", "fieldManager", "fieldValidation"];
-    let mut many = Map::new();
-    for (verb, method, action, parameters) in [
-        ("list", "get", "list", &["labelSelector", "fieldSelector"][..]),
-        ("create", "post", "post", &written[..]),
-        ("deletecollection", "delete", "deletecollection", &["dryRun"][..]),
-    ] {
-        if resource.serves(verb) {
-            many.insert(method.to_owned(), operation(action, parameters));
-        }
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
     }
-    if resource.scope == Scope::Namespaced && resource.serves("list") {
-        paths.insert(all, json!({"get": operation("list", &[])}));
-    }
-    let mut one = Map::new();
-    for (verb, method, action, parameters) in [
-        ("get", "get", "get", &[][..]),
-        ("update", "put", "put", &written[..]),
-        ("patch", "patch", "patch", &["dryRun", "fieldManager", "fieldValidation", "force"][..]),
-        ("delete", "delete", "delete", &["dryRun"][..]),
-    ] {
-        if resource.serves(verb) {
-            one.insert(method.to_owned(), operation(action, parameters));
-        }
-    }
-    if !one.is_empty() {
-        paths.insert(format!("{collection}/{{name}}"), Value::Object(one));
-    }
-    paths.insert(collection, Value::Object(many));
+    response
+}
+
+fn binary(bytes: Vec<u8>) -> Response<Body> {
+    let mut response = respond::bytes(StatusCode::OK, bytes.into());
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
+    response
 }

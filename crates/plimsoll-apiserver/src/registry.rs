@@ -80,17 +80,6 @@ impl Registry {
         self.built_in.iter().chain(self.custom.values().flatten())
     }
 
-    /// The custom resources of all groups but one definition's own.
-    pub(crate) fn custom_except<'a>(
-        &'a self,
-        definition: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<ApiResource>> {
-        self.custom
-            .iter()
-            .filter(move |(name, _)| *name != definition)
-            .flat_map(|(_, resources)| resources)
-    }
-
     /// The resources that a definition adds.
     pub(crate) fn custom_of(&self, definition: &str) -> &[Arc<ApiResource>] {
         self.custom.get(definition).map_or(&[], Vec::as_slice)

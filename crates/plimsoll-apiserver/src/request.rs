@@ -5,3 +5,4 @@ pub(crate) mod content;
 pub(crate) mod parameters;
 pub(crate) mod path;
 pub(crate) mod selector;
+pub(crate) mod strict;

@@ -35,7 +35,7 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
 pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Response<Body> {
     match format {
         Format::Json => bytes(status, encode::json(value)),
-        Format::Yaml => yaml(status, value),
+        Format::Yaml | Format::Protobuf => yaml(status, value),
     }
 }
 

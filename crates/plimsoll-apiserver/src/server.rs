@@ -1,9 +1,12 @@
 //! The server as a `tower::Service`.
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
@@ -16,7 +19,11 @@ use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::{Call, Cluster};
+use crate::faults::CompactFirst;
+use crate::metrics::Metrics;
+use crate::render::Form;
 use crate::status::{ApiError, Result, StatusReason};
+use crate::store::History;
 use crate::webhook::{self, Webhooks};
 use crate::{admission, controllers, handle, respond};
 
@@ -32,6 +39,8 @@ pub struct Options {
     ///
     /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
     pub seed: u64,
+    /// How far back watches and lists of the past can look.
+    pub history: History,
     /// How webhooks are reached.
     pub webhooks: Webhooks,
     /// Who may do what.
@@ -43,6 +52,7 @@ impl Default for Options {
         Self {
             clock: Arc::new(SystemClock),
             seed: 0,
+            history: History::default(),
             webhooks: Webhooks::new(),
             access: AccessOptions::default(),
         }
@@ -65,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     webhooks: Webhooks,
     cluster: RwLock<Cluster>,
+    pub(crate) metrics: Metrics,
 }
 
 impl Shared {
@@ -79,6 +90,12 @@ impl Shared {
         let result = change(&mut cluster);
         controllers::settle(&mut cluster, now);
         result
+    }
+
+    /// Forgets what happened up to a revision.
+    fn compact(&self, revision: u64) {
+        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        cluster.store.compact(revision);
     }
 
     /// Carries out the write of a request.
@@ -122,13 +139,40 @@ impl Shared {
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let Options { clock, seed, webhooks, access } = options;
-        let mut cluster = Cluster::new(seed);
+        let cluster = Cluster::new(options.seed, options.history);
+        Self::prepared(cluster, options, controllers::bootstrap::bootstrap)
+    }
+
+    /// A server of a cluster that is there already.
+    pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
+        Self::prepared(cluster, options, |_, _| {})
+    }
+
+    fn prepared(
+        mut cluster: Cluster,
+        options: Options,
+        prepare: impl FnOnce(&mut Cluster, &str),
+    ) -> Self {
+        let Options { clock, webhooks, access, seed, .. } = options;
         cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
         let access = Access::new(access, seed);
-        controllers::bootstrap::bootstrap(&mut cluster, &rfc3339_seconds(clock.now()));
-        let cluster = RwLock::new(cluster);
-        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster }) }
+        access.certificates().authority().clone_into(&mut cluster.authority);
+        prepare(&mut cluster, &rfc3339_seconds(clock.now()));
+        let (cluster, metrics) = (RwLock::new(cluster), Metrics::new());
+        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics }) }
+    }
+
+    /// Looks at the cluster.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.shared.read(look)
+    }
+
+    /// Forgets what happened up to `revision`, as etcd does when it is compacted.
+    ///
+    /// Watches and lists of what was before get `410 Expired` from now on, and tokens that
+    /// continue such a list the one that continues it inconsistently. What is there stays.
+    pub fn compact(&self, revision: u64) {
+        self.shared.compact(revision);
     }
 
     /// What all clones share.
@@ -159,13 +203,28 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let response = match read_body(body).await {
-                Ok(body) => handle::handle(&shared, &parts, &body).await,
-                Err(error) => respond::error(&error),
-            };
-            Ok(response)
+            let (mut parts, body) = request.into_parts();
+            let observed = shared.metrics.begin(&parts);
+            let form = Form::settle(&shared, &mut parts);
+            // The cluster is consistent between writes, and each lock outlives a panic.
+            let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
+            let response = answer.unwrap_or_else(|_| respond::error(&ApiError::panicked()));
+            Ok(observed.answered(&shared, form.render(response)))
         })
+    }
+}
+
+async fn answer<B>(shared: &Arc<Shared>, parts: &Parts, body: B) -> Response<Body>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if parts.extensions.get::<CompactFirst>().is_some() {
+        shared.compact(u64::MAX);
+    }
+    match read_body(body).await {
+        Ok(body) => handle::handle(shared, parts, &body).await,
+        Err(error) => respond::error(&error),
     }
 }
 

@@ -114,12 +114,14 @@ pub(crate) struct ApiError {
     pub(crate) reason: StatusReason,
     pub(crate) message: String,
     pub(crate) details: Option<Box<Details>>,
+    /// Where a list that cannot be continued consistently can be continued all the same.
+    pub(crate) continue_token: Option<Box<str>>,
 }
 
 impl ApiError {
     /// An error without details.
     pub(crate) fn new(reason: StatusReason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), details: None }
+        Self { reason, message: message.into(), details: None, continue_token: None }
     }
 
     /// The request makes no sense.
@@ -168,6 +170,14 @@ impl ApiError {
 
     fn verbatim(&self) -> Option<&Value> {
         self.details.as_ref()?.verbatim.as_ref()
+    }
+
+    /// A defect of ours, which ended one request only.
+    pub(crate) fn panicked() -> Self {
+        Self::new(
+            StatusReason::InternalError,
+            "This request caused apiserver to panic. Look in the logs for details.",
+        )
     }
 
     /// Nothing is served under the path.
@@ -278,6 +288,7 @@ impl ApiError {
                 kind: subject.noun.to_owned(),
                 ..Details::default()
             })),
+            continue_token: None,
         }
     }
 
@@ -308,6 +319,9 @@ impl ApiError {
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_value();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = (**token).into();
         }
         status
     }

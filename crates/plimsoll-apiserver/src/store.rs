@@ -4,14 +4,18 @@
 //! copy, whatever version was asked for, and a hundred thousand objects fit in memory. What lists,
 //! watches and the garbage collector ask of every object lies beside the bytes in [`Stored`].
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::faults::AsOf;
+
 pub(crate) mod log;
 pub(crate) mod stored;
 
+pub use log::History;
 pub(crate) use log::{Change, Event};
 pub(crate) use stored::{ObjectKey, StorageId, Stored};
 
@@ -24,16 +28,47 @@ pub(crate) type Place = (StorageId, ObjectKey);
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     revision: u64,
+    history: History,
+    /// All logs are complete after this revision at most.
+    compacted: u64,
     storages: BTreeMap<StorageId, Storage>,
     by_uid: BTreeMap<Box<str>, Place>,
     dependents: BTreeMap<Box<str>, BTreeSet<Place>>,
 }
 
 /// The objects of one resource.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Storage {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    /// How many objects there are in each namespace.
+    counts: BTreeMap<Box<str>, usize>,
     log: Log,
+}
+
+impl Storage {
+    fn insert(&mut self, stored: &Arc<Stored>) -> Option<Arc<Stored>> {
+        let previous = self.objects.insert(stored.key.clone(), Arc::clone(stored));
+        if previous.is_none() {
+            match self.counts.get_mut(&stored.key.namespace) {
+                Some(count) => *count += 1,
+                None => {
+                    self.counts.insert(stored.key.namespace.clone(), 1);
+                }
+            }
+        }
+        previous
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<Stored>> {
+        let removed = self.objects.remove(key)?;
+        if let Some(count) = self.counts.get_mut(&key.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&key.namespace);
+            }
+        }
+        Some(removed)
+    }
 }
 
 /// What a watch continues with.
@@ -113,32 +148,133 @@ impl Store {
         self.storages.get(storage).map_or(0, |found| found.objects.len())
     }
 
-    /// The state of one resource as it was at `revision`.
+    /// The number of objects of one resource, of one namespace if it is given.
+    pub(crate) fn count_in(&self, storage: &StorageId, namespace: Option<&str>) -> usize {
+        self.storages.get(storage).map_or(0, |found| match namespace {
+            None => found.objects.len(),
+            Some(namespace) => found.counts.get(namespace).copied().unwrap_or_default(),
+        })
+    }
+
+    /// The objects of one resource as they were at `revision`, in the order of their keys,
+    /// beginning after a key.
+    ///
+    /// It takes as long as what is read of it and what happened since.
     ///
     /// # Errors
     /// When the log no longer reaches back that far.
-    pub(crate) fn list_at(
+    pub(crate) fn list_at<'a>(
+        &'a self,
+        storage: &StorageId,
+        namespace: Option<&'a str>,
+        revision: u64,
+        after: Option<&ObjectKey>,
+    ) -> Result<impl Iterator<Item = &'a Arc<Stored>>, Lost> {
+        let changed: BTreeMap<&ObjectKey, Option<&Arc<Stored>>> = match self.storages.get(storage) {
+            Some(found) => found
+                .log
+                .after(revision)?
+                .rev()
+                .map(|event| (&event.object.key, event.previous.as_ref()))
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        let past: Vec<&'a Arc<Stored>> = changed
+            .values()
+            .flatten()
+            .copied()
+            .filter(|stored| namespace.is_none_or(|namespace| stored.key.is_in(namespace)))
+            .filter(|stored| after.is_none_or(|after| stored.key > *after))
+            .collect();
+        let unchanged = self
+            .list_after(storage, namespace, after)
+            .filter(move |stored| !changed.contains_key(&stored.key));
+        Ok(Merged { left: unchanged.peekable(), right: past.into_iter().peekable() })
+    }
+
+    /// One object as it was at `revision`.
+    ///
+    /// # Errors
+    /// When the log no longer reaches back that far.
+    pub(crate) fn find_at(
         &self,
         storage: &StorageId,
-        namespace: Option<&str>,
+        key: &ObjectKey,
         revision: u64,
-    ) -> Result<Vec<Arc<Stored>>, Lost> {
+    ) -> Result<Option<&Arc<Stored>>, Lost> {
         let Some(found) = self.storages.get(storage) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
-        let mut state: BTreeMap<&ObjectKey, &Arc<Stored>> = found.objects.iter().collect();
-        let events = found.log.after(revision)?;
-        for event in events.iter().rev() {
-            match &event.previous {
-                Some(previous) => state.insert(&event.object.key, previous),
-                None => state.remove(&event.object.key),
-            };
+        let mut later = found.log.after(revision)?;
+        Ok(match later.find(|event| event.object.key == *key) {
+            Some(event) => event.previous.as_ref(),
+            None => found.objects.get(key),
+        })
+    }
+
+    /// One object, as stale as it may be.
+    pub(crate) fn find_as_of(
+        &self,
+        storage: &StorageId,
+        key: &ObjectKey,
+        as_of: Option<AsOf>,
+    ) -> Option<&Arc<Stored>> {
+        let Some(as_of) = as_of else {
+            return self.find(storage, key);
+        };
+        let revision = as_of.revision(self.revision).max(self.oldest(storage));
+        self.find_at(storage, key, revision).unwrap_or_default()
+    }
+
+    /// The revision after which the history of one resource is complete.
+    pub(crate) fn oldest(&self, storage: &StorageId) -> u64 {
+        self.storages.get(storage).map_or(self.compacted, |found| found.log.compacted())
+    }
+
+    /// Forgets what happened up to `revision`, of all resources.
+    pub(crate) fn compact(&mut self, revision: u64) {
+        let revision = revision.min(self.revision);
+        self.compacted = self.compacted.max(revision);
+        for storage in self.storages.values_mut() {
+            storage.log.compact(revision);
         }
-        Ok(state
-            .into_iter()
-            .filter(|(key, _)| namespace.is_none_or(|namespace| key.is_in(namespace)))
-            .map(|(_, stored)| Arc::clone(stored))
-            .collect())
+    }
+
+    /// All objects, in the order of their resources and keys.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&StorageId, &Arc<Stored>)> {
+        self.storages.iter().flat_map(|(storage, found)| {
+            found.objects.values().map(move |stored| (storage, stored))
+        })
+    }
+
+    /// An empty store whose next revision comes after `revision`, without a history before it.
+    pub(crate) fn at_revision(history: History, revision: u64) -> Self {
+        Self { revision, history, compacted: revision, ..Self::default() }
+    }
+
+    /// Puts an object back under the revision that it has; nobody hears of it.
+    ///
+    /// Returns whether neither its key nor its uid was there already.
+    pub(crate) fn put_back(&mut self, storage: &StorageId, stored: &Arc<Stored>) -> bool {
+        let place = (storage.clone(), stored.key.clone());
+        self.link(stored, &place);
+        let is_new_uid = self.by_uid.insert(stored.uid.clone(), place).is_none();
+        self.storage(storage).insert(stored).is_none() && is_new_uid
+    }
+
+    fn storage(&mut self, storage: &StorageId) -> &mut Storage {
+        let (history, compacted) = (self.history, self.compacted);
+        self.storages.entry(storage.clone()).or_insert_with(|| Storage {
+            objects: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            log: Log::new(history, compacted),
+        })
+    }
+
+    fn link(&mut self, stored: &Stored, place: &Place) {
+        for owner in &stored.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+        }
     }
 
     /// Writes an object under the next revision; `value` comes with its metadata complete but for
@@ -154,23 +290,23 @@ impl Store {
         value["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let stored = Arc::new(Stored::new(key.clone(), &mut value, self.revision, stamp));
         let place = (storage.clone(), key.clone());
-        let found = self.storages.entry(storage.clone()).or_default();
-        let previous = found.objects.insert(key.clone(), Arc::clone(&stored));
+        let found = self.storage(storage);
+        let previous = found.insert(&stored);
         found.log.push(Event::put(Arc::clone(&stored), previous.clone()));
         if let Some(previous) = &previous {
             unlink(&mut self.dependents, previous, &place);
         }
-        for owner in &stored.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+        self.link(&stored, &place);
+        if previous.is_none_or(|previous| previous.uid != stored.uid) {
+            self.by_uid.insert(stored.uid.clone(), place);
         }
-        self.by_uid.insert(stored.uid.clone(), place);
         stored
     }
 
     /// Removes an object; its last state is logged under the next revision.
     pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
         let found = self.storages.get_mut(storage)?;
-        let previous = found.objects.remove(key)?;
+        let previous = found.remove(key)?;
         self.revision += 1;
         let last = Arc::new(previous.at_revision(self.revision));
         found.log.push(Event::removed(Arc::clone(&last), Arc::clone(&previous)));
@@ -192,12 +328,37 @@ impl Store {
     /// When the log no longer reaches back that far.
     pub(crate) fn news(&self, storage: &StorageId, revision: u64) -> Result<News, Lost> {
         let found = self.storages.get(storage).ok_or(Lost::Gone)?;
-        Ok(News { events: found.log.after(revision)?, revision: self.revision.max(revision) })
+        Ok(News {
+            events: found.log.after(revision)?.cloned().collect(),
+            revision: self.revision.max(revision),
+        })
     }
 
     /// Wakes up whenever the resource changes, and fails once it is no longer served.
     pub(crate) fn subscribe(&mut self, storage: &StorageId) -> tokio::sync::watch::Receiver<u64> {
-        self.storages.entry(storage.clone()).or_default().log.subscribe()
+        self.storage(storage).log.subscribe()
+    }
+}
+
+/// Two ordered lists of objects as one.
+struct Merged<Left: Iterator, Right: Iterator> {
+    left: Peekable<Left>,
+    right: Peekable<Right>,
+}
+
+impl<'a, Left, Right> Iterator for Merged<Left, Right>
+where
+    Left: Iterator<Item = &'a Arc<Stored>>,
+    Right: Iterator<Item = &'a Arc<Stored>>,
+{
+    type Item = &'a Arc<Stored>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match (self.left.peek(), self.right.peek()) {
+            (Some(left), Some(right)) if left.key < right.key => self.left.next(),
+            (Some(_), None) => self.left.next(),
+            _ => self.right.next(),
+        }
     }
 }
 

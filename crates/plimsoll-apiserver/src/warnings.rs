@@ -3,6 +3,8 @@ use serde_json::{Map, Value};
 
 use crate::registry::ApiResource;
 
+mod definitions;
+mod finalizers;
 mod pods;
 
 /// What a user of a deprecated version is warned with.
@@ -45,13 +47,19 @@ pub(crate) fn about_owners(uids: &str, when: &str) -> String {
     )
 }
 
-/// Warnings about an object of a built-in kind that is about to be stored in place of `live`.
+/// Warnings about an object that is about to be stored in place of `live`.
 pub(crate) fn of_object(
     resource: &ApiResource,
     live: Option<&Value>,
     object: &Value,
 ) -> Vec<String> {
+    if resource.custom().is_some() {
+        return finalizers::warnings(live, object);
+    }
     let template = match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            return definitions::warnings(live, object);
+        }
         ("", "Pod") if live.is_none() => return pods::warnings("", object),
         ("", "Service") => return of_service(object),
         ("", "PodTemplate") => "/template",
@@ -62,10 +70,20 @@ pub(crate) fn of_object(
         _ => return Vec::new(),
     };
     let is_changed = live.is_none_or(|live| live.get("spec") != object.get("spec"));
-    let Some(found) = object.pointer(template).filter(|_| is_changed) else {
-        return Vec::new();
-    };
-    pods::warnings(&template.replace('/', ".")[1..], found)
+    let template_found = object.pointer(template).filter(|_| is_changed);
+    let mut warnings = template_found
+        .map(|found| pods::warnings(&template.replace('/', ".")[1..], found))
+        .unwrap_or_default();
+    if resource.is("apps", "StatefulSet")
+        && object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0)
+    {
+        warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a \
+             value >= 0 is recommended"
+                .to_owned(),
+        );
+    }
+    warnings
 }
 
 fn of_service(object: &Value) -> Vec<String> {

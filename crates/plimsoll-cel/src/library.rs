@@ -6,7 +6,7 @@ mod arithmetic;
 pub(crate) mod authorizer;
 pub(crate) mod collection;
 mod conversion;
-mod format;
+pub(crate) mod format;
 pub(crate) mod named_format;
 mod network;
 mod optional;
@@ -113,6 +113,10 @@ pub(crate) fn no_overload(function: &str, arguments: &[Value]) -> EvaluationErro
     // Operators are one function each, which knows of no signatures.
     if function.contains('_') && !function.contains(char::is_alphabetic) {
         return EvaluationError::no_such_overload();
+    }
+    // So are these, which tell no types.
+    if matches!(function, "size" | "type" | "@in") {
+        return EvaluationError::new(format!("no such overload: {function}"));
     }
     let types: Vec<String> = arguments.iter().map(Value::type_name).collect();
     EvaluationError::new(format!("no such overload: {function}({})", types.join(", ")))

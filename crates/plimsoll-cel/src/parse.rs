@@ -40,10 +40,6 @@ const RESERVED: [&str; 17] = [
 /// What may begin an expression, as messages list it.
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
                       NUM_UINT, STRING, BYTES, IDENTIFIER}";
-/// What may follow a complete operand, as messages list it.
-const FOLLOWS: &str = "'==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', \
-                       '+', '*', '/', '%%'";
-
 /// A parsed expression and where its nodes are.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
@@ -348,12 +344,17 @@ impl<'a> Parser<'a> {
             | TokenKind::String
             | TokenKind::Bytes
             | TokenKind::End => {
-                let message = if optional || matches!(token.kind, TokenKind::End) {
-                    format!("Syntax error: no viable alternative at input '.{}'", token.text)
-                } else if matches!(token.text, "true" | "false" | "null") {
-                    format!("Syntax error: mismatched input '{}' expecting IDENTIFIER", token.text)
-                } else {
-                    format!("Syntax error: no viable alternative at input '.{}'", token.text)
+                let message = match (token.kind, token.text) {
+                    (TokenKind::End, _) => {
+                        "Syntax error: no viable alternative at input '.'".to_owned()
+                    }
+                    (_, "true" | "false" | "null") if !optional => {
+                        let text = token.text;
+                        format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER")
+                    }
+                    (_, text) => {
+                        format!("Syntax error: no viable alternative at input '.{text}'")
+                    }
                 };
                 return self.stop(token.offset, message);
             }
@@ -414,14 +415,14 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let token = self.peek();
-        let kind = if token.kind == TokenKind::End { "mismatched" } else { "extraneous" };
-        let comma = if symbol == ")" || symbol == "]" || symbol == "}" { ", ','" } else { "" };
-        let expected = match symbol {
-            ")" if token.kind == TokenKind::End => "')'".to_owned(),
-            _ => format!("'{symbol}'{comma}"),
+        let message = match (symbol, token.kind) {
+            (")", TokenKind::End) => format!("missing ')' at '{}'", token.text),
+            (_, TokenKind::End) => {
+                format!("mismatched input '{}' expecting {{'{symbol}', ','}}", token.text)
+            }
+            _ => format!("extraneous input '{}' expecting {{'{symbol}', ','}}", token.text),
         };
-        let message = format!("Syntax error: {kind} input '{}' expecting {expected}", token.text);
-        self.stop(token.offset, message)
+        self.stop(token.offset, format!("Syntax error: {message}"))
     }
 
     fn primary(&mut self) -> Parse<Expr> {
@@ -432,10 +433,7 @@ impl<'a> Parser<'a> {
                 let inner = self.expression()?;
                 if self.take(")").is_none() {
                     let token = self.peek();
-                    let expected = format!("{{{FOLLOWS}, ')'}}").replace("%%", "%");
-                    let _ = expected;
-                    let message =
-                        format!("Syntax error: mismatched input '{}' expecting ')'", token.text);
+                    let message = format!("Syntax error: missing ')' at '{}'", token.text);
                     return self.stop(token.offset, message);
                 }
                 Ok(inner)
@@ -455,11 +453,29 @@ impl<'a> Parser<'a> {
                 } else {
                     "extraneous"
                 };
+                let before = self.at.checked_sub(1).map(|at| self.tokens[at].kind);
+                let may_be_optional =
+                    matches!(before, Some(TokenKind::Symbol("["))) && self.opens_index();
+                let expected = if may_be_optional {
+                    STARTS.replace("'!', ", "'!', '?', ")
+                } else {
+                    STARTS.to_owned()
+                };
                 let message =
-                    format!("Syntax error: {kind} input '{}' expecting {STARTS}", token.text);
+                    format!("Syntax error: {kind} input '{}' expecting {expected}", token.text);
                 self.stop(token.offset, message)
             }
         }
+    }
+
+    /// Whether the bracket before the current token follows an operand.
+    fn opens_index(&self) -> bool {
+        self.at.checked_sub(2).is_some_and(|at| {
+            matches!(
+                self.tokens[at].kind,
+                TokenKind::Identifier | TokenKind::Symbol(")" | "]" | "}") | TokenKind::String
+            )
+        })
     }
 
     /// An identifier, a call, or an object with a dotted name.

@@ -30,8 +30,8 @@ pub enum Value {
     String(Arc<str>),
     /// `b'octets'`
     Bytes(Arc<[u8]>),
-    /// A moment.
-    Timestamp(jiff::Timestamp),
+    /// A moment: nanoseconds since 1970, within the years 1 to 9999.
+    Timestamp(i128),
     /// Nanoseconds.
     Duration(i64),
     /// `[1, 2]`

@@ -4,6 +4,7 @@
 //! group-version; a section is unpacked when one of its kinds is first asked for, so that starting
 //! up costs one small index.
 
+mod documents;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use documents::{Document, document, documents};
 
 use crate::Schema;
 use crate::schema::{Arena, Builder, Flavor, node::NodeId};
@@ -120,6 +123,17 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
     let types = group_version(&section_name(group, version))?;
     let root = *types.kinds.get(kind)?;
     Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None })
+}
+
+/// The schema of `autoscaling/v1` `Scale`, which is nobody's kind but many kinds' subresource.
+pub fn scale_schema() -> &'static Schema {
+    static SCALE: OnceLock<Schema> = OnceLock::new();
+    SCALE.get_or_init(|| {
+        let definitions = section("apps/v1").unwrap_or_default();
+        let mut builder = Builder::new(&definitions, Flavor::BuiltIn);
+        let root = builder.named("io.k8s.api.autoscaling.v1.Scale");
+        Schema { arena: Arc::new(builder.finish()), root, metadata_rules: None }
+    })
 }
 
 /// The OpenAPI v3 `components.schemas` of a group-version, without descriptions.

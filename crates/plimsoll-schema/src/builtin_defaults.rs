@@ -12,8 +12,9 @@ mod tests;
 use serde_json::Value;
 
 use special::{
-    binding, cron_job, custom_resource_definition, daemon_set, deployment, job, namespace,
-    network_policy, pod, pod_template, replication_controller, secret, service, stateful_set,
+    binding, cron_job, custom_resource_definition, daemon_set, deployment, job, limit_range,
+    namespace, network_policy, node, pod, pod_template, replication_controller, secret, service,
+    stateful_set,
 };
 
 /// Fills in the defaults of a built-in kind that its OpenAPI schema does not declare. Kinds
@@ -30,6 +31,8 @@ pub fn apply_builtin_defaults(group: &str, version: &str, kind: &str, value: &mu
         ("", "PersistentVolume") => rules(value, table::PERSISTENT_VOLUME),
         ("", "PersistentVolumeClaim") => rules(value, table::PERSISTENT_VOLUME_CLAIM),
         ("", "Endpoints") => rules(value, table::ENDPOINTS),
+        ("", "LimitRange") => limit_range(value),
+        ("", "Node") => node(value),
         ("apps", "Deployment") => deployment(value),
         ("apps", "DaemonSet") => daemon_set(value),
         ("apps", "StatefulSet") => stateful_set(value),

@@ -15,19 +15,53 @@ use crate::schema::node::{Edge, MapType, Node, Scalar};
 /// and stay where the schema calls the field nullable. What Go writes always (structs, and required
 /// fields at their zero value) appears in built-in kinds.
 pub fn apply_defaults(schema: &Schema, value: &mut Value) {
-    if schema.is_untyped() {
+    let built_in = schema.is_builtin();
+    fill(&Walker { schema, built_in, keeps_nulls: false }, value);
+}
+
+/// Like [`apply_defaults`], but nulls in a custom resource stay: it was not decoded, but merged from
+/// objects that were.
+pub(crate) fn apply_defaults_after_merge(schema: &Schema, value: &mut Value) {
+    let built_in = schema.is_builtin();
+    fill(&Walker { schema, built_in, keeps_nulls: !built_in }, value);
+}
+
+fn fill(walker: &Walker<'_>, value: &mut Value) {
+    if walker.schema.is_untyped() {
         return;
     }
-    let walker = Walker { schema, built_in: schema.is_builtin() };
-    walker.walk(&schema.root_edge(), value);
     if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
-        metadata.retain(|_, value| !value.is_null());
+        for name in ["labels", "annotations"] {
+            let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
+            texts
+                .into_iter()
+                .flat_map(Map::values_mut)
+                .filter(|text| text.is_null())
+                .for_each(|text| *text = json!(""));
+        }
+    }
+    walker.walk(&walker.schema.root_edge(), value);
+    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+        metadata.retain(|_, value| !is_nothing(value));
+    }
+}
+
+/// What Go's metadata leaves out.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 struct Walker<'a> {
     schema: &'a Schema,
     built_in: bool,
+    /// Nulls without a default stay.
+    keeps_nulls: bool,
 }
 
 impl Walker<'_> {
@@ -58,7 +92,7 @@ impl Walker<'_> {
     fn entries(&self, node: &Node, map: &MapType, entries: &mut Map<String, Value>) {
         if self.built_in {
             self.drop_nulls(node, map, entries);
-        } else {
+        } else if !self.keeps_nulls {
             entries.retain(|key, value| {
                 !value.is_null() || map.value(key).is_none_or(|edge| self.keeps_null(edge))
             });

@@ -3,6 +3,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub(crate) mod go;
+
 /// What is wrong with a field, in apimachinery's vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldErrorKind {
@@ -18,8 +20,12 @@ pub enum FieldErrorKind {
     Duplicate,
     /// A string is too long.
     TooLong,
+    /// A string is too short.
+    TooShort,
     /// A list or map has too many entries.
     TooMany,
+    /// A list or map has too few entries.
+    TooFew,
     /// The value is not permitted here.
     Forbidden,
     /// Something that was referred to is not there.
@@ -38,7 +44,9 @@ impl FieldErrorKind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
             Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
             Self::Forbidden => "FieldValueForbidden",
             Self::NotFound => "FieldValueNotFound",
             Self::Internal => "InternalError",
@@ -52,7 +60,9 @@ impl FieldErrorKind {
             Self::NotSupported => "Unsupported value",
             Self::Duplicate => "Duplicate value",
             Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
             Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
             Self::Forbidden => "Forbidden",
             Self::NotFound => "Not found",
             Self::Internal => "Internal error",
@@ -69,6 +79,8 @@ pub struct FieldError {
     pub kind: FieldErrorKind,
     /// The offending value, where the message shows it.
     pub value: Option<Value>,
+    /// How the message shows the value, where that is not simply as JSON with sorted keys.
+    pub shown: Option<String>,
     /// The rest of the message.
     pub detail: String,
 }
@@ -76,13 +88,20 @@ pub struct FieldError {
 impl FieldError {
     /// An error without a value.
     pub fn new(path: impl Into<String>, kind: FieldErrorKind, detail: impl Into<String>) -> Self {
-        Self { path: path.into(), kind, value: None, detail: detail.into() }
+        Self { path: path.into(), kind, value: None, shown: None, detail: detail.into() }
     }
 
     /// The same error, showing `value`.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
         self.value = Some(value);
+        self
+    }
+
+    /// The same error, showing the offending value as `text`.
+    #[must_use]
+    pub fn with_shown(mut self, text: impl Into<String>) -> Self {
+        self.shown = Some(text.into());
         self
     }
 
@@ -94,26 +113,19 @@ impl FieldError {
             FieldErrorKind::Required
                 | FieldErrorKind::Forbidden
                 | FieldErrorKind::TooLong
+                | FieldErrorKind::TooShort
                 | FieldErrorKind::Internal
         );
-        if let (true, Some(value)) = (shows_value, &self.value) {
+        let shown = self.shown.clone().or_else(|| self.value.as_ref().map(go::shown));
+        if let (true, Some(shown)) = (shows_value, shown) {
             out.push_str(": ");
-            out.push_str(&shown(value));
+            out.push_str(&shown);
         }
         if !self.detail.is_empty() {
             out.push_str(": ");
             out.push_str(&self.detail);
         }
         out
-    }
-}
-
-/// A value as apimachinery shows it: strings quoted, everything else as compact JSON.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }
 

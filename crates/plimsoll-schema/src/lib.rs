@@ -8,25 +8,48 @@
 //! |---|---|
 //! | What is the shape of a kind? | [`Schema`], [`builtin`] |
 //! | Which fields does it not know, which are missing? | [`prune`], [`apply_defaults`], [`apply_builtin_defaults`] |
-//! | Is an object acceptable? | [`validate`], [`FieldError`] |
+//! | Is an object acceptable? | [`validate`], [`validate_builtin`], [`validate_metadata`], [`names`], [`FieldError`] |
+//! | Is the schema of a custom resource acceptable? | [`check_definition_schema`] |
+//! | How is a value written? | [`canonicalize`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
+//! | What is an object in protocol buffers? | [`protobuf`] |
 
 pub mod builtin;
 mod builtin_defaults;
+mod builtin_rules;
+mod canonical;
+mod decode;
 mod default;
+mod definition;
 mod error;
 pub mod fields;
 pub mod managed;
+mod metadata;
+pub mod names;
+mod numbers;
 pub mod patch;
+pub mod protobuf;
 mod prune;
+mod quantity;
 mod schema;
 mod typed;
 mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;
+pub use builtin_rules::{check_webhook_service, check_webhook_url, validate_builtin};
+pub use canonical::{canonicalize, canonicalize_numbers};
+pub use decode::decoding_error;
 pub use default::apply_defaults;
+pub use definition::{
+    Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,
+};
 pub use error::{FieldError, FieldErrorKind};
+pub use metadata::{MetadataOwner, validate_metadata};
+pub use numbers::canonical_numbers;
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
-pub use validate::validate;
+pub use validate::{
+    blocked_expressions, malformed_metadata, validate, validate_lists, validate_status,
+    validate_update,
+};

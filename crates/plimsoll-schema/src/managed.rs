@@ -5,11 +5,12 @@
 //! object and works out which fields its writer changed. Both return the object to store; when a
 //! write changes nothing, that is exactly the live object, times included.
 //!
-//! Entries written under another version of the kind are kept and read as if their paths were
-//! those of this version (conversion "None").
+//! What was written under another version of the kind is compared in that version ([`Kind`]);
+//! entries of versions that exist no more are dropped.
 
 mod apply;
 mod entry;
+mod kind;
 mod last_applied;
 #[cfg(test)]
 mod laws;
@@ -21,6 +22,7 @@ use std::fmt;
 
 pub use apply::server_side_apply;
 pub use entry::Operation;
+pub use kind::{Convert, Kind};
 pub use update::track_update;
 
 /// Who writes, through what, and when.
@@ -37,6 +39,13 @@ pub struct Actor<'a> {
     /// Fields that this endpoint resets: paths such as `status` or `metadata.labels`. Nobody comes
     /// to own them through it, and in an object that exists they stay as they are.
     pub reset_fields: &'a [&'a str],
+}
+
+impl Actor<'_> {
+    /// The name that ownership is recorded under.
+    fn name(&self) -> &str {
+        if self.manager.is_empty() { "unknown" } else { self.manager }
+    }
 }
 
 /// A field that somebody else owns with another value.
@@ -86,6 +95,12 @@ pub enum ApplyError {
     /// `.userNames: field not declared in schema`.
     #[error("{}", typed_message(.0))]
     Typed(Vec<String>),
+    /// The live object does not fit its schema.
+    #[error("{}", typed_message(.0))]
+    TypedLive(Vec<String>),
+    /// The object cannot be compared in the version of another manager.
+    #[error("{0}")]
+    Version(String),
     /// The applied object carries `metadata.managedFields`.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsInApply,

@@ -1,11 +1,13 @@
 //! The three patch formats besides server-side apply.
 
+mod json;
 mod strategic;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
+pub use json::{OPERATIONS_MAX, json_patch};
 pub use strategic::strategic_merge_patch;
 
 /// Why a patch could not be applied.
@@ -14,27 +16,44 @@ pub enum PatchError {
     /// The patch document is not a patch.
     #[error("{0}")]
     Malformed(String),
+    /// A JSON patch has this many operations, more than [`OPERATIONS_MAX`].
+    #[error("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
+    TooMany(usize),
+    /// The patch makes kube-apiserver fail, with this text and without a reason.
+    #[error("{0}")]
+    Internal(String),
     /// The patch does not fit the object: a failed test, a missing path.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Applies a JSON patch (RFC 6902).
-///
-/// # Errors
-/// When the patch is malformed, a path is missing or a test fails.
-pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
-    use serde::Deserialize as _;
-    let patch = json_patch::Patch::deserialize(patch)
-        .map_err(|error| PatchError::Malformed(error.to_string()))?;
-    let mut out = object.clone();
-    json_patch::patch(&mut out, &patch).map_err(|error| PatchError::Failed(error.to_string()))?;
-    Ok(out)
+/// Applies a JSON merge patch (RFC 7396); nulls inside what is new vanish, in lists too.
+pub fn merge_patch(object: &Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else { return patch.clone() };
+    let mut out = object.as_object().cloned().unwrap_or_default();
+    for (key, value) in patch {
+        if value.is_null() {
+            out.remove(key);
+            continue;
+        }
+        let merged = match (out.get(key), value) {
+            (Some(old @ Value::Object(_)), Value::Object(_)) => merge_patch(old, value),
+            (Some(Value::Object(_)), _) => value.clone(),
+            _ => without_nulls(value),
+        };
+        out.insert(key.clone(), merged);
+    }
+    Value::Object(out)
 }
 
-/// Applies a JSON merge patch (RFC 7396).
-pub fn merge_patch(object: &Value, patch: &Value) -> Value {
-    let mut out = object.clone();
-    json_patch::merge(&mut out, patch);
-    out
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        Value::Object(entries) => entries
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }

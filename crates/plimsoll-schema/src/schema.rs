@@ -6,7 +6,7 @@
 mod build;
 mod fixups;
 pub(crate) mod node;
-mod structural;
+pub(crate) mod structural;
 #[cfg(test)]
 mod tests;
 
@@ -69,7 +69,7 @@ impl Schema {
         if open_api_v3_schema.is_null() {
             return Ok(Self::untyped());
         }
-        let errors = structural::check(open_api_v3_schema);
+        let errors = structural::check(open_api_v3_schema, "");
         if !errors.is_empty() {
             return Err(errors);
         }

@@ -11,8 +11,8 @@ mod merge;
 mod reconcile;
 mod remove;
 
-pub(crate) use check::check;
-pub(crate) use compare::compare;
+pub(crate) use check::{check, check_live, go_text};
+pub(crate) use compare::{Comparison, compare};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::{name_declared, remove};

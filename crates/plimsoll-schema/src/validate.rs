@@ -1,10 +1,14 @@
 //! Structural and value validation.
 //!
 //! For custom resources the rules, their order and their words are those of apiextensions; for
-//! built-in kinds only types and required fields are looked at.
+//! built-in kinds only types and required fields are looked at. An update is held against the live
+//! object: what was wrong before and did not change stays as it is ("ratcheting").
 
-mod formats;
+mod alternatives;
+pub(crate) mod formats;
 mod lists;
+pub(crate) mod pattern;
+mod ratchet;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -13,31 +17,88 @@ use serde_json::Value;
 
 use crate::schema::node::{DeclaredType, Node, NodeId};
 use crate::{FieldError, FieldErrorKind, Schema};
+use ratchet::Old;
 
 /// Everything that is wrong with `value`.
 pub fn validate(schema: &Schema, value: &Value) -> Vec<FieldError> {
+    check(schema, value, None)
+}
+
+/// Everything that is wrong with `value` in place of `live`. Faults that `live` has too are let
+/// pass where the value around them is the same.
+pub fn validate_update(schema: &Schema, value: &Value, live: &Value) -> Vec<FieldError> {
+    check(schema, value, Some(live))
+}
+
+/// Everything that is wrong with the status of a custom resource, which is a document of its own
+/// for its endpoint.
+pub fn validate_status(schema: &Schema, value: &Value, live: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let node = schema.node(schema.root);
+    let status = node.map.as_ref().and_then(|map| map.value("status"));
+    if let (Some(edge), Some(status)) = (status, value.get("status")) {
+        let mut outcome = Outcome::default();
+        let old = live.get("status").map(|value| Old { value, node: edge.node });
+        Walker { schema }.node(edge.node, status, "", old, &mut outcome);
+        errors.extend(outcome.errors.into_iter().map(|mut error| {
+            error.path = match error.path.trim_start_matches('.') {
+                "" | "<nil>" => "status".to_owned(),
+                path => format!("status.{path}"),
+            };
+            error
+        }));
+    }
+    errors.extend(lists::check_keys(schema, value, Some(live)));
+    errors
+}
+
+fn check(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError> {
     if schema.is_untyped() {
         return Vec::new();
     }
     let mut outcome = Outcome::default();
     let walker = Walker { schema };
-    walker.node(schema.root, value, "", &mut outcome);
+    let old = live.map(|value| Old { value, node: schema.root });
+    walker.node(schema.root, value, "", old, &mut outcome);
     if let (Some(rules), Some(metadata)) = (schema.metadata_rules, value.get("metadata")) {
-        walker.node(rules, metadata, "metadata", &mut outcome);
+        let old = live.and_then(|live| live.get("metadata"));
+        let old = old.map(|value| Old { value, node: rules });
+        walker.node(rules, metadata, "metadata", old, &mut outcome);
     }
-    let mut errors = outcome.errors;
-    if !schema.is_builtin() {
-        lists::check_embedded(schema, value, &mut errors);
-        lists::check_keys(schema, value, &mut errors);
-        let blocks = errors.iter().any(|error| blocks_further_rules(error.kind));
-        if schema.arena.has_expression_rules && blocks {
-            let detail = "some validation rules were not checked because the object was invalid; \
-                          correct the existing errors to complete validation";
-            let error = FieldError::new("<nil>", FieldErrorKind::Invalid, detail);
-            errors.push(error.with_value(Value::Null));
+    outcome.errors.iter_mut().for_each(|error| {
+        if let Some(path) = error.path.strip_prefix('.') {
+            error.path = path.to_owned();
         }
+    });
+    outcome.errors
+}
+
+/// What goes beyond the schema proper: the objects inside of a custom resource, repeated items of
+/// its sets and maps.
+pub fn validate_lists(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError> {
+    if schema.is_untyped() {
+        return Vec::new();
     }
+    let mut errors = Vec::new();
+    lists::check_embedded(schema, value, &mut errors);
+    errors.extend(lists::check_keys(schema, value, live));
     errors
+}
+
+/// Why the metadata of a custom object, or of an object inside of it, cannot even be read.
+pub fn malformed_metadata(schema: &Schema, value: &Value) -> Option<String> {
+    lists::malformed(schema, &schema.root_edge(), value, "")
+}
+
+/// The error that says that expressions were not evaluated, if `errors` keep them from it.
+pub fn blocked_expressions(schema: &Schema, errors: &[FieldError]) -> Option<FieldError> {
+    let blocks = errors.iter().any(|error| blocks_further_rules(error.kind));
+    if !schema.arena.has_expression_rules || !blocks {
+        return None;
+    }
+    let detail = "some validation rules were not checked because the object was invalid; correct \
+                  the existing errors to complete validation";
+    Some(FieldError::new("<nil>", FieldErrorKind::Invalid, detail).with_value(Value::Null))
 }
 
 /// Whether expressions cannot be evaluated on an object with such an error.
@@ -82,49 +143,84 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    fn node(&self, id: NodeId, value: &Value, path: &str, out: &mut Outcome) {
+    /// Checks a value that a schema node speaks of; `old` is what it replaces, if that is known.
+    fn node(&self, id: NodeId, value: &Value, path: &str, old: Option<Old<'_>>, out: &mut Outcome) {
+        let mut found = Outcome::default();
+        self.plain_node(id, value, path, old, &mut found);
+        if old.is_some_and(|old| !found.errors.is_empty() && old.value == value) {
+            found.errors.clear();
+        }
+        out.merge(found);
+    }
+
+    /// The same, whatever was there before.
+    fn plain_node(
+        &self,
+        id: NodeId,
+        value: &Value,
+        path: &str,
+        old: Option<Old<'_>>,
+        out: &mut Outcome,
+    ) {
         let node = self.schema.node(id);
-        out.checks += 1;
         // A null is no value in Go.
         if value.is_null() && self.schema.is_builtin() {
             return;
         }
-        check_type(node, value, path, out);
+        let typed = node.declared.is_some() || node.int_or_string || node.format.is_some();
+        if typed && check_type(node, value, path, out) {
+            out.checks += 1;
+        }
         if value.is_null() {
             if let Some(rules) = &node.rules {
                 rules::allowed(rules, value, path, out);
             }
             return;
         }
-        self.alternatives(node, value, path, out);
+        // One for each validator that applies, and one in the end.
+        out.checks += 4 + usize::from(typed);
+        self.alternatives(node, value, path, old, out);
         if let Some(rules) = &node.rules {
             rules::scalar(rules, value, path, out);
         }
         if let (Value::String(text), Some(format), false) =
             (value, &node.format, self.schema.is_builtin())
+            && matches!(node.declared, None | Some(DeclaredType::String))
         {
             formats::check(format, text, path, out);
         }
+        if let (Value::Number(number), false) = (value, self.schema.is_builtin()) {
+            rules::range(node, number, path, out);
+        }
         if let Value::Array(items) = value {
-            self.items(node, items, path, out);
+            self.items(node, items, path, old, out);
         }
         if let Some(rules) = &node.rules {
             rules::allowed(rules, value, path, out);
         }
         if let Value::Object(entries) = value {
-            self.entries(node, entries, path, out);
+            self.entries(node, entries, path, old, out);
         }
     }
 
-    fn items(&self, node: &Node, items: &[Value], path: &str, out: &mut Outcome) {
+    fn items(
+        &self,
+        node: &Node,
+        items: &[Value],
+        path: &str,
+        old: Option<Old<'_>>,
+        out: &mut Outcome,
+    ) {
         if let Some(list) = node.list.as_ref() {
             for (index, item) in items.iter().enumerate() {
-                self.node(list.items.node, item, &format!("{path}[{index}]"), out);
+                let old = old.and_then(|old| old.item(self.schema, item));
+                self.node(list.items.node, item, &format!("{path}[{index}]"), old, out);
             }
         }
         if let Some(rules) = &node.rules {
             rules::items(rules, items, path, out);
         }
+        out.checks += 1;
     }
 
     fn entries(
@@ -132,15 +228,23 @@ impl Walker<'_> {
         node: &Node,
         entries: &serde_json::Map<String, Value>,
         path: &str,
+        old: Option<Old<'_>>,
         out: &mut Outcome,
     ) {
         if let Some(rules) = &node.rules {
             rules::properties(rules, entries, path, out);
         }
         if let Some(map) = &node.map {
-            for (key, value) in entries {
-                if let Some(edge) = map.fields.get(key).or(map.additional.as_ref()) {
-                    self.node(edge.node, value, &below(path, key), out);
+            let field = |key: &str| old.and_then(|old| old.field(self.schema, path, key));
+            if let Some(edge) = &map.additional {
+                let others = entries.iter().filter(|(key, _)| !map.fields.contains_key(*key));
+                for (key, value) in others {
+                    self.node(edge.node, value, &format!("{path}.{key}"), field(key), out);
+                }
+            }
+            for (key, edge) in &map.fields {
+                if let Some(value) = entries.get(key) {
+                    self.node(edge.node, value, &below(path, key), field(key), out);
                 }
             }
         }
@@ -149,61 +253,6 @@ impl Walker<'_> {
             rules::required(rules, entries, null_is_missing, path, out);
         }
     }
-
-    fn alternatives(&self, node: &Node, value: &Value, path: &str, out: &mut Outcome) {
-        let Some(rules) = &node.rules else { return };
-        let attempt = |id: &NodeId| {
-            let mut outcome = Outcome::default();
-            self.node(*id, value, path, &mut outcome);
-            outcome
-        };
-        if !rules.any_of.is_empty() {
-            let tried: Vec<Outcome> = rules.any_of.iter().map(attempt).collect();
-            if tried.iter().all(|outcome| !outcome.errors.is_empty()) {
-                out.push_general(format!("{path:?} must validate at least one schema (anyOf)"));
-                out.merge(furthest(tried));
-            }
-        }
-        if !rules.one_of.is_empty() {
-            let tried: Vec<Outcome> = rules.one_of.iter().map(attempt).collect();
-            let valid = tried.iter().filter(|outcome| outcome.errors.is_empty()).count();
-            let prefix = format!("{path:?} must validate one and only one schema (oneOf).");
-            match valid {
-                1 => {}
-                0 => {
-                    out.push_general(format!("{prefix} Found none valid"));
-                    out.merge(furthest(tried));
-                }
-                count => {
-                    out.push_general(format!("{prefix} Found {count} valid alternatives"));
-                }
-            }
-        }
-        if !rules.all_of.is_empty() {
-            let tried: Vec<Outcome> = rules.all_of.iter().map(attempt).collect();
-            let valid = tried.iter().filter(|outcome| outcome.errors.is_empty()).count();
-            let all = tried.len();
-            tried.into_iter().for_each(|outcome| out.merge(outcome));
-            if valid < all {
-                let none = if valid == 0 { ". None validated" } else { "" };
-                let message = format!("{path:?} must validate all the schemas (allOf){none}");
-                out.push_general(message);
-            }
-        }
-        if let Some(not) = &rules.not
-            && attempt(not).errors.is_empty()
-        {
-            out.push_general(format!("{path:?} must not validate the schema (not)"));
-        }
-    }
-}
-
-/// Of failed alternatives the first of those that made most checks.
-fn furthest(tried: Vec<Outcome>) -> Outcome {
-    tried
-        .into_iter()
-        .reduce(|best, next| if next.checks > best.checks { next } else { best })
-        .unwrap_or_default()
 }
 
 fn below(path: &str, key: &str) -> String {
@@ -226,7 +275,7 @@ fn actual_type(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
-        Value::Number(number) if number.is_f64() => ("number", "float64"),
+        Value::Number(number) if number.as_i64().is_none() => ("number", "float64"),
         Value::Number(_) => ("integer", "int64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
@@ -234,12 +283,21 @@ fn actual_type(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) {
-    let wanted = match node.declared {
-        _ if node.int_or_string => "integer,string",
-        Some(declared) => type_name(declared),
-        None => return,
-    };
+/// Up to here a floating-point number tells whole numbers apart.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// Checks the type of a value; tells whether it fits.
+fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) -> bool {
+    let before = out.errors.len();
+    match node.declared {
+        _ if node.int_or_string => check_named_type(node, "integer,string", value, path, out),
+        Some(declared) => check_named_type(node, type_name(declared), value, path, out),
+        None => {}
+    }
+    out.errors.len() == before
+}
+
+fn check_named_type(node: &Node, wanted: &str, value: &Value, path: &str, out: &mut Outcome) {
     let (actual, actual_format) = actual_type(value);
     if value.is_null() {
         if !node.nullable {
@@ -248,7 +306,9 @@ fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) {
         return;
     }
     let wants = |name: &str| wanted.split(',').any(|wanted| wanted == name);
-    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let is_whole = value
+        .as_f64()
+        .is_some_and(|number| number.fract() == 0.0 && number.abs() <= WHOLE_FLOAT_MAX);
     let fits = wants(actual)
         || (actual == "number" && is_whole && wants("integer"))
         || (actual == "integer" && wants("number"));

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Once;
 
 use kube::Client;
+use plimsoll_apiserver::faults::Faults;
 use plimsoll_apiserver::{ApiServer, Options};
 use tower::Layer;
 
 use crate::control_plane::{ControlPlane, assets};
 use crate::error::StartError;
-use crate::faults::Faults;
 use crate::request_log::RequestLog;
 use crate::service::Through;
 

@@ -33,7 +33,8 @@ const ATTEMPTS: usize = 3;
 /// The controllers that need no nodes to be of use. Those of workloads are left out: nothing would
 /// ever run, and whoever plays them in a test would have them as rivals.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,\
-    serviceaccount-controller,clusterrole-aggregation-controller";
+    serviceaccount-controller,clusterrole-aggregation-controller,\
+    root-ca-certificate-publisher-controller";
 
 /// The running programs; dropped in this order, so that nobody misses its server.
 pub(crate) struct ControlPlane {

@@ -3,17 +3,17 @@
 //! [`TestCluster`] is either the embedded API server, in process and without a port, or a control
 //! plane of real programs on loopback, taken from where `KUBEBUILDER_ASSETS` points. A test is
 //! written once and runs on each of [`clusters()`]. [`RequestLog`] tells what a client sent,
-//! [`Faults`] makes its server have a bad day; both work with either kind of cluster.
+//! [`Faults`] makes its server have a
+//! bad day; both work with either kind of cluster.
 
 mod cluster;
 mod control_plane;
 mod error;
-mod faults;
 mod process;
 mod request_log;
 mod service;
 
 pub use cluster::{ClusterKind, TestCluster, clusters};
 pub use error::StartError;
-pub use faults::{Fault, Faults};
+pub use plimsoll_apiserver::faults::{self, Fault, Faults};
 pub use request_log::RequestLog;

@@ -15,7 +15,6 @@ const ALLOWED: &[&str] = &[
     "jiff",
     "json-patch",
     "regex",
-    "regex-lite",
     "semver",
     "serde",
     "serde-saphyr",

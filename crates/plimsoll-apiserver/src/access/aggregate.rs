@@ -142,6 +142,10 @@ fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelect
     };
     match managed::server_side_apply(resource.schema(), Some(&live), &applied, &actor, true) {
         Ok(mut gathered) => {
+            // Rules that somebody else wrote stay as long as there is nothing to put in their place.
+            if gathered["rules"] == live["rules"] {
+                return;
+            }
             if gathered.get("rules").is_none() {
                 gathered["rules"] = Value::Null;
             }

@@ -19,10 +19,19 @@ use crate::status::ApiError;
 pub(crate) struct Connection {
     /// Whose certificate the client showed, if it showed one.
     pub(crate) certificate: Option<UserInfo>,
-    /// Who somebody is that does not say so.
-    pub(crate) unidentified: Unidentified,
+    /// Which kind of listener it is.
+    pub(crate) transport: Transport,
     /// Where the client is.
     pub(crate) address: std::net::IpAddr,
+}
+
+/// A kind of listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Without TLS.
+    Plain,
+    /// With TLS.
+    Tls,
 }
 
 /// Who sent a request.
@@ -45,7 +54,11 @@ pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<UserInfo, A
             .map(|(user, _)| user)
             .map_err(|_| unauthorized());
     }
-    let unidentified = connection.map_or(access.in_process, |connection| connection.unidentified);
+    let unidentified = match connection.map(|connection| connection.transport) {
+        None => access.in_process,
+        Some(Transport::Plain) => access.plain,
+        Some(Transport::Tls) => Unidentified::Anonymous,
+    };
     Ok(unidentified.user())
 }
 

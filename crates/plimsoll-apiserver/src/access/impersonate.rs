@@ -334,7 +334,7 @@ impl Mode {
 
 fn node_name(username: &str) -> Option<&str> {
     let name = username.strip_prefix("system:node:")?;
-    crate::names::subdomain_problem(name).is_none().then_some(name)
+    plimsoll_schema::names::subdomain(name).is_empty().then_some(name)
 }
 
 fn problem_of_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
@@ -357,7 +357,7 @@ fn problem_of_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
 /// Whether a key is a domain and a path in it.
 fn is_path(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, path)| {
-        crate::names::subdomain_problem(domain).is_none() && !path.is_empty()
+        plimsoll_schema::names::subdomain(domain).is_empty() && !path.is_empty()
     })
 }
 

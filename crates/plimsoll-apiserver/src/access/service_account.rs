@@ -192,8 +192,8 @@ pub(crate) fn username(namespace: &str, name: &str) -> String {
 /// The namespace and the name of the service account that a user name means.
 pub(crate) fn split(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username.strip_prefix(PREFIX)?.split_once(':')?;
-    let are_names = crate::names::subdomain_problem(namespace).is_none()
-        && crate::names::subdomain_problem(name).is_none();
+    let are_names = plimsoll_schema::names::subdomain(namespace).is_empty()
+        && plimsoll_schema::names::subdomain(name).is_empty();
     are_names.then_some((namespace, name))
 }
 

@@ -63,8 +63,15 @@ pub(crate) fn create(
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
     metadata::of(&mut request).remove("managedFields");
+    if request["spec"].get("audiences").is_none() {
+        request["spec"]["audiences"] = Value::Null;
+    }
     let writer = actor(call, resource, "authentication.k8s.io/v1", "token");
-    let mut request = managed::track_update(resource.schema(), None, request, &writer);
+    // What a request leaves out is there as null, and so nobody's.
+    let nothing = json!({
+        "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
+    });
+    let mut request = managed::track_update(resource.schema(), Some(&nothing), request, &writer);
     let now = shared.now();
     let claims = shared.read(|cluster| prepare(cluster, account, &mut request, now))?;
     let claims = Claims { id: shared.access.next_id(), ..claims };

@@ -58,6 +58,8 @@ fn bootstrap_objects(cluster: &mut Cluster, now: &str) {
         });
         begin_with(cluster, now, ("scheduling.k8s.io", "v1", "priorityclasses"), None, object);
     }
+    super::services::bootstrap(cluster, now);
+    super::settle(cluster, now);
 }
 
 fn begin_with(

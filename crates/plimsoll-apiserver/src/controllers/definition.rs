@@ -1,4 +1,5 @@
 //! CustomResourceDefinitions: what they may say, and how they come to be served and end.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,9 +12,10 @@ use crate::store::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
 use crate::verbs::metadata;
 
+pub(crate) mod approval;
 pub(crate) mod rules;
 
-pub(crate) use rules::validate;
+pub(crate) use rules::{name_problems, validate, validate_status};
 
 /// The storage of definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -142,54 +144,46 @@ fn resettle_names(cluster: &mut Cluster, now: &str, gone: &str) {
     }
 }
 
-/// Accepts the names of a definition, if they are free, and serves it.
+/// Accepts the names of a definition, as far as they are free, and serves it.
 fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let Some(resource) = definitions(cluster) else {
         return;
     };
     let name = stored.key.name.to_string();
     let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
-    let conflict = name_conflict(cluster, &name, &object);
     let was_established = condition_is(&object, "Established", "True");
-    if conflict.is_none() {
-        object["status"]["acceptedNames"] = object["spec"]["names"].clone();
-    }
+    let conflict = accept_names(cluster, &resource, &mut object);
     let conditions = &mut object["status"]["conditions"];
+    let mut set = |condition: &str, status: &str, reason: &str, message: &str| {
+        set_condition(conditions, condition, status, reason, message, now);
+    };
     match &conflict {
         None => {
-            set_condition(
-                conditions,
-                "NamesAccepted",
-                "True",
-                "NoConflicts",
-                "no conflicts found",
-                now,
-            );
-            set_condition(
-                conditions,
-                "Established",
-                "True",
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-                now,
-            );
+            set("NamesAccepted", "True", "NoConflicts", "no conflicts found");
+            let message = "the initial names have been accepted";
+            set("Established", "True", "InitialNamesAccepted", message);
         }
         Some((reason, message)) => {
-            set_condition(conditions, "NamesAccepted", "False", reason, message, now);
+            set("NamesAccepted", "False", reason, message);
             if !was_established {
-                set_condition(
-                    conditions,
-                    "Established",
-                    "False",
-                    "NotAccepted",
-                    "not all names are accepted",
-                    now,
-                );
+                set("Established", "False", "NotAccepted", "not all names are accepted");
             }
         }
     }
+    if let Some((status, reason, message)) = approval::condition(&object) {
+        set_condition(
+            &mut object["status"]["conditions"],
+            "KubernetesAPIApprovalPolicyConformant",
+            status,
+            reason,
+            &message,
+            now,
+        );
+    }
     if conflict.is_none() || was_established {
-        serve(cluster, &name, &object);
+        let mut accepted = object.clone();
+        accepted["spec"]["names"] = object["status"]["acceptedNames"].clone();
+        serve(cluster, &name, &accepted);
     }
     super::write_as(cluster, now, MANAGER, &resource, stored, object);
 }
@@ -202,44 +196,96 @@ fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
         .any(|condition| condition["type"] == condition_type && condition["status"] == status)
 }
 
-/// The first of a definition's names that another resource of its group has.
-fn name_conflict(cluster: &Cluster, name: &str, object: &Value) -> Option<(&'static str, String)> {
-    let spec = &object["spec"];
-    let names = &spec["names"];
-    let group = spec["group"].as_str().unwrap_or_default();
-    let others: Vec<&Arc<ApiResource>> =
-        cluster.registry.custom_except(name).filter(|resource| resource.group == group).collect();
-    let is_taken = |wanted: &str| {
-        others.iter().any(|resource| {
-            resource.plural == wanted
-                || resource.singular == wanted
-                || resource.short_names.iter().any(|short| short == wanted)
-        })
-    };
-    let plural = names["plural"].as_str().unwrap_or_default();
-    let singular = names["singular"].as_str().unwrap_or_default();
-    let kind = names["kind"].as_str().unwrap_or_default();
-    let list_kind = names["listKind"].as_str().unwrap_or_default();
-    let in_use = |what: &str| format!("\"{what}\" is already in use");
-    if is_taken(plural) {
-        return Some(("PluralConflict", in_use(plural)));
+/// The names that the definitions of a group have.
+#[derive(Default)]
+struct Names {
+    resources: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+}
+
+impl Names {
+    fn of_group(cluster: &Cluster, definitions: &ApiResource, group: &str) -> Self {
+        let mut found = Self::default();
+        for stored in cluster.store.list(&definitions.storage, None) {
+            let object = stored.decode();
+            if object["spec"]["group"] != group {
+                continue;
+            }
+            let names = &object["status"]["acceptedNames"];
+            let text = |name: &str| names[name].as_str().map(str::to_owned);
+            found.resources.extend(["plural", "singular"].iter().filter_map(|name| text(name)));
+            found.resources.extend(texts(&names["shortNames"]).map(str::to_owned));
+            found.kinds.extend(["kind", "listKind"].iter().filter_map(|name| text(name)));
+        }
+        found
     }
-    if !singular.is_empty() && is_taken(singular) {
-        return Some(("SingularConflict", in_use(singular)));
+}
+
+/// Accepts each name that is free or the definition's own; tells the last one that is not.
+fn accept_names(
+    cluster: &Cluster,
+    definitions: &ApiResource,
+    object: &mut Value,
+) -> Option<(&'static str, String)> {
+    let wanted = object["spec"]["names"].clone();
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let taken = Names::of_group(cluster, definitions, group);
+    let accepted = &mut object["status"]["acceptedNames"];
+    let in_use = |name: &str| format!("{name:?} is already in use");
+    let mut conflict = None;
+    for (field, reason, others) in [
+        ("plural", "PluralConflict", &taken.resources),
+        ("singular", "SingularConflict", &taken.resources),
+        ("shortNames", "ShortNamesConflict", &taken.resources),
+        ("kind", "KindConflict", &taken.kinds),
+        ("listKind", "ListKindConflict", &taken.kinds),
+    ] {
+        if wanted[field] == accepted[field] {
+            continue;
+        }
+        let own: Vec<String> = match &accepted[field] {
+            Value::String(name) => vec![name.clone()],
+            list => texts(list).map(str::to_owned).collect(),
+        };
+        let asked: Vec<&str> = match &wanted[field] {
+            Value::String(name) => vec![name.as_str()],
+            list => texts(list).collect(),
+        };
+        let problems: Vec<String> = asked
+            .into_iter()
+            .filter(|name| {
+                let is_own = own.iter().any(|own| own == name);
+                !name.is_empty() && !is_own && others.contains(*name)
+            })
+            .map(in_use)
+            .collect();
+        match problems.as_slice() {
+            [] => copy_name(&wanted, accepted, field),
+            [one] => conflict = Some((reason, one.clone())),
+            several => conflict = Some((reason, format!("[{}]", several.join(", ")))),
+        }
     }
-    if let Some(short) = texts(&names["shortNames"]).find(|short| is_taken(short)) {
-        return Some(("ShortNamesConflict", in_use(short)));
+    copy_name(&wanted, accepted, "categories");
+    conflict
+}
+
+fn copy_name(wanted: &Value, accepted: &mut Value, field: &str) {
+    if !accepted.is_object() {
+        *accepted = json!({"plural": "", "kind": ""});
     }
-    let kind_is_taken = |wanted: &str| {
-        others.iter().any(|resource| resource.kind == wanted || resource.list_kind == wanted)
-    };
-    if kind_is_taken(kind) {
-        return Some(("KindConflict", in_use(kind)));
+    let Some(accepted) = accepted.as_object_mut() else { return };
+    match wanted.get(field) {
+        Some(value) => drop(accepted.insert(field.to_owned(), value.clone())),
+        None => drop(accepted.remove(field)),
     }
-    if !list_kind.is_empty() && kind_is_taken(list_kind) {
-        return Some(("ListKindConflict", in_use(list_kind)));
+}
+
+/// Serves a definition that was established before, in a cluster that is put back together.
+pub(crate) fn resume(cluster: &mut Cluster, stored: &Stored) {
+    let object = stored.decode();
+    if condition_is(&object, "Established", "True") {
+        serve(cluster, &stored.key.name, &object);
     }
-    None
 }
 
 /// Serves the versions of a definition, unless they are served already.

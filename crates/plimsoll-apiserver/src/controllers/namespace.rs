@@ -21,9 +21,6 @@ const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// The manager that writes what a controller manager writes in a real cluster.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Stands where a real cluster has the certificate of its own authority.
-const ROOT_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
-
 /// Refuses to delete what a cluster cannot be without.
 ///
 /// # Errors
@@ -88,7 +85,7 @@ fn fill(cluster: &mut Cluster, now: &str, namespace: &str) {
                             "The certificate authority of this cluster's API server.",
                     },
                 },
-                "data": {"ca.crt": ROOT_CERTIFICATE},
+                "data": {"ca.crt": cluster.authority},
             }),
         ),
     ];

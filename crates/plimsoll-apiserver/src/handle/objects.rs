@@ -14,12 +14,13 @@ use crate::registry::{ApiResource, Scope};
 use crate::request::accept::{Accept, Format, View};
 use crate::request::content::{MediaType, decode_json, decode_object, decode_yaml};
 use crate::request::path::Target;
+use crate::request::strict;
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
 use crate::table::{self, IncludeObject};
 use crate::verbs::delete::DeleteOptions;
-use crate::verbs::list::{Query, Selection};
+use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
@@ -105,13 +106,16 @@ impl Request<'_> {
         let key = self.key(name)?;
         let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
         match self.parts.method {
-            Method::GET if call.parameters.watch => {
+            Method::GET if self.target.watch => {
                 let selection =
                     Selection::read(&self.resource, self.namespace(), &call.parameters)?
-                        .of_name(name)?;
+                        .of_name(name);
                 self.watch(call, selection)
             }
-            Method::GET => self.get(call, &key),
+            Method::GET => {
+                read_revision(&call.parameters.resource_version)?;
+                self.get(call, &key)
+            }
             Method::PUT => {
                 self.require("update")?;
                 self.put(call, aim)
@@ -170,10 +174,11 @@ impl Request<'_> {
 
     fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
+        let as_of = self.parts.extensions.get().copied();
         let stored = self.shared.read(|cluster| {
             let stored = cluster
                 .store
-                .find(&self.resource.storage, key)
+                .find_as_of(&self.resource.storage, key, as_of)
                 .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
             if self.resource.is_converted_by_webhook() {
                 return convert::shown(cluster, call, &self.resource, stored);
@@ -203,7 +208,8 @@ impl Request<'_> {
 
     fn list(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("list")?;
-        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?;
+        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
+            .stale(self.parts.extensions.get().copied());
         let listing = self.shared.read(|cluster| {
             let mut listing = query.run(cluster, &self.resource)?;
             listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
@@ -245,6 +251,7 @@ impl Request<'_> {
     fn create(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let namespace = self.namespace();
         if let Some(answer) =
             access::review::answer(self.shared, call, &self.resource, namespace, &object)?
@@ -276,6 +283,7 @@ impl Request<'_> {
 
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let (updated, is_new) =
             self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)
@@ -298,7 +306,7 @@ impl Request<'_> {
                 | MediaType::StrategicMergePatch
                 | MediaType::ApplyPatch),
             ) => media_type,
-            Some(MediaType::Json | MediaType::Yaml) | None => {
+            Some(MediaType::Json | MediaType::Yaml | MediaType::Protobuf) | None => {
                 return Err(ApiError {
                     details: Some(Box::default()),
                     ..ApiError::new(
@@ -314,8 +322,11 @@ impl Request<'_> {
             MediaType::MergePatch | MediaType::StrategicMergePatch => {
                 decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
             }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml => decode_json(self.body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?,
+            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => {
+                decode_json(self.body).map_err(|error| {
+                    ApiError::bad_request(format!("error decoding patch: {error}"))
+                })?
+            }
         };
         if media_type == MediaType::MergePatch && !document.is_object() {
             return Err(ApiError::bad_request("invalid JSON patch"));
@@ -344,6 +355,9 @@ impl Request<'_> {
             Method::PATCH => {
                 let patch = self.read_patch()?;
                 self.shared.write_for(call, |cluster, call| {
+                    if patch.media_type == MediaType::ApplyPatch {
+                        return scale::apply(cluster, call, resource, key, &patch.document);
+                    }
                     scale::write(cluster, call, resource, key, |present| match patch.media_type {
                         MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
                             .map_err(|error| ApiError::bad_request(error.to_string())),

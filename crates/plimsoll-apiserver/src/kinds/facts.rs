@@ -95,7 +95,10 @@ pub(crate) fn reset_fields(resource: &ApiResource, subresource: &str) -> &'stati
         ("", _) if resource.has_status() => &["status"],
         ("", _) => &[],
         ("status", Origin::Custom(_)) => &["spec", "metadata"],
-        ("status", Origin::BuiltIn) => &["spec", "metadata.labels"],
+        ("status", Origin::BuiltIn) if resource.is("apps", "Deployment") => {
+            &["spec", "metadata.labels"]
+        }
+        ("status", Origin::BuiltIn) => &["spec"],
         _ => &[],
     }
 }

@@ -15,6 +15,15 @@ use crate::verbs::metadata;
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 255, 254);
 
+const ADDRESS_RANGE: &str = "10.96.0.0/16";
+
+/// Whether services cannot get an address.
+fn is_outside(address: &str) -> bool {
+    address
+        .parse()
+        .is_ok_and(|address: Ipv4Addr| !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address))
+}
+
 /// Ports that services get on all nodes.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
@@ -100,6 +109,15 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
                 .with_value(json!([address]))],
             ));
         }
+        Some(address) if is_outside(&address) => {
+            let detail = format!(
+                "failed to allocate IP {address}: the provided IP ({address}) is not in the valid \
+                 range. The range of valid IPs is {ADDRESS_RANGE}"
+            );
+            let error = FieldError::new("spec.clusterIPs", FieldErrorKind::Invalid, detail);
+            let errors = [error.with_value(json!([address]))];
+            return Err(ApiError::invalid(resource.kind_subject(), &name, &errors));
+        }
         Some(address) => address,
         None => (u32::from(FIRST_ADDRESS)..=u32::from(LAST_ADDRESS))
             .map(|bits| Ipv4Addr::from(bits).to_string())
@@ -109,8 +127,12 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
     spec["clusterIPs"] = json!([address]);
     spec["clusterIP"] = address.into();
     if let Some(spec) = spec.as_object_mut() {
-        spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-        spec.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
+        // Endpoints that nobody selects may be of either family.
+        let is_free = spec["clusterIP"] == "None" && !spec.contains_key("selector");
+        let families = if is_free { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+        let policy = if is_free { "RequireDualStack" } else { "SingleStack" };
+        spec.entry("ipFamilies").or_insert(families);
+        spec.entry("ipFamilyPolicy").or_insert_with(|| policy.into());
     }
     Ok(())
 }

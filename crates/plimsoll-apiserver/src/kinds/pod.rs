@@ -75,6 +75,11 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     spec.entry("serviceAccount").or_insert(account);
     spec.entry("priority").or_insert_with(|| 0.into());
     spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+    tolerate_unready_nodes(spec);
+}
+
+/// Pods stay for a while on a node that is not there.
+pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

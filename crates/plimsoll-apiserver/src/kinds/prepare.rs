@@ -141,13 +141,14 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
         }
         ("batch", "Job") => prepare_job(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let stored = crate::controllers::definition::storage_version(fields.get("spec"));
+            let stored = Some(crate::controllers::definition::storage_version(fields.get("spec")))
+                .filter(|version| !version.is_empty());
             fields.insert(
                 "status".to_owned(),
                 json!({
                     "conditions": null,
                     "acceptedNames": {"plural": "", "kind": ""},
-                    "storedVersions": [stored],
+                    "storedVersions": stored.iter().collect::<Vec<_>>(),
                 }),
             );
         }
@@ -166,7 +167,19 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
         ("", "Node") => fields.get("status").cloned().unwrap_or_else(|| json!({})),
         ("", "Namespace") => json!({"phase": "Active"}),
         ("", "Pod") => json!({"phase": "Pending", "qosClass": pod::quality_of_service(fields)}),
-        ("", "PersistentVolume") => json!({"phase": "Pending"}),
+        ("", "PersistentVolume") => json!({
+            "phase": "Pending",
+            "lastPhaseTransitionTime": fields["metadata"]["creationTimestamp"],
+        }),
+        ("apiregistration.k8s.io", "APIService") if fields["spec"]["service"].is_null() => json!({
+            "conditions": [{
+                "type": "Available",
+                "status": "True",
+                "lastTransitionTime": fields["metadata"]["creationTimestamp"],
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+            }],
+        }),
         ("", "PersistentVolumeClaim") => json!({"phase": "Pending"}),
         ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
         ("", "Service") | ("networking.k8s.io", "Ingress") => json!({"loadBalancer": {}}),
@@ -210,13 +223,11 @@ fn prepare_job(fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    if spec.get("manualSelector") == Some(&Value::Bool(true)) || spec.contains_key("selector") {
+    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
         return;
     }
-    spec.insert(
-        "selector".to_owned(),
-        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
-    );
+    let selector = spec.entry("selector").or_insert_with(|| json!({}));
+    selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.clone();
     let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
         return;
     };
@@ -225,6 +236,7 @@ fn prepare_job(fields: &mut Map<String, Value>) {
         .as_object_mut()
         .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
     if let Some(Value::Object(labels)) = labels {
+        let before = Value::Object(labels.clone());
         for (key, value) in [
             ("batch.kubernetes.io/controller-uid", &uid),
             ("batch.kubernetes.io/job-name", &name),
@@ -235,7 +247,11 @@ fn prepare_job(fields: &mut Map<String, Value>) {
         }
         let labels = labels.clone();
         if let Some(metadata) = fields["metadata"].as_object_mut() {
-            metadata.entry("labels").or_insert_with(|| Value::Object(labels));
+            // Labels that the job has from its pods stay the same as theirs.
+            let shared = metadata.get("labels").is_none_or(|own| *own == before);
+            if shared {
+                metadata.insert("labels".to_owned(), Value::Object(labels));
+            }
         }
     }
 }
@@ -258,6 +274,11 @@ pub(crate) fn prepare_update(
             let finalizers = object["spec"]["finalizers"].clone();
             *object = live.clone();
             object["spec"]["finalizers"] = finalizers;
+        }
+        ("", "Pod", Part::Main) => {
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                pod::tolerate_unready_nodes(spec);
+            }
         }
         ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
         ("apps", "DaemonSet", _) => count_template(live, object),

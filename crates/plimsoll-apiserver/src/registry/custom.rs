@@ -19,6 +19,8 @@ pub(crate) struct CustomVersion {
     pub(crate) schema: Schema,
     /// Whether unknown fields stay.
     pub(crate) preserves_unknown_fields: bool,
+    /// The version that objects are stored in, by the definition.
+    pub(crate) storage_version: String,
     /// Paths of the scale subresource.
     pub(crate) scale: Option<ScalePaths>,
     /// Printer columns after the name.
@@ -87,6 +89,7 @@ pub(crate) fn resource_of(
     let custom = CustomVersion {
         schema: schema_of(definition, version)?,
         preserves_unknown_fields: spec["preserveUnknownFields"] == true,
+        storage_version: crate::controllers::definition::storage_version(Some(spec)),
         scale: subresources.get("scale").map(|scale| ScalePaths {
             spec_replicas: text(&scale["specReplicasPath"]),
             status_replicas: text(&scale["statusReplicasPath"]),

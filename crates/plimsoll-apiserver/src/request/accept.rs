@@ -4,11 +4,15 @@ use http::header::{ACCEPT, ACCEPT_ENCODING};
 
 use crate::status::{ApiError, Result, StatusReason};
 
+/// The media type of protocol buffers.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// Which view of objects an answer shows.
@@ -66,25 +70,37 @@ fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
 }
 
 impl Accept {
-    /// Picks the first alternative that the server can serve.
+    /// What an answer shows; its form has been settled before.
+    ///
+    /// # Errors
+    /// When the server can serve nothing of what is accepted.
+    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self> {
+        Self::choose(headers, false)
+    }
+
+    /// Picks the first alternative that the server can serve. Custom objects have no protocol
+    /// buffers, only their metadata has.
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self> {
+    pub(crate) fn choose(headers: &HeaderMap, has_protobuf: bool) -> Result<Self> {
         let alternatives = alternatives(headers);
         if alternatives.is_empty() {
             return Ok(Self { format: Format::Json, view: View::Full });
         }
+        let mut is_known_type = false;
         for alternative in &alternatives {
             let format = match alternative.media_type {
-                "application/json" | "*/*" | "application/*" => Format::Json,
+                "application/json" | "*/*" => Format::Json,
                 "application/yaml" => Format::Yaml,
+                PROTOBUF => Format::Protobuf,
                 _ => continue,
             };
+            is_known_type = true;
             let meta = alternative.group == "meta.k8s.io";
             let view = match (alternative.as_kind, alternative.version) {
-                ("", _) => View::Full,
-                ("Table", "v1") if meta => View::Table,
+                ("", _) if has_protobuf || format != Format::Protobuf => View::Full,
+                ("Table", "v1") if meta && format != Format::Protobuf => View::Table,
                 ("PartialObjectMetadata" | "PartialObjectMetadataList", "v1") if meta => {
                     View::Metadata
                 }
@@ -92,12 +108,18 @@ impl Accept {
             };
             return Ok(Self { format, view });
         }
+        let listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        if is_known_type {
+            return Err(ApiError::new(
+                StatusReason::NotAcceptable,
+                format!("only the following media types are accepted: {listed}"),
+            ));
+        }
         Err(ApiError {
             details: Some(Box::default()),
             ..ApiError::new(
                 StatusReason::NotAcceptable,
-                "406: Not Acceptable\n\nAvailable representations: application/json, \
-                 application/yaml, application/vnd.kubernetes.protobuf",
+                format!("406: Not Acceptable\n\nAvailable representations: {listed}"),
             )
         })
     }

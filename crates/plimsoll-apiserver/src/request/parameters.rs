@@ -1,4 +1,8 @@
 //! Query parameters.
+use std::collections::BTreeSet;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
+
 use percent_encoding::percent_decode_str;
 use plimsoll_schema::{FieldError, FieldErrorKind};
 
@@ -27,6 +31,17 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
+impl Propagation {
+    /// As requests write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
 /// Whether a write is carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DryRun {
@@ -37,24 +52,23 @@ pub(crate) enum DryRun {
     All,
 }
 
-/// How the resource version of a list is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VersionMatch {
-    /// Exactly this state.
-    Exact,
-    /// This state or a newer one.
-    NotOlderThan,
-}
+/// A list that shows exactly the state of its resource version.
+pub(crate) const EXACT: &str = "Exact";
+
+/// A list that shows the state of its resource version or a newer one.
+pub(crate) const NOT_OLDER_THAN: &str = "NotOlderThan";
 
 /// All query parameters that the server knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameters {
     pub(crate) label_selector: String,
     pub(crate) field_selector: String,
+    /// Zero is no limit.
     pub(crate) limit: usize,
     pub(crate) continue_token: String,
     pub(crate) resource_version: String,
-    pub(crate) resource_version_match: Option<VersionMatch>,
+    /// How the resource version is meant, as it was written; empty if it was not.
+    pub(crate) resource_version_match: String,
     pub(crate) watch: bool,
     pub(crate) allow_watch_bookmarks: bool,
     pub(crate) send_initial_events: Option<bool>,
@@ -64,6 +78,7 @@ pub(crate) struct Parameters {
     pub(crate) field_validation: FieldValidation,
     pub(crate) force: Option<bool>,
     pub(crate) propagation: Option<Propagation>,
+    pub(crate) orphan_dependents: Option<bool>,
     pub(crate) grace_period_seconds: Option<i64>,
     pub(crate) include_object: Option<String>,
 }
@@ -75,9 +90,14 @@ impl Parameters {
     /// When a value cannot be what its name says.
     pub(crate) fn parse(query: &str, options: OptionsKind) -> Result<Self> {
         let mut parameters = Self::default();
+        let mut seen = BTreeSet::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            parameters.set(options, &decoded(name), decoded(value))?;
+            let name = decoded(name);
+            // Of what is given several times, the first counts.
+            if seen.insert(name.clone()) {
+                parameters.set(options, &name, decoded(value))?;
+            }
         }
         Ok(parameters)
     }
@@ -86,29 +106,27 @@ impl Parameters {
         match name {
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
-            "limit" => self.limit = number(name, &value)?.unwrap_or_default(),
+            "limit" => {
+                self.limit =
+                    number::<i64>(&value)?.map_or(0, |limit| usize::try_from(limit).unwrap_or(0));
+            }
             "continue" => self.continue_token = value,
             "resourceVersion" => self.resource_version = value,
-            "resourceVersionMatch" => {
-                self.resource_version_match = parse_version_match(&value)?;
-            }
+            "resourceVersionMatch" => self.resource_version_match = value,
             "watch" => self.watch = flag(&value),
             "allowWatchBookmarks" => self.allow_watch_bookmarks = flag(&value),
             "sendInitialEvents" => self.send_initial_events = Some(flag(&value)),
-            "timeoutSeconds" => self.timeout_seconds = number(name, &value)?,
+            "timeoutSeconds" => {
+                self.timeout_seconds =
+                    number::<i64>(&value)?.and_then(|given| given.try_into().ok());
+            }
             "dryRun" => self.dry_run = parse_dry_run(options, &value)?,
             "fieldManager" => self.field_manager = Some(value),
             "fieldValidation" => self.field_validation = parse_field_validation(options, &value)?,
             "force" => self.force = Some(flag(&value)),
             "propagationPolicy" => self.propagation = Some(parse_propagation(options, &value)?),
-            "orphanDependents" => {
-                self.propagation.get_or_insert(if flag(&value) {
-                    Propagation::Orphan
-                } else {
-                    Propagation::Background
-                });
-            }
-            "gracePeriodSeconds" => self.grace_period_seconds = number(name, &value)?,
+            "orphanDependents" => self.orphan_dependents = Some(flag(&value)),
+            "gracePeriodSeconds" => self.grace_period_seconds = number(&value)?,
             "includeObject" => self.include_object = Some(value),
             _ => {}
         }
@@ -123,7 +141,12 @@ pub(crate) struct OptionsKind(pub(crate) &'static str);
 impl OptionsKind {
     /// An error about one of the options.
     pub(crate) fn invalid(self, problem: FieldError) -> ApiError {
-        ApiError::invalid(Subject { group: "meta.k8s.io", noun: self.0 }, "", &[problem])
+        self.invalid_all(&[problem])
+    }
+
+    /// An error about several of the options.
+    pub(crate) fn invalid_all(self, problems: &[FieldError]) -> ApiError {
+        ApiError::invalid(Subject { group: "meta.k8s.io", noun: self.0 }, "", problems)
     }
 
     fn unsupported(self, field: &str, value: serde_json::Value, supported: &str) -> ApiError {
@@ -174,30 +197,22 @@ fn parse_field_validation(options: OptionsKind, value: &str) -> Result<FieldVali
     }
 }
 
-fn parse_version_match(value: &str) -> Result<Option<VersionMatch>> {
-    match value {
-        "" => Ok(None),
-        "Exact" => Ok(Some(VersionMatch::Exact)),
-        "NotOlderThan" => Ok(Some(VersionMatch::NotOlderThan)),
-        other => Err(ApiError::bad_request(format!(
-            "invalid resourceVersionMatch value {other:?}: must be Exact or NotOlderThan"
-        ))),
-    }
-}
-
 /// Reads a boolean as kube-apiserver's query conversion does: anything but these is true.
 fn flag(value: &str) -> bool {
-    !matches!(value, "false" | "False" | "0")
+    value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<Option<T>> {
+fn number<T: FromStr<Err = ParseIntError>>(value: &str) -> Result<Option<T>> {
     if value.is_empty() {
         return Ok(None);
     }
-    value
-        .parse()
-        .map(Some)
-        .map_err(|_| ApiError::bad_request(format!("invalid {name} value {value:?}: not a number")))
+    value.parse().map(Some).map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
+    })
 }
 
 fn decoded(text: &str) -> String {

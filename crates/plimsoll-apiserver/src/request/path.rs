@@ -18,12 +18,8 @@ pub(crate) enum Route {
     ServerVersion,
     /// `/healthz`, `/livez`, `/readyz` and what is below them.
     Health,
-    /// `/openapi/v2`.
-    OpenApiV2,
-    /// `/openapi/v3`: the index.
-    OpenApiV3Index,
-    /// `/openapi/v3/...`: one group-version.
-    OpenApiV3 { group: String, version: String },
+    /// `/openapi/v2` and `/openapi/v3` with all below it.
+    OpenApi,
     /// `/metrics`.
     Metrics,
     /// `/`: the list of paths.
@@ -74,20 +70,13 @@ pub(crate) fn parse(path: &str) -> Route {
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
         ["metrics"] => Route::Metrics,
-        ["openapi", "v2"] => Route::OpenApiV2,
-        ["openapi", "v3"] => Route::OpenApiV3Index,
-        ["openapi", "v3", "api", version] => open_api_route("", version),
-        ["openapi", "v3", "apis", group, version] => open_api_route(group, version),
+        ["openapi", "v2"] | ["openapi", "v3", ..] => Route::OpenApi,
         _ => Route::Unknown,
     }
 }
 
 fn version_route(group: &str, version: &str) -> Route {
     Route::Version { group: group.to_owned(), version: version.to_owned() }
-}
-
-fn open_api_route(group: &str, version: &str) -> Route {
-    Route::OpenApiV3 { group: group.to_owned(), version: version.to_owned() }
 }
 
 fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {

@@ -7,11 +7,24 @@ use tokio::sync::watch;
 
 use super::{Lost, Stored};
 
-/// Events kept for one resource. A watch that falls further behind has to list again.
-const LOG_LEN_MAX: usize = 4_096;
+/// How far back watches and lists of the past can look.
+///
+/// Both bounds hold for each resource by itself. What falls out of them is answered with
+/// `410 Expired`, as after a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// Events kept for one resource. A watch that falls further behind has to list again.
+    pub events_max: usize,
+    /// Bytes of objects kept for one resource; large objects shorten its history.
+    pub bytes_max: usize,
+}
 
-/// Bytes of objects kept in the log of one resource; large objects shorten the log.
-const LOG_BYTES_MAX: usize = 16 << 20;
+impl Default for History {
+    /// 4,096 events and 16 MiB.
+    fn default() -> Self {
+        Self { events_max: 4_096, bytes_max: 16 << 20 }
+    }
+}
 
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,42 +82,68 @@ impl Event {
 /// The bounded log of one resource.
 #[derive(Debug)]
 pub(super) struct Log {
+    history: History,
     events: VecDeque<Arc<Event>>,
     weight: usize,
-    /// Revision of the last event that was dropped.
+    /// The log is complete after this revision.
     compacted: u64,
     changed: watch::Sender<u64>,
 }
 
-impl Default for Log {
-    fn default() -> Self {
-        Self { events: VecDeque::new(), weight: 0, compacted: 0, changed: watch::Sender::new(0) }
-    }
-}
-
 impl Log {
+    /// An empty log, complete after the revision `compacted`.
+    pub(super) fn new(history: History, compacted: u64) -> Self {
+        Self {
+            history,
+            events: VecDeque::new(),
+            weight: 0,
+            compacted,
+            changed: watch::Sender::new(0),
+        }
+    }
+
     pub(super) fn push(&mut self, event: Event) {
         let revision = event.object.revision;
         self.weight += event.weight();
         self.events.push_back(Arc::new(event));
-        while self.events.len() > LOG_LEN_MAX
-            || (self.weight > LOG_BYTES_MAX && self.events.len() > 1)
+        while self.events.len() > self.history.events_max
+            || (self.weight > self.history.bytes_max && self.events.len() > 1)
         {
-            if let Some(dropped) = self.events.pop_front() {
-                self.weight -= dropped.weight();
-                self.compacted = dropped.object.revision;
-            }
+            self.drop_first();
         }
         self.changed.send_replace(revision);
     }
 
+    /// Forgets what happened up to a revision.
+    pub(super) fn compact(&mut self, revision: u64) {
+        while self.events.front().is_some_and(|event| event.object.revision <= revision) {
+            self.drop_first();
+        }
+        self.compacted = self.compacted.max(revision);
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(dropped) = self.events.pop_front() {
+            self.weight -= dropped.weight();
+            self.compacted = dropped.object.revision;
+        }
+    }
+
+    /// The revision after which the log is complete.
+    pub(super) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
     /// The events after a revision.
-    pub(super) fn after(&self, revision: u64) -> Result<Vec<Arc<Event>>, Lost> {
+    pub(super) fn after(
+        &self,
+        revision: u64,
+    ) -> Result<impl DoubleEndedIterator<Item = &Arc<Event>>, Lost> {
         if revision < self.compacted {
             return Err(Lost::Compacted { oldest: self.compacted });
         }
         let start = self.events.partition_point(|event| event.object.revision <= revision);
-        Ok(self.events.range(start..).cloned().collect())
+        Ok(self.events.range(start..))
     }
 
     /// Tells all subscribers that nothing more comes.

@@ -20,6 +20,11 @@ impl StorageId {
         }
     }
 
+    /// The storage that has this text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
     /// Its text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
@@ -94,7 +99,19 @@ impl Stored {
             object.remove("apiVersion");
             object.remove("kind");
         }
-        let metadata = &value["metadata"];
+        let bytes =
+            serde_json::to_vec(value).expect("a JSON value with string keys always encodes");
+        Self::of_parts(key, &value["metadata"], bytes.into(), revision, stamp)
+    }
+
+    /// An object that is encoded already, without its `apiVersion` and `kind`.
+    pub(crate) fn of_parts(
+        key: ObjectKey,
+        metadata: &Value,
+        bytes: Bytes,
+        revision: u64,
+        stamp: u64,
+    ) -> Self {
         let text = |value: &Value| -> Box<str> { value.as_str().unwrap_or_default().into() };
         Self {
             key,
@@ -119,9 +136,7 @@ impl Stored {
                 })
                 .collect(),
             deleting: metadata.get("deletionTimestamp").is_some(),
-            bytes: serde_json::to_vec(value)
-                .expect("a JSON value with string keys always encodes")
-                .into(),
+            bytes,
         }
     }
 

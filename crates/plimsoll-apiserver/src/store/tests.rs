@@ -40,8 +40,14 @@ fn the_past_can_be_listed_while_the_log_reaches_back() {
     put(&mut store, "a", "x", "2");
     put(&mut store, "a", "z", "1");
     store.remove(&storage, &ObjectKey::new("a", "y"));
-    let past = store.list_at(&storage, None, then).unwrap();
+    let list = |after: Option<&ObjectKey>| -> Vec<_> {
+        store.list_at(&storage, Some("a"), then, after).unwrap().cloned().collect()
+    };
+    let past = list(None);
     assert_eq!(names(&past), ["a/x", "a/y"]);
+    assert_eq!(names(&list(Some(&ObjectKey::new("a", "x")))), ["a/y"]);
+    let find = |name| store.find_at(&storage, &ObjectKey::new("a", name), then).unwrap();
+    assert!(find("y").is_some() && find("z").is_none());
     assert_eq!(past[0].decode()["data"]["a"], "1");
     assert_eq!(store.news(&storage, then).unwrap().events.len(), 3);
 }
@@ -55,6 +61,40 @@ fn a_log_that_is_full_forgets_its_beginning() {
     }
     assert!(matches!(store.news(&storage, 1), Err(Lost::Compacted { .. })));
     assert!(store.news(&storage, 4_999).is_ok());
+}
+
+#[test]
+fn a_compaction_forgets_what_was_and_nothing_that_is() {
+    let mut store = Store::default();
+    let storage = StorageId::new("", "configmaps");
+    let first = put(&mut store, "a", "x", "1");
+    let second = put(&mut store, "a", "x", "2");
+    put(&mut store, "a", "x", "3");
+    store.compact(second);
+    assert!(
+        matches!(store.news(&storage, first), Err(Lost::Compacted { oldest }) if oldest == second)
+    );
+    assert!(store.list_at(&storage, None, first, None).is_err());
+    assert!(store.find_at(&storage, &ObjectKey::new("a", "x"), first).is_err());
+    assert_eq!(store.news(&storage, second).unwrap().events.len(), 1);
+    assert_eq!(store.count_in(&storage, Some("a")), 1);
+    // A resource that comes later has no more history than the others.
+    let other = StorageId::new("", "secrets");
+    drop(store.subscribe(&other));
+    assert!(matches!(store.news(&other, first), Err(Lost::Compacted { .. })));
+    assert_eq!(store.oldest(&other), second);
+}
+
+#[test]
+fn objects_are_counted_by_namespace() {
+    let mut store = Store::default();
+    let storage = StorageId::new("", "configmaps");
+    for (namespace, name) in [("a", "x"), ("a", "y"), ("b", "x"), ("a", "x")] {
+        put(&mut store, namespace, name, "");
+    }
+    store.remove(&storage, &ObjectKey::new("b", "x"));
+    let counts = [None, Some("a"), Some("b")].map(|space| store.count_in(&storage, space));
+    assert_eq!(counts, [2, 2, 0]);
 }
 
 #[test]

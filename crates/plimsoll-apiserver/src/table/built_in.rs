@@ -7,6 +7,8 @@ use super::cells::{
 };
 use crate::registry::ApiResource;
 
+mod services;
+
 /// One column.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
@@ -73,7 +75,8 @@ pub(super) fn columns_of(resource: &ApiResource) -> &'static [Column] {
         "apps" => apps(&resource.kind),
         "events.k8s.io" => EVENT,
         "rbac.authorization.k8s.io" => authorization(&resource.kind),
-        _ => others(&resource.group, &resource.kind),
+        _ => services::columns_of(&resource.group, &resource.kind)
+            .unwrap_or_else(|| others(&resource.group, &resource.kind)),
     }
 }
 
@@ -141,7 +144,7 @@ fn core(kind: &str) -> &'static [Column] {
                     wide(text("Internal-IP", Of(machines::node_internal_address))),
                     wide(text("External-IP", Of(machines::node_external_address))),
                     wide(text("OS-Image", At("status.nodeInfo.osImage", "<unknown>"))),
-                    wide(text("Kernel-Version", At("status.nodeInfo.kernelVersion", "<unknown>"))),
+                    wide(text("Kernel-Version", Of(cells::services::kernel_version))),
                     wide(text(
                         "Container-Runtime",
                         At("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
@@ -455,17 +458,6 @@ fn others(group: &str, kind: &str) -> &'static [Column] {
         }
         ("node.k8s.io", "RuntimeClass") => {
             const { &[NAME, text("Handler", At("handler", "")), AGE] }
-        }
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
-            const {
-                &[
-                    NAME,
-                    text("PriorityLevel", At("spec.priorityLevelConfiguration.name", "")),
-                    integer("MatchingPrecedence", At("spec.matchingPrecedence", "")),
-                    text("DistinguisherMethod", At("spec.distinguisherMethod.type", "<none>")),
-                    AGE,
-                ]
-            }
         }
         _ => DEFAULT,
     }

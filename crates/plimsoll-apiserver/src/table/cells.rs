@@ -8,6 +8,7 @@ pub(super) mod jobs;
 pub(super) mod machines;
 pub(super) mod network;
 pub(super) mod scaling;
+pub(super) mod services;
 pub(super) mod workloads;
 
 pub(super) const NONE: &str = "<none>";

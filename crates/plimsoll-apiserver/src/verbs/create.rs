@@ -45,7 +45,10 @@ pub(crate) fn create(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    decode::normalize(call, resource, &mut object)?;
+    match origin {
+        Origin::Create => decode::normalize(call, resource, &mut object)?,
+        Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
+    }
     metadata::drop_duplicate_owners(call, &mut object, "");
     if origin == Origin::Create {
         metadata::of(&mut object).remove("managedFields");
@@ -73,8 +76,11 @@ pub(crate) fn create(
     validation::check(call, resource, None, &object)?;
     let attributes = Attributes { name: key.name.to_string(), ..attributes };
     admission::validate(cluster, call, &attributes, Some(&object))?;
-    if cluster.store.find(&resource.storage, &key).is_some() {
-        let error = ApiError::already_exists(resource.subject(), &key.name);
+    if let Some(existing) = cluster.store.find(&resource.storage, &key) {
+        let mut error = ApiError::already_exists(resource.subject(), &key.name);
+        if existing.deleting {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
         return Err(if generated {
             ApiError {
                 message: format!(

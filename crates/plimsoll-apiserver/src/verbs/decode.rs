@@ -7,7 +7,7 @@ use crate::cluster::Call;
 use crate::kinds;
 use crate::registry::ApiResource;
 use crate::request::parameters::FieldValidation;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, Subject};
 
 /// How much of an unrecognisable document an error repeats.
 const SHOWN_LEN_MAX: usize = 200;
@@ -17,6 +17,16 @@ const SHOWN_LEN_MAX: usize = 200;
 /// # Errors
 /// When it is something else.
 pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    check_applied_type(resource, object)?;
+    drop_null_metadata(&mut object["metadata"]);
+    Ok(())
+}
+
+/// [`check_type`] for what is applied, in which a null says something.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if resource.custom().is_some() || !object.is_object() {
         check_custom_type(resource, object)?;
     }
@@ -37,6 +47,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
             resource.kind
         )));
     }
+    fields.values_mut().for_each(schema::canonical_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
     fields.insert("kind".to_owned(), resource.kind.clone().into());
     if fields.get("metadata").is_none_or(Value::is_null) {
@@ -48,7 +59,6 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
             "json: cannot unmarshal into Go struct field .metadata of type v1.ObjectMeta",
         ));
     }
-    drop_null_metadata(&mut fields["metadata"]);
     Ok(())
 }
 
@@ -73,8 +83,21 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
         )
     } else if is_missing("kind") {
         format!("Object 'Kind' is missing in '{}'", shown())
-    } else if is_missing("apiVersion") {
-        format!("Object 'apiVersion' is missing in '{}'", shown())
+    } else if object["apiVersion"] != resource.api_version() {
+        format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            object["apiVersion"].as_str().unwrap_or_default(),
+            resource.api_version()
+        )
+    } else if object["kind"] != resource.kind.as_str() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let detail = format!("must be {}", resource.kind);
+        let error = schema::FieldError::new("kind", schema::FieldErrorKind::Invalid, detail);
+        return Err(ApiError::invalid(
+            Subject { group: &resource.group, noun: kind },
+            metadata::text(object, "name"),
+            &[error.with_value(kind.into())],
+        ));
     } else {
         return Ok(());
     };
@@ -95,6 +118,19 @@ fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
     ))
 }
 
+/// [`normalize`] for the result of a server-side apply.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn normalize_merged(
+    call: &mut Call,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    // Merging has pruned and defaulted it; a custom resource is decoded no more.
+    if resource.custom().is_some() { Ok(()) } else { normalize(call, resource, object) }
+}
+
 /// Drops or refuses the fields that the kind does not have, and fills in defaults.
 ///
 /// # Errors
@@ -102,6 +138,11 @@ fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
 pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     // Ownership is written by the server and follows a grammar of its own.
     let managed = metadata::of(object).remove("managedFields");
+    // Decoding a custom resource leaves out an empty list, with which a built-in object is reset.
+    let is_told = |managed: &Value| {
+        resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
+    };
+    let managed = managed.filter(is_told);
     let result = fit(call, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
@@ -115,64 +156,62 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
 /// When a value has the wrong type.
 pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()> {
     let managed = metadata::of(object).remove("managedFields");
-    let kind_schema = resource.schema();
-    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
-        schema::prune(kind_schema, object);
+    if !keeps_unknown(resource) {
+        schema::prune(resource.schema(), object);
     }
-    if resource.custom().is_none()
-        && let Some(why) = wrong_type(resource, object)
-    {
-        return Err(ApiError::internal(why));
-    }
-    schema::apply_defaults(kind_schema, object);
-    if resource.custom().is_none() {
-        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
-    }
+    let result = complete(resource, object).map_err(ApiError::internal);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
-    Ok(())
+    result
 }
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
-    let kind_schema = resource.schema();
-    let keeps_unknown = resource.custom().is_some_and(|custom| custom.preserves_unknown_fields);
-    if !keeps_unknown {
-        let unknown = schema::prune(kind_schema, object);
+    if !keeps_unknown(resource) {
+        let unknown = schema::prune(resource.schema(), object);
         report_unknown(call, resource, &unknown)?;
     }
+    complete(resource, object).map_err(|problem| cannot_be_handled(resource, &problem))?;
     if resource.custom().is_none() {
-        check_built_in_types(resource, object)?;
-    }
-    schema::apply_defaults(kind_schema, object);
-    if resource.custom().is_none() {
-        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
         kinds::convert_input(resource, object)?;
     }
     Ok(())
 }
 
-/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
-fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
-    match wrong_type(resource, object) {
-        Some(why) => Err(cannot_be_handled(resource, &why)),
-        None => Ok(()),
-    }
+fn keeps_unknown(resource: &ApiResource) -> bool {
+    resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
 }
 
-/// The first value that does not fit the struct of a built-in kind.
-fn wrong_type(resource: &ApiResource, object: &Value) -> Option<String> {
-    let wrong = schema::validate(resource.schema(), object)
-        .into_iter()
-        .find(|error| error.kind == schema::FieldErrorKind::TypeInvalid)?;
-    Some(format!("json: cannot unmarshal {}: {}", wrong.path, wrong.message()))
+/// Gives values their canonical form and fills in defaults; says which value has the wrong type.
+fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
+    let kind_schema = resource.schema();
+    if resource.custom().is_some() {
+        schema::canonicalize_numbers(object);
+        if let Some(problem) = schema::malformed_metadata(kind_schema, object) {
+            return Err(problem);
+        }
+        schema::apply_defaults(kind_schema, object);
+        return Ok(());
+    }
+    // A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+    if let Some(problem) = schema::decoding_error(kind_schema, object) {
+        return Err(problem);
+    }
+    schema::canonicalize(kind_schema, object)?;
+    schema::apply_defaults(kind_schema, object);
+    schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
+    Ok(())
 }
 
 fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {
-    if unknown.is_empty() {
+    // Only the document of the request is looked at, not what becomes of it.
+    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    if unknown.is_empty() && duplicates.is_empty() {
         return Ok(());
     }
-    let listed = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    let listed = duplicates
+        .into_iter()
+        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match call.parameters.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => call.warnings.extend(listed),

@@ -1,17 +1,19 @@
 //! Delete, of one object and of many.
 use std::sync::Arc;
 
+use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
 use super::metadata;
 use crate::admission::{Attributes, Operation};
+use crate::clock::rfc3339_seconds;
 use crate::cluster::{Call, Cluster, is_finished};
-use crate::registry::ApiResource;
+use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{ObjectKey, Stored};
 use crate::{admission, controllers, convert, kinds};
 
@@ -58,32 +60,37 @@ impl Deleted {
 }
 
 impl DeleteOptions {
-    /// Takes the query's options, and the body's where it has them.
+    /// Takes the options of the body, or those of the query if there is no body.
     ///
     /// # Errors
     /// When an option makes no sense.
     pub(crate) fn read(parameters: &Parameters, body: Option<&Value>) -> Result<Self> {
-        let mut options = Self {
-            propagation: parameters.propagation,
-            grace_period_seconds: parameters.grace_period_seconds,
-            dry_run: parameters.dry_run,
-            ..Self::default()
-        };
         let Some(body) = body.filter(|body| body.is_object()) else {
-            return Ok(options);
+            return Ok(Self {
+                propagation: settle_propagation(
+                    parameters.propagation,
+                    parameters.orphan_dependents,
+                )?,
+                grace_period_seconds: parameters.grace_period_seconds,
+                dry_run: parameters.dry_run,
+                ..Self::default()
+            });
         };
-        match body["propagationPolicy"].as_str() {
-            Some(policy) => options.propagation = Some(parse_propagation(OPTIONS, policy)?),
-            None => {
-                if let Some(orphan) = body["orphanDependents"].as_bool() {
-                    options.propagation =
-                        Some(if orphan { Propagation::Orphan } else { Propagation::Background });
-                }
-            }
-        }
-        if let Some(seconds) = body["gracePeriodSeconds"].as_i64() {
-            options.grace_period_seconds = Some(seconds);
-        }
+        check_kind(body)?;
+        let mut options = Self::default();
+        let policy = body["propagationPolicy"].as_str();
+        let policy = policy.map(|policy| parse_propagation(OPTIONS, policy)).transpose()?;
+        options.propagation = settle_propagation(policy, body["orphanDependents"].as_bool())?;
+        options.grace_period_seconds = match &body["gracePeriodSeconds"] {
+            Value::Null => None,
+            given => Some(given.as_i64().ok_or_else(|| {
+                ApiError::bad_request(format!(
+                    "json: cannot unmarshal {} into Go struct field \
+                     DeleteOptions.gracePeriodSeconds of type int64",
+                    type_name(given)
+                ))
+            })?),
+        };
         for value in body["dryRun"].as_array().into_iter().flatten() {
             options.dry_run = parse_dry_run(OPTIONS, value.as_str().unwrap_or_default())?;
         }
@@ -167,6 +174,50 @@ fn admit(
     Ok(shown)
 }
 
+/// What a delete may bring besides a name is always of one kind.
+fn check_kind(body: &Value) -> Result<()> {
+    let text = |field: &str| body[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if kind.is_empty() || kind == OPTIONS.0 {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )))
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The old way to say what becomes of dependents, and the new one, exclude each other.
+fn settle_propagation(
+    policy: Option<Propagation>,
+    orphan_dependents: Option<bool>,
+) -> Result<Option<Propagation>> {
+    match (policy, orphan_dependents) {
+        (Some(policy), Some(_)) => Err(OPTIONS.invalid(
+            FieldError::new(
+                "propagationPolicy",
+                FieldErrorKind::Invalid,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+            .with_value(policy.name().into()),
+        )),
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+        (policy, None) => Ok(policy),
+    }
+}
+
 /// Deletes one object.
 ///
 /// # Errors
@@ -195,7 +246,7 @@ pub(crate) fn delete(
     let dry = options.dry_run == DryRun::All;
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
     let marked = metadata::of(&mut object);
-    marked.insert("deletionTimestamp".to_owned(), now.into());
+    marked.insert("deletionTimestamp".to_owned(), later(now, grace).into());
     if resource.is("", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
     } else {
@@ -205,10 +256,11 @@ pub(crate) fn delete(
         }
     }
     if is_finished(resource, &object) {
-        if dry {
-            return Ok(Deleted::Gone(stored));
+        if !dry {
+            cluster.remove(&resource.storage, key);
         }
-        let last = cluster.remove(&resource.storage, key).unwrap_or(stored);
+        // A pod is shown as it was when it began to end.
+        let last = if resource.is("", "Pod") { with_value(&stored, object) } else { stored };
         return Ok(Deleted::Gone(last));
     }
     if dry {
@@ -216,6 +268,20 @@ pub(crate) fn delete(
     }
     let marked = cluster.put(&resource.storage, key, object, stored.stamp);
     Ok(Deleted::Marked(marked))
+}
+
+/// An object as it would be with another value, at its own revision.
+fn with_value(stored: &Stored, mut value: Value) -> Arc<Stored> {
+    value["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.stamp))
+}
+
+/// A time some seconds later; an unreadable one stays.
+fn later(time: &str, seconds: i64) -> String {
+    time.parse::<jiff::Timestamp>()
+        .ok()
+        .and_then(|time| time.checked_add(jiff::SignedDuration::from_secs(seconds)).ok())
+        .map_or_else(|| time.to_owned(), rfc3339_seconds)
 }
 
 /// An object that is being deleted can only have its grace period cut short.
@@ -228,16 +294,23 @@ fn delete_again(
     options: &DeleteOptions,
 ) -> Deleted {
     let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
-    if left > 0 && options.grace_period_seconds == Some(0) && options.dry_run == DryRun::Off {
-        metadata::of(&mut object).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-        if is_finished(resource, &object) {
-            let last = cluster.remove(&resource.storage, key).unwrap_or(stored);
-            return Deleted::Gone(last);
-        }
-        let stamp = stored.stamp;
-        return Deleted::Marked(cluster.put(&resource.storage, key, object, stamp));
+    let Some(grace) = options.grace_period_seconds.filter(|grace| (0..left).contains(grace)) else {
+        return Deleted::Marked(stored);
+    };
+    let metadata = metadata::of(&mut object);
+    let end = metadata.get("deletionTimestamp").and_then(Value::as_str).unwrap_or_default();
+    let end = later(end, grace - left);
+    metadata.insert("deletionTimestamp".to_owned(), end.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    if options.dry_run == DryRun::All {
+        return Deleted::Marked(with_value(&stored, object));
     }
-    Deleted::Marked(stored)
+    if is_finished(resource, &object) {
+        cluster.remove(&resource.storage, key);
+        return Deleted::Gone(with_value(&stored, object));
+    }
+    let stamp = stored.stamp;
+    Deleted::Marked(cluster.put(&resource.storage, key, object, stamp))
 }
 
 fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions) -> i64 {
@@ -355,42 +428,37 @@ pub(crate) fn delete_collection(
     namespace: Option<&str>,
     body: Option<&Value>,
 ) -> Result<Listing> {
+    if namespace.is_none() && resource.scope == Scope::Namespaced {
+        return Err(ApiError::method_not_allowed());
+    }
     let options = DeleteOptions::read(&call.parameters, body)?;
     let query = Query::read(resource, namespace, &call.parameters)?;
     let mut listing = query.run(cluster, resource)?;
-    let before = admit_all(cluster, call, resource, &listing, &options)?;
-    let mut deleted = Vec::new();
-    for (index, stored) in listing.items.iter().enumerate() {
-        // Something else may have gone first because of an object before it.
-        if let Ok(done) = delete(cluster, &call.now, resource, &stored.key, &options) {
-            let done = match before.get(index) {
-                Some(before) => done.shown(resource, before),
-                None => done,
-            };
-            deleted.push(match done {
-                Deleted::Gone(last) => last,
-                Deleted::Marked(marked) => marked,
-            });
+    listing.items = admit_all(cluster, call, resource, listing.items, &options)?;
+    for stored in &listing.items {
+        match delete(cluster, &call.now, resource, &stored.key, &options) {
+            // Something else may have gone first because of an object before it.
+            Err(error) if error.reason == StatusReason::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
         }
     }
-    listing.items = deleted;
     Ok(listing)
 }
 
 /// Asks admission whether all objects of a list may go; returns them in the version of the
-/// request, or nothing if there is nobody to ask.
+/// request.
 fn admit_all(
     cluster: &Cluster,
     call: &mut Call,
     resource: &Arc<ApiResource>,
-    listing: &Listing,
+    items: Vec<Arc<Stored>>,
     options: &DeleteOptions,
 ) -> Result<Vec<Arc<Stored>>> {
     if !admission::is_configured(cluster) {
-        return Ok(Vec::new());
+        return Ok(items);
     }
-    let asked: Vec<_> = listing
-        .items
+    let asked: Vec<_> = items
         .iter()
         .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
         .collect();

@@ -1,17 +1,24 @@
 //! List: selection and pages.
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use plimsoll_schema::{FieldError, FieldErrorKind};
 
 use crate::cluster::Cluster;
 use crate::convert;
+use crate::faults::AsOf;
 use crate::registry::ApiResource;
-use crate::request::parameters::{Parameters, VersionMatch};
-use crate::request::selector::{FieldSelector, LabelSelector, field_text};
+use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
+use crate::request::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::store::{ObjectKey, Store, Stored};
+use crate::store::{Store, Stored};
+
+mod selectable;
+mod token;
+
+use token::Continued;
+
+/// What errors about the parameters name.
+const OPTIONS: OptionsKind = OptionsKind("ListOptions");
 
 /// Which objects a list, a watch or a delete of many is about.
 #[derive(Clone, Debug)]
@@ -28,8 +35,9 @@ pub(crate) struct Query {
     /// Which objects.
     pub(crate) selection: Selection,
     limit: usize,
-    /// State to list, and the key to go on after.
-    continued: Option<(u64, ObjectKey)>,
+    continued: Option<Continued>,
+    /// The state to answer with where the request leaves that open; for tests of stale reads.
+    as_of: Option<AsOf>,
     exact: Option<u64>,
     not_older_than: u64,
 }
@@ -55,33 +63,16 @@ impl Selection {
         namespace: Option<&str>,
         parameters: &Parameters,
     ) -> Result<Self> {
+        let labels = LabelSelector::parse(&parameters.label_selector)?;
         let fields = FieldSelector::parse(&parameters.field_selector)?;
-        if let Some(custom) = resource.custom() {
-            for path in fields.paths() {
-                let known = matches!(path, "metadata.name" | "metadata.namespace")
-                    || custom.selectable_fields.iter().any(|field| field == path);
-                if !known {
-                    return Err(ApiError::bad_request(format!(
-                        "field label not supported: {path}"
-                    )));
-                }
-            }
-        } else if let Some(path) = fields.paths().find(|path| !is_selectable(resource, path)) {
-            return Err(ApiError::bad_request(format!(
-                "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )));
-        }
-        Ok(Self {
-            namespace: namespace.map(str::to_owned),
-            labels: LabelSelector::parse(&parameters.label_selector)?,
-            fields,
-        })
+        fields.paths().try_for_each(|path| selectable::check(resource, path))?;
+        Ok(Self { namespace: namespace.map(str::to_owned), labels, fields })
     }
 
     /// Only the object of one name.
-    pub(crate) fn of_name(mut self, name: &str) -> Result<Self> {
-        self.fields = FieldSelector::parse(&format!("metadata.name={name}"))?;
-        Ok(self)
+    pub(crate) fn of_name(mut self, name: &str) -> Self {
+        self.fields = FieldSelector::of_name(name);
+        self
     }
 
     /// Whether an object is selected.
@@ -103,82 +94,13 @@ impl Selection {
             "metadata.namespace" => stored.key.namespace.to_string(),
             _ => decoded
                 .as_ref()
-                .map_or_else(String::new, |object| field_value(resource, object, path)),
+                .map_or_else(String::new, |object| selectable::value(resource, object, path)),
         })
     }
 
     /// Whether it selects everything in its namespace.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
-    }
-}
-
-/// Fields of built-in kinds that selectors may use besides name and namespace.
-const SELECTABLE: [(&str, &[&str]); 10] = [
-    (
-        "Pod",
-        &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-    ),
-    (
-        "Event",
-        &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "reason",
-            "reportingComponent",
-            "reportingController",
-            "source",
-            "type",
-        ],
-    ),
-    ("Secret", &["type"]),
-    ("Namespace", &["status.phase", "name"]),
-    ("Node", &["spec.unschedulable"]),
-    ("Service", &["spec.clusterIP", "spec.type"]),
-    ("ReplicaSet", &["status.replicas"]),
-    ("ReplicationController", &["status.replicas"]),
-    ("Job", &["status.successful"]),
-    ("CertificateSigningRequest", &["spec.signerName"]),
-];
-
-fn is_selectable(resource: &ApiResource, path: &str) -> bool {
-    matches!(path, "metadata.name" | "metadata.namespace")
-        || SELECTABLE.iter().any(|(kind, paths)| *kind == resource.kind && paths.contains(&path))
-}
-
-fn field_value(resource: &ApiResource, object: &Value, path: &str) -> String {
-    let text = match (resource.kind.as_str(), path) {
-        ("Event", "source") => field_text(object, "source.component"),
-        ("Namespace", "name") => field_text(object, "metadata.name"),
-        ("Event", _) if resource.group.is_empty() => {
-            field_text(object, &path.replace("regarding.", "involvedObject."))
-        }
-        ("Event", _) => field_text(object, &path.replace("involvedObject.", "regarding.")),
-        _ => field_text(object, path),
-    };
-    // Numbers and booleans that are left out read as their zero.
-    match (text.as_str(), path) {
-        ("", "status.replicas" | "status.successful") => "0".to_owned(),
-        ("", "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
-        _ => text,
     }
 }
 
@@ -200,6 +122,43 @@ pub(crate) fn read_revision(text: &str) -> Result<u64> {
     })
 }
 
+/// What of the parameters does not go together in a list.
+fn check_parameters(parameters: &Parameters) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden = |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let mut problems = Vec::new();
+    if !how.is_empty() {
+        if parameters.resource_version.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if how != EXACT && how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "Exact", "NotOlderThan", """#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if how == EXACT && parameters.resource_version == "0" {
+            problems.push(forbidden(
+                MATCH,
+                r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#,
+            ));
+        }
+    }
+    if parameters.send_initial_events.is_some() {
+        problems.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(OPTIONS.invalid_all(&problems)) }
+}
+
 impl Query {
     /// Reads a list request.
     ///
@@ -210,23 +169,40 @@ impl Query {
         namespace: Option<&str>,
         parameters: &Parameters,
     ) -> Result<Self> {
-        let revision = read_revision(&parameters.resource_version)?;
+        check_parameters(parameters)?;
+        let revision = read_revision(&parameters.resource_version).map_err(|error| {
+            ApiError::bad_request(format!("invalid resource version: {}", error.message))
+        })?;
+        let selection = Selection::read(resource, namespace, parameters)?;
         let continued = if parameters.continue_token.is_empty() {
             None
+        } else if revision > 0 {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         } else {
-            Some(read_token(&parameters.continue_token)?)
+            Some(token::read(&parameters.continue_token)?)
         };
-        let exact = match parameters.resource_version_match {
-            Some(VersionMatch::Exact) => Some(revision),
-            Some(VersionMatch::NotOlderThan) | None => None,
+        // Once, a page of a version was that of exactly this version; it still is.
+        let is_exact = match parameters.resource_version_match.as_str() {
+            "" => parameters.limit > 0 && revision > 0,
+            how => how == EXACT,
         };
+        // Whoever is content with any state gets all of it: a cache does not count.
+        let is_any = parameters.resource_version == "0" && continued.is_none();
         Ok(Self {
-            selection: Selection::read(resource, namespace, parameters)?,
-            limit: parameters.limit,
+            selection,
+            limit: if is_any { 0 } else { parameters.limit },
             continued,
-            exact,
+            exact: is_exact.then_some(revision),
             not_older_than: revision,
+            as_of: None,
         })
+    }
+
+    /// The same list, as stale as it may be.
+    pub(crate) fn stale(self, as_of: Option<AsOf>) -> Self {
+        Self { as_of, ..self }
     }
 
     /// Runs the list.
@@ -235,41 +211,57 @@ impl Query {
     /// When the state asked for is no longer known, or not yet.
     pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<Listing> {
         let store = &cluster.store;
-        if self.exact.unwrap_or(self.not_older_than) > store.revision() {
+        if self.not_older_than > store.revision() {
             return Err(too_new(self.not_older_than, store));
         }
+        let stale = self.as_of.map(|as_of| {
+            let revision = as_of.revision(store.revision());
+            revision.max(self.not_older_than).max(store.oldest(&resource.storage))
+        });
         let past = match (&self.continued, self.exact) {
-            (Some((revision, _)), _) => Some(*revision),
-            (None, exact) => exact,
+            (Some(continued), _) => continued.revision,
+            (None, exact) => exact.or(stale),
         };
         let namespace = self.selection.namespace.as_deref();
-        let after = self.continued.as_ref().map(|(_, key)| key);
+        let after = self.continued.as_ref().map(|continued| &continued.after);
         match past.filter(|revision| *revision < store.revision()) {
             None => {
                 let objects = store.list_after(&resource.storage, namespace, after);
-                Ok(self.page(resource, store.revision(), objects))
+                let total = match &self.continued {
+                    None => Some(store.count_in(&resource.storage, namespace)),
+                    Some(continued) => continued.left,
+                };
+                Ok(self.page(resource, store.revision(), objects, total))
             }
             Some(revision) => {
                 let objects = store
-                    .list_at(&resource.storage, namespace, revision)
+                    .list_at(&resource.storage, namespace, revision, after)
                     .map_err(|_| self.expired())?;
-                let rest =
-                    objects.iter().skip_while(|stored| after.is_some_and(|key| stored.key <= *key));
-                Ok(self.page(resource, revision, rest))
+                let total = self.continued.as_ref().and_then(|continued| continued.left);
+                Ok(self.page(resource, revision, objects, total))
             }
         }
     }
 
     fn expired(&self) -> ApiError {
-        ApiError::new(
-            StatusReason::Expired,
-            if self.continued.is_some() {
+        let Some(continued) = &self.continued else {
+            return ApiError::new(
+                StatusReason::Expired,
+                "The resourceVersion for the provided list is too old.",
+            );
+        };
+        ApiError {
+            continue_token: Some(token::write(None, &continued.after, None).into()),
+            ..ApiError::new(
+                StatusReason::Expired,
                 "The provided continue parameter is too old to display a consistent list result. \
-                 You must start a new list without the continue parameter."
-            } else {
-                "The resourceVersion for the provided list is too old."
-            },
-        )
+                 You can start a new list without the continue parameter, or use the continue \
+                 token in this response to retrieve the remainder of the results. Continuing with \
+                 the provided token results in an inconsistent list - objects that were created, \
+                 modified, or deleted between the time the first chunk was returned and now may \
+                 show up in the list.",
+            )
+        }
     }
 
     fn page<'a>(
@@ -277,6 +269,7 @@ impl Query {
         resource: &ApiResource,
         revision: u64,
         mut objects: impl Iterator<Item = &'a Arc<Stored>>,
+        total: Option<usize>,
     ) -> Listing {
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<Arc<Stored>> = objects
@@ -287,13 +280,16 @@ impl Query {
             .collect();
         let is_full = items.len() == limit;
         let rest = items.last().filter(|_| is_full).and_then(|last| {
-            // Only without selectors is it cheap to say how many are left.
+            // Only without selectors is it cheap to say how many are left; and to count those of
+            // a past state takes all of them, which only its first page does.
             let left = if self.selection.is_everything() {
-                Some(objects.count()).filter(|left| *left > 0).map(Some)
+                let left = total
+                    .map_or_else(|| objects.count(), |total| total.saturating_sub(items.len()));
+                Some(left).filter(|left| *left > 0).map(Some)
             } else {
                 objects.any(|stored| self.selection.matches(resource, stored)).then_some(None)
             };
-            left.map(|left| (write_token(revision, &last.key), left))
+            left.map(|left| (token::write(Some(revision), &last.key, left), left))
         });
         Listing { revision, items, rest }
     }
@@ -311,25 +307,4 @@ fn too_new(asked: u64, store: &Store) -> ApiError {
     }]);
     error.details.get_or_insert_default().retry_after_seconds = 1;
     error
-}
-
-fn write_token(revision: u64, key: &ObjectKey) -> String {
-    let token = json!({
-        "v": "meta.k8s.io/v1",
-        "rv": revision,
-        "start": format!("{}/{}\0", key.namespace, key.name),
-    });
-    URL_SAFE_NO_PAD.encode(token.to_string())
-}
-
-fn read_token(text: &str) -> Result<(u64, ObjectKey)> {
-    let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| invalid())?;
-    let token: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
-    let (namespace, name) = token["start"]
-        .as_str()
-        .and_then(|start| start.trim_end_matches('\0').split_once('/'))
-        .ok_or_else(invalid)?;
-    let revision = token["rv"].as_u64().ok_or_else(invalid)?;
-    Ok((revision, ObjectKey::new(namespace, name)))
 }

@@ -3,7 +3,6 @@ use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
 use crate::cluster::{Call, Cluster};
-use crate::names::{self, NameRule};
 use crate::registry::{ApiResource, Scope};
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
@@ -11,9 +10,6 @@ use crate::warnings;
 
 /// Longest prefix of a generated name, so that the suffix fits.
 const GENERATED_PREFIX_LEN_MAX: usize = 58;
-
-/// Total size that annotations may have.
-const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
 
 /// The metadata of an object that was checked to have one.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
@@ -180,132 +176,4 @@ pub(crate) fn keep(
     }
     metadata.remove("selfLink");
     Ok(())
-}
-
-/// Everything wrong with an object's metadata; `live` is the object before an update.
-pub(crate) fn validate(
-    resource: &ApiResource,
-    live: Option<&Value>,
-    object: &Value,
-) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if live.is_none() {
-        let name = text(object, "name");
-        if let Some(problem) = NameRule::of(&resource.group, &resource.kind).problem(name) {
-            errors.push(
-                FieldError::new("metadata.name", FieldErrorKind::Invalid, problem)
-                    .with_value(name.into()),
-            );
-        }
-    }
-    validate_labels(object, &mut errors);
-    validate_annotations(object, &mut errors);
-    validate_finalizers(live, object, &mut errors);
-    validate_owners(object, &mut errors);
-    errors
-}
-
-fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
-    for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        for (text, problem) in [
-            (key.as_str(), names::qualified_name_problem(key)),
-            (value, names::label_value_problem(value)),
-        ] {
-            if let Some(problem) = problem {
-                errors.push(
-                    FieldError::new("metadata.labels", FieldErrorKind::Invalid, problem)
-                        .with_value(text.into()),
-                );
-            }
-        }
-    }
-}
-
-fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
-    let mut size = 0;
-    for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
-        size += key.len() + value.as_str().unwrap_or_default().len();
-        if let Some(problem) = names::qualified_name_problem(&key.to_lowercase()) {
-            errors.push(
-                FieldError::new("metadata.annotations", FieldErrorKind::Invalid, problem)
-                    .with_value(key.as_str().into()),
-            );
-        }
-    }
-    if size > ANNOTATIONS_LEN_MAX {
-        errors.push(FieldError::new(
-            "metadata.annotations",
-            FieldErrorKind::TooLong,
-            format!("may not be more than {ANNOTATIONS_LEN_MAX} bytes"),
-        ));
-    }
-}
-
-fn validate_finalizers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
-    let list = |object: &Value| -> Vec<String> {
-        object["metadata"]["finalizers"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
-            .collect()
-    };
-    let finalizers = list(object);
-    for finalizer in &finalizers {
-        if let Some(problem) = names::qualified_name_problem(finalizer) {
-            errors.push(
-                FieldError::new("metadata.finalizers", FieldErrorKind::Invalid, problem)
-                    .with_value(finalizer.as_str().into()),
-            );
-        }
-    }
-    let Some(live) = live.filter(|live| live["metadata"].get("deletionTimestamp").is_some()) else {
-        return;
-    };
-    let before = list(live);
-    let added: Vec<String> = finalizers
-        .iter()
-        .filter(|finalizer| !before.contains(finalizer))
-        .map(|finalizer| format!("{finalizer:?}"))
-        .collect();
-    if !added.is_empty() {
-        errors.push(FieldError::new(
-            "metadata.finalizers",
-            FieldErrorKind::Forbidden,
-            format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.join(", ")
-            ),
-        ));
-    }
-}
-
-fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    for (index, owner) in owners.into_iter().flatten().enumerate() {
-        for (field, noun) in
-            [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")]
-        {
-            if owner[field].as_str().unwrap_or_default().is_empty() {
-                errors.push(
-                    FieldError::new(
-                        format!("metadata.ownerReferences[{index}].{field}"),
-                        FieldErrorKind::Invalid,
-                        format!("{noun} must not be empty"),
-                    )
-                    .with_value("".into()),
-                );
-            }
-        }
-    }
-    let controllers =
-        owners.into_iter().flatten().filter(|owner| owner["controller"] == true).count();
-    if controllers > 1 {
-        errors.push(FieldError::new(
-            "metadata.ownerReferences",
-            FieldErrorKind::Invalid,
-            "Only one reference can have Controller set to true",
-        ));
-    }
 }

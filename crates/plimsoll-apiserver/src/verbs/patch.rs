@@ -8,6 +8,7 @@ use super::create::{Origin, actor, create};
 use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use super::{decode, metadata};
 use crate::cluster::{Call, Cluster};
+use crate::convert;
 use crate::request::content::MediaType;
 use crate::request::parameters::OptionsKind;
 use crate::status::{ApiError, Cause, Result, StatusReason};
@@ -46,23 +47,49 @@ pub(crate) fn patch(
         }
         MediaType::StrategicMergePatch => {
             schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?
+                .map_err(refused_patch)?
         }
-        MediaType::MergePatch | MediaType::Json | MediaType::Yaml | MediaType::ApplyPatch => {
-            schema_patch::merge_patch(&live, &patch.document)
-        }
+        MediaType::MergePatch
+        | MediaType::Json
+        | MediaType::Yaml
+        | MediaType::Protobuf
+        | MediaType::ApplyPatch => schema_patch::merge_patch(&live, &patch.document),
     };
     decode::check_type(aim.resource, &mut patched)?;
     check_name(aim.key, &mut patched)?;
-    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)?;
+    let told = matches!(patch.media_type, MediaType::JsonPatch | MediaType::MergePatch);
+    let shown = if told { patched.to_string() } else { String::new() };
+    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
+        .map_err(|error| undecodable(patch.media_type, &shown, error))?;
     Ok((updated, false))
 }
 
-fn refused_patch(error: schema_patch::PatchError) -> ApiError {
-    match error {
-        schema_patch::PatchError::Malformed(why) => {
-            ApiError::bad_request(format!("error decoding patch: {why}"))
+/// What a JSON or merge patch makes is decoded, and told when that fails.
+fn undecodable(media_type: MediaType, patched: &str, error: ApiError) -> ApiError {
+    let is_decoding = error.reason == StatusReason::BadRequest
+        && matches!(media_type, MediaType::JsonPatch | MediaType::MergePatch);
+    match error.message.split_once(" cannot be handled as a ") {
+        Some((_, rest)) if is_decoding => {
+            let why = rest.split_once(": ").map_or(rest, |(_, why)| why);
+            let subject = crate::status::Subject { group: "", noun: "" };
+            let problem = FieldError::new("patch", FieldErrorKind::Invalid, why);
+            ApiError::invalid(subject, "", &[problem.with_value(patched.into())])
         }
+        _ => error,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
+fn refused_patch(error: schema_patch::PatchError) -> ApiError {
+    match &error {
+        schema_patch::PatchError::Malformed(why) => ApiError::bad_request(why.clone()),
+        schema_patch::PatchError::Internal(why) => {
+            ApiError::new(StatusReason::Unknown, why.clone())
+        }
+        schema_patch::PatchError::TooMany(_) => ApiError::new(
+            StatusReason::RequestEntityTooLarge,
+            format!("Request entity too large: {error}"),
+        ),
         schema_patch::PatchError::Failed(_) => ApiError {
             details: Some(Box::default()),
             ..ApiError::new(
@@ -73,7 +100,11 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
     }
 }
 
-fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
+/// Checks that an apply names its manager, and that nothing else is forced.
+///
+/// # Errors
+/// When an option does not fit the patch.
+pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
         call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
             FieldError::new("fieldManager", FieldErrorKind::Required, "is required for apply patch")
@@ -102,22 +133,32 @@ fn apply(
 ) -> Result<(Value, bool)> {
     let mut applied = document.clone();
     check_applied_type(aim, &applied)?;
-    decode::check_type(aim.resource, &mut applied)?;
-    check_name(aim.key, &mut applied)?;
+    decode::check_applied_type(aim.resource, &mut applied)?;
     let live = find(cluster, call, aim.resource, aim.key)?;
-    check_preconditions(aim, live.as_ref(), &applied)?;
+    check_existence(aim, live.as_ref(), &applied)?;
     let api_version = aim.resource.api_version();
+    let registry = &cluster.registry;
+    let versions = |object: &Value, version: &str| {
+        convert::to_version(registry, aim.resource, object, version)
+    };
     let merged = managed::server_side_apply(
-        aim.resource.schema(),
+        managed::Kind::new(aim.resource.schema(), &versions),
         live.as_ref(),
         &applied,
         &actor(call, aim.resource, &api_version, aim.part.subresource()),
         call.parameters.force.unwrap_or_default(),
     )
-    .map_err(|error| refused_apply(aim, document, &error))?;
+    .map_err(|error| {
+        let of = (api_version.as_str(), aim.resource.kind.as_str());
+        refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
+    })?;
+    let mut merged = merged;
+    check_name(aim.key, &mut merged)?;
+    if let Some(live) = &live {
+        check_preconditions(aim, live, &applied)?;
+    }
     match live {
         Some(live) => {
-            let mut merged = merged;
             metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
             let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
             Ok((updated, false))
@@ -143,35 +184,60 @@ fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
     Err(ApiError::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
 }
 
-fn check_preconditions(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+/// An apply that names a uid does not create.
+fn check_existence(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
     let uid = metadata::text(applied, "uid");
-    let revision = metadata::text(applied, "resourceVersion");
-    match live {
-        None if !uid.is_empty() => Err(ApiError::conflict(
-            aim.resource.subject(),
-            &aim.key.name,
-            &format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            ),
-        )),
-        Some(live)
-            if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision =>
-        {
-            Err(ApiError::modified(aim.resource.subject(), &aim.key.name))
-        }
-        Some(live) if !uid.is_empty() && metadata::text(live, "uid") != uid => {
-            Err(ApiError::invalid(
-                aim.resource.kind_subject(),
-                &aim.key.name,
-                &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
-                    .with_value(uid.into())],
-            ))
-        }
-        Some(_) | None => Ok(()),
+    if live.is_some() || uid.is_empty() {
+        return Ok(());
     }
+    Err(ApiError::conflict(
+        aim.resource.subject(),
+        &aim.key.name,
+        &format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        ),
+    ))
 }
 
-fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError {
+fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()> {
+    let uid = metadata::text(applied, "uid");
+    let revision = metadata::text(applied, "resourceVersion");
+    if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision {
+        return Err(ApiError::modified(aim.resource.subject(), &aim.key.name));
+    }
+    if !uid.is_empty() && metadata::text(live, "uid") != uid {
+        return Err(ApiError::invalid(
+            aim.resource.kind_subject(),
+            &aim.key.name,
+            &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
+                .with_value(uid.into())],
+        ));
+    }
+    Ok(())
+}
+
+/// The answer to an apply that was refused; `of` is the version and kind of the live object.
+pub(crate) fn refused_apply(
+    (api_version, kind): (&str, &str),
+    document: &Value,
+    live: &Value,
+    error: &ApplyError,
+) -> ApiError {
+    let typed = |which: &str, object: &Value| {
+        let shown = if api_version.contains('/') {
+            api_version.to_owned()
+        } else {
+            format!("/{api_version}")
+        };
+        ApiError::new(
+            StatusReason::Unknown,
+            format!(
+                "failed to create typed {which} object ({}/{}; {shown}, Kind={kind}): {error}",
+                metadata::text(object, "namespace"),
+                metadata::text(object, "name"),
+            ),
+        )
+    };
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.iter().map(|conflict| Cause {
@@ -182,19 +248,8 @@ fn refused_apply(aim: Aim<'_>, document: &Value, error: &ApplyError) -> ApiError
             ApiError::new(StatusReason::Conflict, error.to_string()).with_causes(causes)
         }
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
-        ApplyError::Typed(_) => {
-            let api_version = aim.resource.api_version();
-            let shown =
-                if aim.resource.group.is_empty() { format!("/{api_version}") } else { api_version };
-            ApiError::new(
-                StatusReason::Unknown,
-                format!(
-                    "failed to create typed patch object ({}/{}; {shown}, Kind={}): {error}",
-                    metadata::text(document, "namespace"),
-                    aim.key.name,
-                    aim.resource.kind
-                ),
-            )
-        }
+        ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
+        ApplyError::Typed(_) => typed("patch", document),
+        ApplyError::TypedLive(_) => typed("live", live),
     }
 }

@@ -154,11 +154,18 @@ pub(crate) fn update(
     ownership: Ownership,
 ) -> Result<Value> {
     let Aim { resource, key, part } = aim;
-    decode::normalize(call, resource, &mut object)?;
+    match ownership {
+        Ownership::Record => decode::normalize(call, resource, &mut object)?,
+        Ownership::Recorded => decode::normalize_merged(call, resource, &mut object)?,
+    }
     metadata::keep(resource, key, live, &mut object)?;
     if ownership == Ownership::Record {
+        let registry = &cluster.registry;
+        let versions = |object: &Value, version: &str| {
+            convert::to_version(registry, resource, object, version)
+        };
         object = managed::track_update(
-            resource.schema(),
+            managed::Kind::new(resource.schema(), &versions),
             Some(live),
             object,
             &actor(call, resource, &resource.api_version(), part.subresource()),
@@ -177,13 +184,13 @@ pub(crate) fn update(
     let mut object = restrict(resource, part, live, object);
     access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
-    bump_generation(resource, live, &mut object);
-    validation::check(call, resource, Some(live), &object)?;
+    bump_generation(resource, part, live, &mut object);
+    validation::check(call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if let Some(attributes) = &attributes {
         admission::validate(cluster, call, attributes, Some(&object))?;
     }
-    if is_same(live, &object) {
+    if is_same(live, &object) && is_same_at_rest(cluster, resource, key, &object) {
         return Ok(live.clone());
     }
     if call.parameters.dry_run == DryRun::All {
@@ -192,11 +199,14 @@ pub(crate) fn update(
     let finished = is_finished(resource, &object);
     let kept = cluster.registry.resting(resource).map(|_| object.clone());
     let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
-    let stored = if finished {
-        cluster.put_or_finish(resource, key, (at_rest, stamp))
-    } else {
-        cluster.put(&resource.storage, key, at_rest, stamp)
-    };
+    if finished {
+        let last = cluster.put_or_finish(resource, key, (at_rest, stamp));
+        // What goes with its last finalizer is not written once more.
+        let mut last = convert::written(cluster, resource, &last, kept);
+        last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        return Ok(last);
+    }
+    let stored = cluster.put(&resource.storage, key, at_rest, stamp);
     Ok(convert::written(cluster, resource, &stored, kept))
 }
 
@@ -213,8 +223,10 @@ fn restrict(resource: &ApiResource, part: Part, live: &Value, mut object: Value)
             replace(&mut kept, "status", object.get("status"));
             let from_request: &[&str] = if resource.custom().is_some() {
                 &["managedFields"]
-            } else {
+            } else if resource.is("apps", "Deployment") {
                 &["managedFields", "annotations", "finalizers", "ownerReferences"]
+            } else {
+                &["managedFields", "annotations", "finalizers", "labels", "ownerReferences"]
             };
             for field in from_request {
                 replace(&mut kept["metadata"], field, object["metadata"].get(*field));
@@ -233,8 +245,9 @@ fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
     }
 }
 
-/// A change of anything but metadata and status is a new generation of the object.
-fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
+/// A change of anything but metadata and status is a new generation of the object; of a Deployment,
+/// whose annotations its rollout copies, also a change of those.
+fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mut Value) {
     if !kinds::has_generation(resource) {
         return;
     }
@@ -253,10 +266,29 @@ fn bump_generation(resource: &ApiResource, live: &Value, object: &mut Value) {
             .collect()
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
-    let next = if desired(live) == desired(object) { generation } else { generation + 1 };
+    let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
+    let same_annotations =
+        !counts_annotations || live["metadata"]["annotations"] == object["metadata"]["annotations"];
+    let is_same = same_annotations && desired(live) == desired(object);
+    let next = if is_same { generation } else { generation + 1 };
     if next > 0 {
         metadata::of(object).insert("generation".to_owned(), next.into());
     }
+}
+
+/// Whether writing an object as it was read leaves what is at rest as it is: reading in another
+/// version, or under a newer schema, may have dropped fields or filled in defaults.
+fn is_same_at_rest(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    object: &Value,
+) -> bool {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else { return false };
+    if resource.custom().is_none() || convert::is_verbatim(resource, stored) {
+        return true;
+    }
+    is_same(&stored.decode_as(&resource.api_version(), &resource.kind), object)
 }
 
 /// Whether nothing changes but the times of ownership.

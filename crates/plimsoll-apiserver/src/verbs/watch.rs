@@ -10,6 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
+use plimsoll_schema::{FieldError, FieldErrorKind};
+use prometheus::IntCounter;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
@@ -19,7 +21,7 @@ use crate::convert::webhook;
 use crate::encode;
 use crate::registry::ApiResource;
 use crate::request::accept::View;
-use crate::request::parameters::{OptionsKind, Parameters, VersionMatch};
+use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::{Change, Event, Lost, Stored};
@@ -31,6 +33,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(45 * 60);
 /// How often a watch that accepts bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
+/// About how many bytes are sent at once.
+const CHUNK_LEN: usize = 64 << 10;
+
 /// Marks the end of the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -40,15 +45,19 @@ pub(crate) struct Watch {
     selection: Selection,
     view: View,
     include: IncludeObject,
+    /// Whether the columns of tables were sent: they are sent once.
+    columns_sent: bool,
     /// The time that tables show ages at.
     now: Timestamp,
     bookmarks: bool,
     /// Everything up to this revision has been sent.
     revision: u64,
-    /// The state that the watch begins with, until it is converted.
-    initial: Option<Vec<Arc<Stored>>>,
-    /// Whether a bookmark marks the end of that state.
-    marks_end: bool,
+    /// The state that the watch begins with, until a webhook has converted it.
+    unconverted: Option<Vec<Arc<Stored>>>,
+    /// What of the initial state is not encoded yet.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// Whether a bookmark is due after it.
+    ends_initial: bool,
     ready: VecDeque<Bytes>,
     changed: Receiver<u64>,
     deadline: Instant,
@@ -77,11 +86,13 @@ impl Watch {
             selection,
             view,
             include,
+            columns_sent: false,
             now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: asked,
-            initial: None,
-            marks_end: false,
+            unconverted: None,
+            initial: Vec::new().into_iter(),
+            ends_initial: false,
             ready: VecDeque::new(),
             deadline: begin
                 + parameters
@@ -100,12 +111,12 @@ impl Watch {
             let namespace = watch.selection.namespace.clone();
             let objects: Vec<Arc<Stored>> =
                 cluster.store.list(&resource.storage, namespace.as_deref()).cloned().collect();
-            watch.marks_end = parameters.send_initial_events == Some(true) && watch.bookmarks;
             if resource.is_converted_by_webhook() {
-                watch.initial = Some(objects);
+                watch.unconverted = Some(objects);
             } else {
-                watch.show_state(&objects);
+                watch.begin_with(objects);
             }
+            watch.ends_initial = parameters.send_initial_events == Some(true) && watch.bookmarks;
         } else if asked == 0 {
             watch.revision = cluster.store.revision();
         }
@@ -114,31 +125,30 @@ impl Watch {
 
     /// The body of the answer.
     pub(crate) fn into_stream(self, shared: Arc<Shared>) -> impl Stream<Item = Bytes> + Send {
-        futures::stream::unfold((self, shared), |(mut watch, shared)| async move {
-            let chunk = watch.next_chunk(&shared).await?;
-            Some((chunk, (watch, shared)))
+        let counter = shared.metrics.watch_events(&self.resource);
+        futures::stream::unfold((self, shared), move |(mut watch, shared)| {
+            let counter = counter.clone();
+            async move {
+                let chunk = watch.next_chunk(&shared, &counter).await?;
+                Some((chunk, (watch, shared)))
+            }
         })
     }
 
-    /// Sends the state that the watch begins with.
-    fn show_state(&mut self, objects: &[Arc<Stored>]) {
-        for stored in objects {
-            if self.selection.matches(&self.resource, stored) {
-                let line = self.line(Change::Added, stored);
-                self.ready.push_back(line);
-            }
-        }
-        if self.marks_end {
-            let line = self.bookmark(true);
-            self.ready.push_back(line);
-        }
+    /// The objects, in the version of the watch, that are its initial state if it selects them.
+    fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
+        objects.retain(|stored| self.selection.matches(&self.resource, stored));
+        self.initial = objects.into_iter();
     }
 
-    /// Sends the state that a webhook has to convert first.
-    async fn show_converted_state(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
+    /// Begins with the state that a webhook has to convert first.
+    async fn begin_with_converted(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
         match webhook::shown_later(shared, &self.resource, objects).await {
-            Ok(objects) => self.show_state(&objects),
-            Err(error) => self.end_with(&error),
+            Ok(objects) => self.begin_with(objects),
+            Err(error) => {
+                self.ends_initial = false;
+                self.end_with(&error);
+            }
         }
     }
 
@@ -172,17 +182,19 @@ impl Watch {
             .collect())
     }
 
-    async fn next_chunk(&mut self, shared: &Shared) -> Option<Bytes> {
+    async fn next_chunk(&mut self, shared: &Shared, counter: &IntCounter) -> Option<Bytes> {
+        if let Some(objects) = self.unconverted.take() {
+            self.begin_with_converted(shared, objects).await;
+        }
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
+            self.encode_initial();
+            if !self.ready.is_empty() {
+                let (chunk, events) = joined(&mut self.ready);
+                counter.inc_by(events);
                 return Some(chunk);
             }
             if self.ended {
                 return None;
-            }
-            if let Some(objects) = self.initial.take() {
-                self.show_converted_state(shared, objects).await;
-                continue;
             }
             self.collect(shared).await;
             if !self.ready.is_empty() || self.ended {
@@ -197,6 +209,23 @@ impl Watch {
                 },
                 () = tokio::time::sleep_until(until) => self.on_time(),
             }
+        }
+    }
+
+    /// Encodes a chunk of the initial state; the lock is long gone.
+    fn encode_initial(&mut self) {
+        let mut size = self.ready.iter().map(Bytes::len).sum::<usize>();
+        while size < CHUNK_LEN
+            && let Some(stored) = self.initial.next()
+        {
+            let line = self.line(Change::Added, &stored);
+            size += line.len();
+            self.ready.push_back(line);
+        }
+        if self.ends_initial && self.initial.len() == 0 {
+            self.ends_initial = false;
+            let line = self.bookmark(true);
+            self.ready.push_back(line);
         }
     }
 
@@ -267,7 +296,7 @@ impl Watch {
     }
 
     /// The line that all watchers of the same version share.
-    fn shared_line(&self, event: &Event) -> Bytes {
+    fn shared_line(&mut self, event: &Event) -> Bytes {
         let version = self.resource.api_version();
         let (made_for, line) = event
             .line
@@ -276,19 +305,22 @@ impl Watch {
     }
 
     /// An object that is no longer selected is shown as it was, under the revision of the change.
-    fn line_of_lost(&self, event: &Event) -> Bytes {
+    fn line_of_lost(&mut self, event: &Event) -> Bytes {
         let last =
             event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
         self.line(Change::Deleted, &Arc::new(last))
     }
 
-    fn line(&self, change: Change, stored: &Arc<Stored>) -> Bytes {
+    fn line(&mut self, change: Change, stored: &Arc<Stored>) -> Bytes {
         let mut out = Vec::with_capacity(stored.bytes().len() + 128);
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(change.name().as_bytes());
         out.extend_from_slice(b"\",\"object\":");
         if self.view == View::Table {
-            let table = table::of_one(&self.resource, stored, self.include, self.now);
+            let mut table = table::of_one(&self.resource, stored, self.include, self.now);
+            if std::mem::replace(&mut self.columns_sent, true) {
+                table["columnDefinitions"] = serde_json::Value::Null;
+            }
             out.extend_from_slice(&encode::json(&table));
         } else {
             encode::object(&mut out, &self.resource, stored, self.view);
@@ -319,6 +351,24 @@ impl Watch {
     }
 }
 
+/// Takes what is ready as one chunk of about [`CHUNK_LEN`], with the number of its events: each
+/// chunk costs a system call.
+fn joined(ready: &mut VecDeque<Bytes>) -> (Bytes, u64) {
+    let first = ready.pop_front().unwrap_or_default();
+    if ready.is_empty() || first.len() >= CHUNK_LEN {
+        return (first, 1);
+    }
+    let mut out = Vec::from(first);
+    let mut events = 1;
+    while out.len() < CHUNK_LEN
+        && let Some(line) = ready.pop_front()
+    {
+        out.extend_from_slice(&line);
+        events += 1;
+    }
+    (out.into(), events)
+}
+
 fn event_line(event_type: &str, object: &[u8]) -> Bytes {
     let mut out = format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes();
     out.extend_from_slice(object);
@@ -326,27 +376,33 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
     out.into()
 }
 
+/// What of the parameters does not go together in a watch.
 fn check_parameters(parameters: &Parameters) -> Result<()> {
-    let invalid = |field: &str, detail: &str| {
-        Err(OptionsKind("ListOptions").invalid(plimsoll_schema::FieldError::new(
-            field,
-            plimsoll_schema::FieldErrorKind::Forbidden,
-            detail,
-        )))
-    };
-    match (parameters.send_initial_events, parameters.resource_version_match) {
-        (Some(_), None) => invalid(
-            "resourceVersionMatch",
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden = |why: &str| FieldError::new(MATCH, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let initial_events = parameters.send_initial_events.is_some();
+    let mut problems = Vec::new();
+    if initial_events && how != NOT_OLDER_THAN {
+        problems.push(forbidden(
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (None, Some(_)) => invalid(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-        (Some(_), Some(VersionMatch::Exact)) => invalid(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
+        ));
     }
+    if !how.is_empty() {
+        if !initial_events {
+            problems.push(forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "NotOlderThan""#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+    }
+    let options = OptionsKind("ListOptions");
+    if problems.is_empty() { Ok(()) } else { Err(options.invalid_all(&problems)) }
 }

@@ -72,6 +72,11 @@ impl TestCluster {
         Self { server, clock, runtime }
     }
 
+    /// A cluster of a server that is there already.
+    pub(crate) fn of(server: ApiServer, clock: TestClock) -> Self {
+        Self { server, clock, runtime: None }
+    }
+
     /// Sends a request; the answer to anything but a watch is there at once.
     pub(crate) fn send(&self, ask: Ask<'_>) -> Response<Body> {
         let (method, path) = ask.line.split_once(' ').expect("a method and a path");

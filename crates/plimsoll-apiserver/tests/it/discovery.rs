@@ -47,7 +47,7 @@ fn the_server_tells_its_version_and_health() {
         "GET /openapi/v3",
         "",
         200,
-        r#"{"paths": {"apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1"}}}"#,
+        r#"{"paths": {"apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=..."}}}"#,
     );
     cluster.check("GET /openapi/v3/apis/apps/v1", "", 200, r#"{"openapi": "3.0.0"}"#);
 }

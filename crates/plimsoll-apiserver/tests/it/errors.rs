@@ -127,11 +127,7 @@ fn bodies_that_are_too_large_too_deep_or_of_another_type_are_refused() {
         r#"{"reason": "UnsupportedMediaType"}"#,
     );
     cluster.check_with(
-        Ask {
-            line: "GET /api/v1/namespaces",
-            accept: "application/vnd.kubernetes.protobuf",
-            ..Ask::default()
-        },
+        Ask { line: "GET /api/v1/namespaces", accept: "application/cbor", ..Ask::default() },
         406,
         r#"{"reason": "NotAcceptable"}"#,
     );

@@ -4,24 +4,62 @@ use super::Checked;
 use crate::Value;
 use crate::ast::{Expr, ExprKind};
 use crate::error::CompileError;
-use crate::library::{pattern, time};
+use crate::library::{format, pattern, time};
 use crate::parse::Places;
 use crate::types::Type;
 
 /// What is wrong with the literals of a checked expression.
 pub(super) fn defects(checked: &Checked, places: &Places) -> Vec<CompileError> {
     let mut errors = Vec::new();
-    visit(&checked.root, &mut |expr| {
+    visit(&checked.root, false, &mut |expr, in_format| {
         argument(expr, places, &mut errors);
-        mixed(checked, expr, places, &mut errors);
+        if !in_format {
+            mixed(checked, expr, places, &mut errors);
+        }
+        format_call(checked, expr, places, &mut errors);
     });
     errors
 }
 
-fn visit<'a>(expr: &'a Expr, see: &mut impl FnMut(&'a Expr)) {
-    see(expr);
+/// Sees every expression, and whether it is within the arguments of `format`.
+fn visit<'a>(expr: &'a Expr, in_format: bool, see: &mut impl FnMut(&'a Expr, bool)) {
+    see(expr, in_format);
+    let formats = matches!(&expr.kind, ExprKind::Call(call) if call.function == "format");
     for child in expr.children() {
-        visit(child, see);
+        visit(child, in_format || formats, see);
+    }
+}
+
+/// A constant pattern that is formatted with a list literal.
+fn format_call(checked: &Checked, expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
+    let ExprKind::Call(call) = &expr.kind else { return };
+    let (Some(target), [list]) = (&call.target, call.arguments.as_slice()) else { return };
+    let ExprKind::Literal(Value::String(pattern)) = &target.kind else { return };
+    let ExprKind::List(items) = &list.kind else { return };
+    if call.function != "format" {
+        return;
+    }
+    let mut used = 0;
+    let mut wrong = None;
+    let read = format::clauses(pattern, |kind| {
+        let Some(item) = items.get(used) else {
+            return Err(format!("index {used} out of range"));
+        };
+        used += 1;
+        let of = checked.type_of(&item.value);
+        format::accepts(kind, of).map_err(|message| {
+            wrong = Some(item.value.id);
+            message
+        })
+    });
+    if let Err(message) = read {
+        errors.push(places.error(wrong.unwrap_or(expr.id), message));
+    } else if items.len() > used {
+        let message = format!(
+            "too many arguments supplied to string.format (expected {used}, got {})",
+            items.len()
+        );
+        errors.push(places.error(expr.id, message));
     }
 }
 

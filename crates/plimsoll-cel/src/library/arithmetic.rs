@@ -83,7 +83,7 @@ fn subtract(left: &Value, right: &Value) -> Option<Outcome> {
         }
         (Value::Timestamp(at), Value::Duration(by)) => time::shift(*at, -i128::from(*by)),
         (Value::Timestamp(left), Value::Timestamp(right)) => {
-            i64::try_from(left.as_nanosecond() - right.as_nanosecond())
+            i64::try_from(left - right)
                 .map(Value::Duration)
                 .map_err(|_| error("timestamp overflow"))
         }

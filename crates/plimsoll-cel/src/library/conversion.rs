@@ -99,7 +99,7 @@ fn integer(value: &Value) -> Option<Outcome> {
             text.parse().map(Value::Int).map_err(|_| conversion_error(&Type::String, &Type::Int))
         }
         Value::Duration(nanoseconds) => Ok(Value::Int(*nanoseconds)),
-        Value::Timestamp(at) => Ok(Value::Int(at.as_nanosecond().div_euclid(1_000_000_000) as i64)),
+        Value::Timestamp(at) => Ok(Value::Int(at.div_euclid(1_000_000_000) as i64)),
         _ => return None,
     })
 }

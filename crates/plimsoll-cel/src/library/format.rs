@@ -1,8 +1,11 @@
 //! `'...%s...'.format([...])`.
 use super::strings::{double_text, error, shown};
 use super::{Outcome, time};
+use crate::types::Type;
 use crate::{EvaluationError, Value};
 
+const STRING_CLAUSE: &str = "string clause can only be used on strings, bools, bytes, ints, \
+                             doubles, maps, lists, types, durations, and timestamps";
 const DEFAULT_PRECISION: usize = 6;
 /// More digits than any double has; Go would print zeros.
 const PRECISION_MAX: usize = 1000;
@@ -62,6 +65,74 @@ fn clause<'a>(text: &'a str, value: &Value) -> Result<(String, &'a str), Evaluat
     Ok((formatted, characters.as_str()))
 }
 
+/// Reads a pattern; `each` is told the kind of each clause.
+///
+/// # Errors
+/// What is wrong with the pattern, or what `each` says.
+pub(crate) fn clauses(
+    pattern: &str,
+    mut each: impl FnMut(char) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut rest = pattern;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        if rest.is_empty() {
+            return Err("unexpected end of string".to_owned());
+        }
+        let unreadable = |message| format!("could not parse formatting clause: {message}");
+        let (_, after) = precision(rest).map_err(unreadable)?;
+        let kind = after.chars().next().unwrap_or('%');
+        if !"sdfebxXo".contains(kind) {
+            let message = format!("unrecognized formatting clause \"{kind}\"");
+            return Err(unreadable(message));
+        }
+        each(kind)?;
+        rest = &after[kind.len_utf8()..];
+    }
+    Ok(())
+}
+
+/// Whether a clause can show values of a type.
+pub(crate) fn accepts(kind: char, of: &Type) -> Result<(), String> {
+    let (fits, expected) = match kind {
+        'd' => (
+            matches!(of, Type::Int | Type::Uint),
+            "decimal clause can only be used on integers",
+        ),
+        'o' => {
+            (matches!(of, Type::Int | Type::Uint), "octal clause can only be used on integers")
+        }
+        'f' => (
+            matches!(of, Type::Double | Type::String),
+            "fixed-point clause can only be used on doubles",
+        ),
+        'e' => (
+            matches!(of, Type::Double | Type::String),
+            "scientific clause can only be used on doubles",
+        ),
+        'b' => (
+            matches!(of, Type::Int | Type::Uint | Type::Bool),
+            "only integers and bools can be formatted as binary",
+        ),
+        'x' | 'X' => (
+            matches!(of, Type::Int | Type::Uint | Type::String | Type::Bytes),
+            "only integers, byte buffers, and strings can be formatted as hex",
+        ),
+        _ => (
+            !matches!(of, Type::Object(_) | Type::Opaque(_) | Type::Optional(_)),
+            STRING_CLAUSE,
+        ),
+    };
+    if fits || matches!(of, Type::Dyn) {
+        return Ok(());
+    }
+    Err(format!("error during formatting: {expected}, was given {}", of.runtime_name()))
+}
+
 fn precision(text: &str) -> Result<(usize, &str), String> {
     let Some(rest) = text.strip_prefix('.') else { return Ok((DEFAULT_PRECISION, text)) };
     let end = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -100,11 +171,7 @@ fn plain(value: &Value) -> Formatted {
         | Value::Duration(_)
         | Value::Type(_) => shown(value),
         Value::Optional(_) | Value::Opaque(_) | Value::Host(_) => {
-            return Err(wrong(
-                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, \
-                 lists, types, durations, and timestamps",
-                value,
-            ));
+            return Err(wrong(STRING_CLAUSE, value));
         }
     })
 }
@@ -242,7 +309,7 @@ fn scientific(value: &Value, precision: usize) -> Formatted {
             digit.to_digit(10).map_or(digit, |digit| RAISED[digit as usize])
         })
         .collect();
-    Ok(format!("{digits}\u{202f}\u{d7}\u{202f}10{sign}{raised}"))
+    Ok(format!("{digits}\u{d7}10{sign}{raised}"))
 }
 
 fn signed(value: i64, write: impl Fn(u64) -> String) -> String {

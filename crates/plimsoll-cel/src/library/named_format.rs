@@ -60,7 +60,7 @@ static TABLE: [NamedFormat; 13] = [
     },
     NamedFormat {
         name: "uuid",
-        pattern_size: 89,
+        pattern_size: 72,
         check: |text| wrong_unless(matches(UUID, text), "does not match the UUID format"),
     },
     NamedFormat {
@@ -73,7 +73,7 @@ static TABLE: [NamedFormat; 13] = [
     },
     NamedFormat {
         name: "date",
-        pattern_size: 133,
+        pattern_size: 72,
         check: |text| {
             let shape = text.len() == 10 && text.is_ascii();
             let valid = shape && time::parse_timestamp(&format!("{text}T00:00:00Z")).is_some();
@@ -82,7 +82,7 @@ static TABLE: [NamedFormat; 13] = [
     },
     NamedFormat {
         name: "datetime",
-        pattern_size: 133,
+        pattern_size: 72,
         check: |text| {
             let valid = time::parse_timestamp(&text.to_uppercase()).is_some();
             wrong_unless(valid, "invalid datetime")
@@ -203,7 +203,7 @@ fn qualified_name(text: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a qualified name {shape} with an optional DNS subdomain prefix and '/' (e.g. \
+                "a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. \
                  'example.com/MyName')"
             )];
         }

@@ -101,10 +101,12 @@ fn parse(text: &str) -> Result<Quantity, String> {
             suffix.bytes().all(|byte| byte.is_ascii_digit() || b"eEinumkKMGTP+-".contains(&byte));
         if shaped { "unable to parse quantity's suffix" } else { WRONG_FORMAT }.to_owned()
     })?;
-    let too_large = || "unable to parse numeric part of quantity".to_owned();
-    let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| too_large())?;
-    let (nano, exact) = scale(digits, fraction.len() as i32, unit).ok_or_else(too_large)?;
-    let whole = exact && nano % UNIT == 0 && fraction.trim_end_matches('0').is_empty();
+    let digits: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
+    let scaled = scale(digits, fraction.len() as i32, unit);
+    let nano = scaled.unwrap_or(i128::MAX);
+    let places = fraction.len() as i32;
+    let whole = scaled.is_some()
+        && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
     Ok(Quantity { nano: if negative { -nano } else { nano }, whole })
 }
 
@@ -131,9 +133,9 @@ fn unit(suffix: &str) -> Option<(i128, i32)> {
     })
 }
 
-/// `digits` / 10^`places` * base^exponent in thousand-millionths, rounded up; and whether that is
-/// exact.
-fn scale(digits: i128, places: i32, (base, exponent): (i128, i32)) -> Option<(i128, bool)> {
+/// `digits` / 10^`places` * base^exponent in thousand-millionths, rounded up; nothing
+/// if that is too large.
+fn scale(digits: i128, places: i32, (base, exponent): (i128, i32)) -> Option<i128> {
     let mut value = digits;
     let mut decimal = 9_i32.checked_sub(places)?;
     if base == 2 {
@@ -142,14 +144,14 @@ fn scale(digits: i128, places: i32, (base, exponent): (i128, i32)) -> Option<(i1
         decimal = decimal.checked_add(exponent)?;
     }
     if value == 0 {
-        return Some((0, true));
+        return Some(0);
     }
     if decimal >= 0 {
-        return Some((value.checked_mul(10_i128.checked_pow(decimal as u32)?)?, true));
+        return value.checked_mul(10_i128.checked_pow(decimal as u32)?);
     }
     let Some(divisor) = 10_i128.checked_pow(decimal.unsigned_abs()) else {
-        return Some((1, false));
+        return Some(1);
     };
     let exact = value % divisor == 0;
-    Some((value / divisor + i128::from(!exact), exact))
+    Some(value / divisor + i128::from(!exact))
 }

@@ -215,8 +215,8 @@ pub(super) fn double_text(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // The limit of the shortest notation.
-    if value != 0.0 && !(-4..21).contains(&exponent) {
+    // Go's limits for the shortest notation.
+    if value != 0.0 && !(-4..6).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }

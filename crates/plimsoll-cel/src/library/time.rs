@@ -1,6 +1,7 @@
 //! Timestamps and durations.
-use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Outcome, failed};
 use crate::{EvaluationError, Value};
@@ -31,8 +32,8 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn part(function: &str, at: Timestamp, zone: &TimeZone) -> Option<Outcome> {
-    let local = at.to_zoned(zone.clone());
+fn part(function: &str, at: i128, zone: &TimeZone) -> Option<Outcome> {
+    let local = local_time(at, zone)?;
     let value = match function {
         "getFullYear" => i64::from(local.year()),
         "getMonth" => i64::from(local.month()) - 1,
@@ -47,6 +48,18 @@ fn part(function: &str, at: Timestamp, zone: &TimeZone) -> Option<Outcome> {
         _ => return None,
     };
     Some(Ok(Value::Int(value)))
+}
+
+/// The date and time in a zone. The library's own moments end a day before the year 9999 does.
+fn local_time(at: i128, zone: &TimeZone) -> Option<DateTime> {
+    let clamped = at.clamp(Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
+    let offset = zone.to_offset(Timestamp::from_nanosecond(clamped).ok()?).seconds();
+    let second = i128::from(SECOND);
+    let local = at + i128::from(offset) * second;
+    let seconds = i64::try_from(local.div_euclid(second)).ok()?;
+    let nanoseconds = i64::try_from(local.rem_euclid(second)).ok()?;
+    let span = SignedDuration::from_secs(seconds).checked_add(SignedDuration::from_nanos(nanoseconds))?;
+    jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(span).ok()
 }
 
 /// `UTC`, `+02:00`, or the name of a zone.
@@ -72,45 +85,65 @@ fn time_zone(text: &str) -> Result<TimeZone, String> {
 }
 
 /// The moment so many nanoseconds later.
-pub(super) fn shift(at: Timestamp, nanoseconds: i128) -> Outcome {
-    at.as_nanosecond()
-        .checked_add(nanoseconds)
-        .and_then(|at| Timestamp::from_nanosecond(at).ok())
-        .filter(|at| in_range(*at))
-        .map(Value::Timestamp)
-        .ok_or_else(|| EvaluationError::new("timestamp overflow"))
+pub(super) fn shift(at: i128, nanoseconds: i128) -> Outcome {
+    let shifted = at.checked_add(nanoseconds).filter(|at| in_range(*at));
+    shifted.map(Value::Timestamp).ok_or_else(|| EvaluationError::new("timestamp overflow"))
 }
 
-fn in_range(at: Timestamp) -> bool {
-    let seconds = at.as_nanosecond().div_euclid(i128::from(SECOND)) as i64;
-    (SECONDS_MIN..=SECONDS_MAX).contains(&seconds)
+fn in_range(at: i128) -> bool {
+    let seconds = at.div_euclid(i128::from(SECOND));
+    (i128::from(SECONDS_MIN)..=i128::from(SECONDS_MAX)).contains(&seconds)
 }
 
 /// The moment so many seconds after 1970 began.
-pub(crate) fn from_seconds(seconds: i64) -> Option<Timestamp> {
-    Timestamp::from_second(seconds).ok().filter(|at| in_range(*at))
+pub(crate) fn from_seconds(seconds: i64) -> Option<i128> {
+    Some(i128::from(seconds) * i128::from(SECOND)).filter(|at| in_range(*at))
 }
 
 /// A moment in RFC 3339's notation; Go's reader insists on capital letters and on seconds.
-pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
+pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
     let bytes = text.as_bytes();
     let shape = bytes.len() >= 20
+        && text.is_ascii()
         && bytes[4] == b'-'
         && bytes[7] == b'-'
         && bytes[10] == b'T'
         && bytes[13] == b':'
         && bytes[16] == b':'
-        && text.is_ascii()
-        && !text.contains('[');
-    let zone = bytes.last() == Some(&b'Z') || {
-        let offset = bytes.len().checked_sub(6).map(|start| &bytes[start..]).unwrap_or_default();
-        matches!(offset.first(), Some(b'+' | b'-')) && offset.get(3) == Some(&b':')
-    };
-    let seconds_are_normal = bytes.get(17..19) != Some(b"60");
-    if !shape || !zone || !seconds_are_normal {
+        && bytes.get(17..19) != Some(b"60");
+    if !shape {
         return None;
     }
-    text.parse::<Timestamp>().ok().filter(|at| in_range(*at))
+    let zone_at = text[19..].find(['Z', '+', '-'])? + 19;
+    let (local, zone) = text.split_at(zone_at);
+    let fraction = &local[19..];
+    let digits = fraction.strip_prefix('.').unwrap_or_default();
+    let plain = fraction.is_empty()
+        || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    if !plain {
+        return None;
+    }
+    let offset = zone_seconds(zone)?;
+    let local: DateTime = local[..19].parse().ok()?;
+    let start = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
+    let seconds = local.duration_since(start).as_secs() - offset;
+    let nanoseconds: i128 = format!("{digits:0<9}").get(..9)?.parse().ok()?;
+    let at = i128::from(seconds) * i128::from(SECOND) + nanoseconds;
+    in_range(at).then_some(at)
+}
+
+/// The seconds east of Greenwich that `Z` or `+02:00` says.
+fn zone_seconds(zone: &str) -> Option<i64> {
+    if zone == "Z" {
+        return Some(0);
+    }
+    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+    let number = |text: &str, most: i64| {
+        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|value| plain && *value <= most)
+    };
+    let seconds = number(hours, 24)? * 3600 + number(minutes, 60)? * 60;
+    Some(if zone.starts_with('-') { -seconds } else { seconds })
 }
 
 /// `1h30m`, as Go reads durations.
@@ -167,8 +200,11 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
 }
 
 /// A moment as `string()` writes it.
-pub(crate) fn timestamp_text(at: Timestamp) -> String {
-    at.to_string()
+pub(crate) fn timestamp_text(at: i128) -> String {
+    match local_time(at, &TimeZone::UTC) {
+        Some(local) => format!("{local}Z"),
+        None => format!("{at}"),
+    }
 }
 
 /// A duration as `string()` writes it: in seconds.

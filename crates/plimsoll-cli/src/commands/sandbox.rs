@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use super::run::{client, stop_on_signal};
 use crate::exit;
 use crate::render::logs;
+use crate::sandbox::snapshot;
 use crate::sandbox::standins::{self, Faults, StandInOptions};
 
 /// Parts of a cluster that is simulated.
@@ -42,6 +43,9 @@ pub struct ServeArguments {
     /// Write a kubeconfig for the server to this file
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Keep the cluster in this file: load it if it is there, and write it on exit
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
 }
 
 /// What to play.
@@ -88,7 +92,11 @@ pub async fn run(command: SandboxCommand) -> Result<ExitCode, anyhow::Error> {
 
 async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
     let stop = stop_on_signal()?;
-    let ServeArguments { listen, kubeconfig } = arguments;
+    let ServeArguments { listen, kubeconfig, snapshot } = arguments;
+    let server = match &snapshot {
+        Some(path) => snapshot::load(path, Options::default())?,
+        None => ApiServer::new(Options::default()),
+    };
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("failed to listen on {listen}; name another port or 0"))?;
@@ -102,10 +110,13 @@ async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
         }
         None => anstream::println!("  kubectl --server {url} get namespaces"),
     }
-    let server = ApiServer::new(Options::default());
-    plimsoll_apiserver::serve(server, listener, stop.cancelled_owned())
+    plimsoll_apiserver::serve(server.clone(), listener, stop.cancelled_owned())
         .await
-        .context("failed to go on listening")
+        .context("failed to go on listening")?;
+    match &snapshot {
+        Some(path) => snapshot::save(&server, path),
+        None => Ok(()),
+    }
 }
 
 async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {

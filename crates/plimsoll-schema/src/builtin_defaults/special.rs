@@ -25,6 +25,10 @@ fn set_if_missing(value: &mut Value, name: &str, default: Value) {
 pub(super) fn pod(value: &mut Value) {
     pod_template(value, "spec");
     visit(value, "spec", &mut |spec| {
+        let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+        if let (Some(..0), Some(spec)) = (grace, spec.as_object_mut()) {
+            spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+        }
         set_if_missing(spec, "enableServiceLinks", json!(true));
         let host_network = spec.get("hostNetwork") == Some(&json!(true));
         for list in ["containers[]", "initContainers[]"] {
@@ -329,4 +333,41 @@ pub(super) fn custom_resource_definition(value: &mut Value) {
             }
         });
     }
+}
+
+/// A container may use what it may use at most, unless something else is said.
+pub(super) fn limit_range(value: &mut Value) {
+    visit(value, "spec.limits[]", &mut |limit| {
+        if text(limit, "/type") != "Container" {
+            return;
+        }
+        for (from, to) in
+            [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
+        {
+            let Some(amounts) = limit.get(from).and_then(Value::as_object).cloned() else {
+                continue;
+            };
+            visit(limit, to, &mut |target| {
+                for (name, amount) in &amounts {
+                    set_if_missing(target, name, amount.clone());
+                }
+            });
+        }
+    });
+}
+
+/// What a node has may all be used; its range of addresses is the first of its ranges.
+pub(super) fn node(value: &mut Value) {
+    visit(value, "status?", &mut |status| {
+        if let Some(capacity) = status.get("capacity").filter(|capacity| is_set(Some(*capacity))) {
+            let capacity = capacity.clone();
+            set_if_missing(status, "allocatable", capacity);
+        }
+    });
+    visit(value, "spec?", &mut |spec| {
+        let range = text(spec, "/podCIDR").to_owned();
+        if !range.is_empty() {
+            set_if_missing(spec, "podCIDRs", json!([range]));
+        }
+    });
 }

@@ -217,6 +217,7 @@ pub(super) const CSI_DRIVER: Rules = &[
     ("spec.volumeLifecycleModes", OneText("Persistent")),
     ("spec.requiresRepublish", Truth(false)),
     ("spec.seLinuxMount", Truth(false)),
+    ("spec.preventPodSchedulingIfMissing", Truth(false)),
 ];
 
 pub(super) const ENDPOINT_SLICE: Rules =

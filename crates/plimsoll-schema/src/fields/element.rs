@@ -45,11 +45,14 @@ pub enum PathElement {
 }
 
 impl PathElement {
-    /// Reads a key of `FieldsV1`.
-    pub(super) fn parse(text: &str) -> Result<Self, FieldsError> {
+    /// Reads a key of `FieldsV1`; nothing for an element of an unknown kind.
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, FieldsError> {
         let malformed = || FieldsError::Key { key: text.to_owned() };
         let (kind, rest) = text.split_once(':').ok_or_else(malformed)?;
-        match kind {
+        if kind.len() != 1 {
+            return Err(malformed());
+        }
+        let element = match kind {
             "f" => Ok(Self::Field(rest.to_owned())),
             "v" => serde_json::from_str(rest)
                 .map(|value| Self::Value(PathValue(value)))
@@ -62,8 +65,9 @@ impl PathElement {
                 ))
             }
             "i" => rest.parse().map(Self::Index).map_err(|_| malformed()),
-            _ => Err(malformed()),
-        }
+            _ => return Ok(None),
+        };
+        element.map(Some)
     }
 
     /// Writes a key of `FieldsV1`.

@@ -216,7 +216,8 @@ impl FieldSet {
         };
         let mut set = Self::default();
         for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
-            let element = PathElement::parse(key)?;
+            // A version to come may have kinds of elements that this one does not.
+            let Some(element) = PathElement::parse(key)? else { continue };
             let Some(inner) = below.as_object() else {
                 return Err(FieldsError::NotAnObject { key: key.clone() });
             };

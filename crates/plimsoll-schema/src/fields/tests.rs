@@ -39,10 +39,16 @@ fn fields_v1_reads_as_paths_and_writes_back() {
 #[test]
 fn malformed_fields_v1_is_refused() {
     for fields in
-        [json!({"a": {}}), json!({"x:a": {}}), json!({"f:a": 1}), json!({"k:{": {}}), json!([])]
+        [json!({"a": {}}), json!({"xx:a": {}}), json!({"f:a": 1}), json!({"k:{": {}}), json!([])]
     {
         assert!(FieldSet::from_fields_v1(&fields).is_err(), "{fields}");
     }
+}
+
+#[test]
+fn elements_of_kinds_to_come_are_passed_over() {
+    let set = FieldSet::from_fields_v1(&json!({"x:a": {}, "f:b": {}})).expect("it is well formed");
+    assert_eq!(set.to_string(), ".b");
 }
 
 #[derive(Clone, Copy)]

@@ -1,15 +1,18 @@
 //! Server-side apply.
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::entry::{
     Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
     write_managers,
 };
-use super::update::{blank_object, update};
-use super::{Actor, ApplyError, Conflict, last_applied};
+use super::update::{Changes, blank_object, reconciled, update};
+use super::{Actor, ApplyError, Conflict, Kind, last_applied};
+use crate::default::apply_defaults_after_merge;
 use crate::fields::{FieldSet, path_text, values_equal};
-use crate::typed::{check, compare, field_set, merge, name_declared, reconcile, remove};
-use crate::{Schema, apply_builtin_defaults, apply_defaults, prune as drop_unknown};
+use crate::typed::{check, check_live, field_set, merge, name_declared, remove};
+use crate::{Schema, apply_builtin_defaults, prune as drop_unknown};
 
 /// The owner of what was there before anybody's ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -34,13 +37,15 @@ const BOOKKEEPING: [&str; 7] = [
 ///
 /// # Errors
 /// When fields conflict and `force` is off, or when the object does not fit its schema.
-pub fn server_side_apply(
-    schema: &Schema,
+pub fn server_side_apply<'a>(
+    kind: impl Into<Kind<'a>>,
     live: Option<&Value>,
     applied: &Value,
     actor: &Actor<'_>,
     force: bool,
 ) -> Result<Value, ApplyError> {
+    let kind = kind.into();
+    let schema = kind.schema;
     if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(ApplyError::ManagedFieldsInApply);
     }
@@ -48,23 +53,26 @@ pub fn server_side_apply(
     if !defects.is_empty() {
         return Err(ApplyError::Typed(defects));
     }
+    let defects = live.map(|live| check_live(schema, live)).unwrap_or_default();
+    if !defects.is_empty() {
+        return Err(ApplyError::TypedLive(defects));
+    }
     let empty = json!({});
     let base = live.unwrap_or(&empty);
-    let managers = managers_before(schema, live, actor);
-    let mut outcome = apply(schema, base, applied, managers.clone(), actor, force);
-    if let (Err(conflicts), "kubectl") = (&outcome, actor.manager) {
+    let managers = managers_before(&kind, live, actor);
+    let mut outcome = apply(&kind, base, applied, managers.clone(), actor, force);
+    if let (Err(Refused::Conflicts(conflicts)), "kubectl") = (&outcome, actor.manager) {
         let rest = last_applied::unexplained(schema, base, conflicts, actor.api_version);
         outcome = match rest {
-            Some(rest) if rest.is_empty() => apply(schema, base, applied, managers, actor, true),
-            Some(rest) => Err(rest),
+            Some(rest) if rest.is_empty() => apply(&kind, base, applied, managers, actor, true),
+            Some(rest) => Err(Refused::Conflicts(rest)),
             None => outcome,
         };
     }
-    let (mut object, managers) = outcome.map_err(|conflicts| {
-        ApplyError::Conflicts(conflicts.into_iter().map(|(conflict, _)| conflict).collect())
-    })?;
-    put_back(live, &mut object, actor.reset_fields);
+    let (mut object, managers) = outcome.map_err(ApplyError::from)?;
+    // What a new object begins with is not for us to say.
     if live.is_some() {
+        put_back(live, &mut object, actor.reset_fields);
         put_back(live, &mut object, &BOOKKEEPING);
     }
     complete(schema, applied, &mut object);
@@ -79,49 +87,66 @@ pub fn server_side_apply(
 }
 
 /// Who owns what before the apply. All that an untracked object holds is one owner's.
-fn managers_before(schema: &Schema, live: Option<&Value>, actor: &Actor<'_>) -> Managers {
+fn managers_before(kind: &Kind<'_>, live: Option<&Value>, actor: &Actor<'_>) -> Managers {
     let Some(live) = live else { return Managers::default() };
     let managers = Managers::of(live);
     if !managers.is_empty() {
         return managers;
     }
-    update(schema, &blank_object(schema), live, managers, BEFORE_FIRST_APPLY, actor)
+    let blank = blank_object(kind.schema);
+    update(kind, &blank, live, managers, BEFORE_FIRST_APPLY, actor).unwrap_or_default()
 }
 
 /// A conflict and where it is.
 pub(super) type Found = (Conflict, Vec<crate::fields::PathElement>);
 
-/// The merged object and its owners, or the conflicts in the order of their owners.
+/// Why nothing was merged.
+enum Refused {
+    /// In the order of their owners.
+    Conflicts(Vec<Found>),
+    /// Some version does not know a field.
+    Version(String),
+}
+
+impl From<Refused> for ApplyError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Version(why) => Self::Version(why),
+            Refused::Conflicts(conflicts) => {
+                Self::Conflicts(conflicts.into_iter().map(|(conflict, _)| conflict).collect())
+            }
+        }
+    }
+}
+
+/// The merged object and its owners.
 fn apply(
-    schema: &Schema,
+    kind: &Kind<'_>,
     live: &Value,
     applied: &Value,
-    mut managers: Managers,
+    managers: Managers,
     actor: &Actor<'_>,
     force: bool,
-) -> Result<(Value, Managers), Vec<Found>> {
-    let reset = dotted(actor.reset_fields);
-    for owned in managers.0.values_mut() {
-        owned.set = reconcile(schema, &owned.set);
-    }
-    let identity = Identity::new(actor.manager, Operation::Apply, "", actor.subresource);
+) -> Result<(Value, Managers), Refused> {
+    let schema = kind.schema;
+    let mut managers = reconciled(kind, live, managers, actor).map_err(Refused::Version)?;
+    let identity = Identity::new(actor.name(), Operation::Apply, "", actor.subresource);
     let before = managers.0.remove(&identity);
-    let set = field_set(schema, applied).recursive_difference(&reset);
+    let set = field_set(schema, applied).recursive_difference(&dotted(actor.reset_fields));
     let merged = merge(schema, live, applied);
     let merged = match &before {
         None => merged,
-        Some(before) => prune(schema, merged, &before.set, &set, &managers),
+        Some(before) => prune(kind, merged, before, &set, &managers, actor)
+            .map_err(|why| Refused::Version(format!("failed to prune fields: {why}")))?,
     };
 
-    let comparison = compare(schema, live, &merged).without(&reset);
-    let changed = comparison.added.union(&comparison.modified);
-    let conflicts = conflicts(&managers, &changed);
+    let changes =
+        Changes::new(kind, live, &merged, &mut managers, actor).map_err(Refused::Version)?;
+    let conflicts = conflicts(&managers, &changes);
     if !force && !conflicts.is_empty() {
-        return Err(conflicts);
+        return Err(Refused::Conflicts(conflicts));
     }
-    for owned in managers.0.values_mut() {
-        owned.set = owned.set.difference(&changed).difference(&comparison.removed);
-    }
+    changes.take_from(&mut managers);
     let set = set.difference(&unowned_fields());
     let unchanged = values_equal(live, &merged);
     let time =
@@ -133,33 +158,65 @@ fn apply(
 }
 
 /// Removes what the applier owned (`before`), applies no more (`now`), and nobody else owns.
+///
+/// # Errors
+/// When the object has fields that the version of some owner does not know.
 fn prune(
-    schema: &Schema,
+    kind: &Kind<'_>,
     merged: Value,
-    before: &FieldSet,
+    before: &Owned,
     now: &FieldSet,
     others: &Managers,
-) -> Value {
-    if before.difference(&unowned_fields()).difference(now).is_empty() {
-        return merged;
+    actor: &Actor<'_>,
+) -> Result<Value, String> {
+    if before.set.is_empty() {
+        return Ok(merged);
     }
-    let last = name_declared(schema, before);
-    let owned = name_declared(schema, &others.union().union(now));
-    let all = name_declared(schema, &field_set(schema, &merged));
-    let without = |value: &Value, set: &FieldSet| remove(schema, value, set);
-    let present = |value: &Value| name_declared(schema, &field_set(schema, value));
+    // Every owner's fields, by the version that they are named in.
+    let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::from([(actor.api_version, now.clone())]);
+    for other in others.0.values() {
+        let all = owned.entry(&other.api_version).or_default();
+        *all = all.union(&other.set);
+    }
+    let version = |object: &Value, version: &str, what: &str| {
+        let from = object.get("apiVersion").and_then(Value::as_str);
+        if version == actor.api_version && from.is_none_or(|from| from == version) {
+            return Ok(Some((kind.schema.clone(), object.clone())));
+        }
+        kind.at(object, version).map_err(|why| format!("{what}: {why}"))
+    };
+    let to_last = "failed to convert merged object to last applied version";
+    let Some((schema, at_last)) = version(&merged, &before.api_version, to_last)? else {
+        return Ok(merged);
+    };
 
-    // Take away all that was applied; give back what has an owner; then give back what lay below
-    // something removed but was never the applier's.
-    let bare = present(&without(&merged, &last));
-    let kept = present(&without(&merged, &all.difference(&bare.union(&owned))));
-    without(&merged, &all.difference(&kept).intersection(&last))
+    // Take away all that was applied; give back what has an owner, the applier's version first;
+    // then give back what lay below something removed but was never the applier's.
+    let last = name_declared(&schema, &before.set);
+    let mut pruned = remove(&schema, &at_last, &last);
+    let first = owned.remove_entry(before.api_version.as_str());
+    for (name, set) in first.into_iter().chain(owned) {
+        let at = format!(
+            "failed add back owned items: failed to convert merged object at version {name}"
+        );
+        let Some((schema, all)) = version(&merged, name, &at)? else { continue };
+        let present = |value: &Value| name_declared(&schema, &field_set(&schema, value));
+        let kept = present(&pruned).union(&name_declared(&schema, &set));
+        pruned = remove(&schema, &all, &present(&all).difference(&kept));
+    }
+    let present = |value: &Value| name_declared(&schema, &field_set(&schema, value));
+    let dangling = present(&at_last).difference(&present(&pruned)).intersection(&last);
+    let rest = remove(&schema, &at_last, &dangling);
+    Ok(version(&rest, actor.api_version, "failed to convert pruned object")?
+        .map_or(rest, |(_, rest)| rest))
 }
 
-fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Found> {
+fn conflicts(managers: &Managers, changes: &Changes) -> Vec<Found> {
     let mut out = Vec::new();
     for (identity, owned) in &managers.0 {
-        for path in owned.set.intersection(changed).paths() {
+        let changed = changes.at(&owned.api_version);
+        let changed = changed.added.union(&changed.modified);
+        for path in owned.set.intersection(&changed).paths() {
             let conflict = Conflict {
                 manager: identity.manager.clone(),
                 api_version: owned.api_version.clone(),
@@ -178,7 +235,7 @@ fn conflicts(managers: &Managers, changed: &FieldSet) -> Vec<Found> {
 /// defaults come.
 fn complete(schema: &Schema, applied: &Value, object: &mut Value) {
     drop_unknown(schema, object);
-    apply_defaults(schema, object);
+    apply_defaults_after_merge(schema, object);
     if !schema.is_builtin() {
         return;
     }

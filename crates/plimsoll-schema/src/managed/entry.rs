@@ -49,7 +49,7 @@ impl Identity {
         subresource: &str,
     ) -> Self {
         Self {
-            manager: if manager.is_empty() { "unknown".to_owned() } else { manager.to_owned() },
+            manager: manager.to_owned(),
             operation,
             version: match operation {
                 Operation::Apply => String::new(),
@@ -112,11 +112,6 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// Everything that anybody owns.
-    pub(super) fn union(&self) -> FieldSet {
-        self.0.values().fold(FieldSet::default(), |all, owned| all.union(&owned.set))
-    }
-
     pub(super) fn drop_empty(&mut self) {
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
@@ -163,7 +158,9 @@ impl Managers {
             entry.insert("apiVersion".to_owned(), json!(owned.api_version));
             entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
             entry.insert("fieldsV1".to_owned(), owned.set.to_fields_v1());
-            entry.insert("manager".to_owned(), json!(identity.manager));
+            if !identity.manager.is_empty() {
+                entry.insert("manager".to_owned(), json!(identity.manager));
+            }
             entry.insert("operation".to_owned(), json!(identity.operation.as_str()));
             if !identity.subresource.is_empty() {
                 entry.insert("subresource".to_owned(), json!(identity.subresource));
@@ -227,10 +224,9 @@ pub(super) fn dotted(paths: &[&str]) -> FieldSet {
     set
 }
 
-/// Puts the fields that an endpoint resets back to what they are in the live object; a create has
-/// none of them.
+/// Puts the fields that an endpoint resets back to what they are in the live object.
 pub(super) fn put_back(live: Option<&Value>, new: &mut Value, reset: &[&str]) {
-    for path in reset.iter().filter(|path| live.is_some() || **path != "metadata") {
+    for path in reset {
         let pointer = format!("/{}", path.replace('.', "/"));
         let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", path));
         let Some(Value::Object(parent)) = new.pointer_mut(parent) else { continue };

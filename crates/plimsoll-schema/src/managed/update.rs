@@ -1,26 +1,30 @@
 //! Working out what an update changed, and who owns that now.
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
-use super::Actor;
 use super::entry::{
     Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
     write_managers,
 };
+use super::{Actor, Kind};
 use crate::Schema;
 use crate::fields::FieldSet;
 use crate::schema::node::{Edge, Shape};
-use crate::typed::{compare, reconcile};
+use crate::typed::{Comparison, check_live, compare, reconcile};
 
 /// Records what a create, update or patch changed; returns `new` with its `metadata.managedFields`.
 ///
 /// The writer takes over the fields it adds or changes; fields it removes are nobody's. An object
 /// that has no owners yet stays without when it is updated.
-pub fn track_update(
-    schema: &Schema,
+pub fn track_update<'a>(
+    kind: impl Into<Kind<'a>>,
     live: Option<&Value>,
     mut new: Value,
     actor: &Actor<'_>,
 ) -> Value {
+    let kind = kind.into();
+    let schema = kind.schema;
     let managers = known_managers(live, &new, actor);
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -37,7 +41,9 @@ pub fn track_update(
             &blank
         }
     };
-    let mut managers = update(schema, old, &new, managers, actor.manager, actor);
+    // What cannot be compared is not recorded.
+    let mut managers = update(&kind, old, &new, managers, actor.name(), actor)
+        .unwrap_or_else(|_| live.map(Managers::of).unwrap_or_default());
     managers.cap_updates();
     if live.is_some() {
         put_back(live, &mut new, actor.reset_fields);
@@ -70,27 +76,31 @@ fn known_managers(live: Option<&Value>, new: &Value, actor: &Actor<'_>) -> Manag
 }
 
 /// The owners after `manager` has turned `old` into `new`.
+///
+/// # Errors
+/// When an object cannot be compared in the version of some owner.
 pub(super) fn update(
-    schema: &Schema,
+    kind: &Kind<'_>,
     old: &Value,
     new: &Value,
-    mut managers: Managers,
+    managers: Managers,
     manager: &str,
     actor: &Actor<'_>,
-) -> Managers {
-    for owned in managers.0.values_mut() {
-        owned.set = reconcile(schema, &owned.set);
+) -> Result<Managers, String> {
+    for object in [old, new] {
+        let defects = check_live(kind.schema, object);
+        if !defects.is_empty() {
+            return Err(super::typed_message(&defects));
+        }
     }
-    let reset = dotted(actor.reset_fields);
-    let comparison = compare(schema, old, new).without(&reset);
-    let changed = comparison.added.union(&comparison.modified);
-    for owned in managers.0.values_mut() {
-        owned.set = owned.set.difference(&changed).difference(&comparison.removed);
-    }
-    managers.drop_empty();
-    let taken = changed.recursive_difference(&reset).difference(&unowned_fields());
+    let mut managers = reconciled(kind, old, managers, actor)?;
+    let changes = Changes::new(kind, old, new, &mut managers, actor)?;
+    changes.take_from(&mut managers);
+    let taken = changes.own.added.union(&changes.own.modified);
+    let taken =
+        taken.recursive_difference(&dotted(actor.reset_fields)).difference(&unowned_fields());
     if taken.is_empty() {
-        return managers;
+        return Ok(managers);
     }
     let identity = Identity::new(manager, Operation::Update, actor.api_version, actor.subresource);
     let before = managers.0.remove(&identity).map_or_else(FieldSet::default, |owned| owned.set);
@@ -102,7 +112,99 @@ pub(super) fn update(
             set: taken.union(&before),
         },
     );
-    managers
+    Ok(managers)
+}
+
+/// The owners under today's schemas; those of versions that exist no more are left out.
+pub(super) fn reconciled(
+    kind: &Kind<'_>,
+    live: &Value,
+    mut managers: Managers,
+    actor: &Actor<'_>,
+) -> Result<Managers, String> {
+    let mut gone: Vec<Identity> = Vec::new();
+    for (identity, owned) in &mut managers.0 {
+        if owned.api_version == actor.api_version {
+            owned.set = reconcile(kind.schema, &owned.set);
+        } else if let Some((schema, _)) = kind.at(live, &owned.api_version)? {
+            owned.set = reconcile(&schema, &owned.set);
+        } else {
+            gone.push(identity.clone());
+        }
+    }
+    managers.0.retain(|identity, _| !gone.contains(identity));
+    Ok(managers)
+}
+
+/// What a write changes, in the versions of all owners.
+pub(super) struct Changes {
+    /// In the version of the request.
+    pub(super) own: Comparison,
+    others: BTreeMap<String, Comparison>,
+}
+
+impl Changes {
+    /// Compares; managers of versions that do not exist are dropped.
+    ///
+    /// # Errors
+    /// When an object has fields that a version does not know.
+    pub(super) fn new(
+        kind: &Kind<'_>,
+        old: &Value,
+        new: &Value,
+        managers: &mut Managers,
+        actor: &Actor<'_>,
+    ) -> Result<Self, String> {
+        let reset = dotted(actor.reset_fields);
+        let mut changes =
+            Self { own: compare(kind.schema, old, new).without(&reset), others: BTreeMap::new() };
+        let mut missing: BTreeSet<String> = BTreeSet::new();
+        for owned in managers.0.values() {
+            let version = &owned.api_version;
+            if version == actor.api_version || changes.others.contains_key(version) {
+                continue;
+            }
+            let converted = |object: &Value, which: &str| {
+                kind.at(object, version)
+                    .map_err(|why| format!("failed to convert {which} object: {why}"))
+            };
+            match (converted(old, "old")?, converted(new, "new")?) {
+                (Some((schema, old)), Some((_, new))) => {
+                    // A definition resets the status for the version written to alone.
+                    let comparison = compare(&schema, &old, &new);
+                    let comparison = if schema.is_builtin() || !actor.subresource.is_empty() {
+                        comparison.without(&reset)
+                    } else {
+                        comparison
+                    };
+                    changes.others.insert(version.clone(), comparison);
+                }
+                _ => {
+                    missing.insert(version.clone());
+                }
+            }
+        }
+        managers.0.retain(|_, owned| !missing.contains(&owned.api_version));
+        Ok(changes)
+    }
+
+    /// What changes in the version of an owner.
+    pub(super) fn at(&self, version: &str) -> &Comparison {
+        self.others.get(version).unwrap_or(&self.own)
+    }
+
+    /// Takes what changes away from its owners.
+    pub(super) fn take_from(&self, managers: &mut Managers) {
+        for owned in managers.0.values_mut() {
+            let changed = self.at(&owned.api_version);
+            owned.set = owned
+                .set
+                .difference(&changed.added)
+                .difference(&changed.modified)
+                .difference(&changed.removed);
+        }
+        managers.drop_empty();
+    }
 }
 
 /// The object that a create starts from: empty, but for what Go writes always, which are structs

@@ -7,11 +7,13 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use crate::Schema;
 use crate::schema::node::{Edge, PatchStrategy};
+use crate::typed::go_text;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
+const ELEMENT_ORDER_NAME: &str = "$setElementOrder";
 
 type Entries = Map<String, Value>;
 
@@ -51,11 +53,14 @@ impl Walker<'_> {
         mut original: Entries,
         mut patch: Entries,
     ) -> Result<Entries, PatchError> {
-        match patch.remove(DIRECTIVE) {
+        match patch.get(DIRECTIVE) {
             None => {}
-            Some(Value::String(kind)) if kind == "replace" => return Ok(patch),
+            Some(Value::String(kind)) if kind == "replace" => {
+                patch.remove(DIRECTIVE);
+                return Ok(patch);
+            }
             Some(Value::String(kind)) if kind == "delete" => return Ok(Entries::new()),
-            Some(other) => return Err(bad_directive(&other)),
+            Some(_) => return Err(bad_directive(&patch)),
         }
         retain_keys(&mut original, &mut patch)?;
         self.ordered_lists(edge, &mut original, &mut patch)?;
@@ -98,6 +103,13 @@ impl Walker<'_> {
             let name = &key[ELEMENT_ORDER.len()..];
             let field = self.field(edge, name);
             let (old, new) = (as_list(original.get(name), name)?, as_list(patch.get(name), name)?);
+            let merge_key = strategy(field).merge_key;
+            check_order(new.as_deref().unwrap_or_default(), &order, merge_key.as_deref())?;
+            let none = |list: &Option<Vec<Value>>| list.as_ref().is_none_or(Vec::is_empty);
+            if none(&old) && none(&new) && (old.is_some() || new.is_some()) {
+                let text = "no elements in any of the given slices";
+                return Err(PatchError::Internal(text.to_owned()));
+            }
             let merged = match (old.clone(), new) {
                 (None, None) => continue,
                 (Some(old), None) => old,
@@ -108,7 +120,6 @@ impl Walker<'_> {
                 (Some(old), Some(new)) => self.list(field, name, old, new)?,
             };
             patch.remove(name);
-            let merge_key = strategy(field).merge_key;
             let server_order = old.unwrap_or_default();
             let ordered = arrange(merged, &order, &server_order, merge_key.as_deref());
             original.insert(name.to_owned(), Value::Array(ordered));
@@ -125,11 +136,7 @@ impl Walker<'_> {
     ) -> Result<Vec<Value>, PatchError> {
         let strategy = strategy(edge);
         if !strategy.merge {
-            let kept = without_directives(Value::Array(patch));
-            return Ok(match kept {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            });
+            return Ok(patch);
         }
         let of_maps = original.iter().chain(&patch).any(Value::is_object);
         if !of_maps {
@@ -143,7 +150,7 @@ impl Walker<'_> {
         }
         let Some(merge_key) = strategy.merge_key else {
             let text = format!("cannot merge lists without merge key for {name}");
-            return Err(PatchError::Failed(text));
+            return Err(PatchError::Internal(text));
         };
         self.keyed_list(edge, original, patch, &merge_key)
     }
@@ -167,9 +174,9 @@ impl Walker<'_> {
                 Some("replace") => replace = true,
                 Some("merge") => {
                     let text = "merging lists cannot yet be specified in the patch";
-                    return Err(PatchError::Failed(text.to_owned()));
+                    return Err(PatchError::Internal(text.to_owned()));
                 }
-                _ => return Err(bad_directive(&item[DIRECTIVE])),
+                _ => return Err(bad_directive(item.as_object().unwrap_or(&Entries::new()))),
             }
         }
         if replace {
@@ -185,7 +192,7 @@ impl Walker<'_> {
                     let old = known.as_object_mut().map(std::mem::take).unwrap_or_default();
                     *known = Value::Object(self.map(self.items(edge), old, item)?);
                 }
-                (_, item) => original.extend(without_directives(item)),
+                (_, item) => original.push(item),
             }
         }
         Ok(arrange(original, &order, &server_order, Some(merge_key)))
@@ -196,16 +203,56 @@ fn strategy(edge: Option<&Edge>) -> PatchStrategy {
     edge.and_then(|edge| edge.patch.clone()).unwrap_or_default()
 }
 
-fn bad_directive(directive: &Value) -> PatchError {
-    PatchError::Malformed(format!("unknown patch type: {directive}"))
+fn bad_directive(patch: &Entries) -> PatchError {
+    let directive = patch.get(DIRECTIVE).map(go_text).unwrap_or_default();
+    PatchError::Internal(format!("unknown patch type: {directive} in map: {}", go_map(patch)))
+}
+
+fn go_map(entries: &Entries) -> String {
+    go_text(&Value::Object(entries.clone()))
 }
 
 fn key_of(item: &Value, merge_key: &str) -> Result<Value, PatchError> {
     item.get(merge_key).cloned().ok_or_else(|| {
-        PatchError::Malformed(format!(
-            "map: {item} does not contain declared merge key: {merge_key}"
+        PatchError::Internal(format!(
+            "map: {} does not contain declared merge key: {merge_key}",
+            go_text(item)
         ))
     })
+}
+
+/// Holds the order that a patch sets against the items it brings: each of them, but those with a
+/// directive, has its place in the order, and in the same sequence.
+fn check_order(
+    patch: &[Value],
+    order: &[Value],
+    merge_key: Option<&str>,
+) -> Result<(), PatchError> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let same = |left: &Value, right: &Value| match merge_key {
+        Some(key) => left.get(key) == right.get(key),
+        None => left == right,
+    };
+    if let Some(key) = merge_key {
+        for item in order.iter().chain(patch.iter().filter(|item| item.get(DIRECTIVE).is_none())) {
+            key_of(item, key)?;
+        }
+    }
+    let mut places = order.iter();
+    let in_order = patch
+        .iter()
+        .filter(|item| item.get(DIRECTIVE).is_none())
+        .all(|item| places.any(|place| same(place, item)));
+    if in_order {
+        return Ok(());
+    }
+    Err(PatchError::Internal(format!(
+        "The order in patch list:\n{}\n doesn't match {ELEMENT_ORDER_NAME} list:\n{}\n",
+        go_text(&Value::Array(patch.to_vec())),
+        go_text(&Value::Array(order.to_vec()))
+    )))
 }
 
 fn as_list(value: Option<&Value>, name: &str) -> Result<Option<Vec<Value>>, PatchError> {

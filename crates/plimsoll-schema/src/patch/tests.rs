@@ -100,10 +100,7 @@ fn a_list_item_without_its_key_is_refused() {
     let object = json!({"spec": {"containers": [{"name": "a"}]}});
     let patch = json!({"spec": {"containers": [{"image": "x"}]}});
     let error = strategic_merge_patch(&schema, &object, &patch).expect_err("no key");
-    assert_eq!(
-        error.to_string(),
-        r#"map: {"image":"x"} does not contain declared merge key: name"#
-    );
+    assert_eq!(error.to_string(), "map: map[image:x] does not contain declared merge key: name");
 }
 
 #[test]
@@ -118,4 +115,48 @@ fn json_and_merge_patches_apply() {
         merge_patch(&object, &json!({"a": null, "b": {"d": 3}})),
         json!({"b": {"c": 2, "d": 3}})
     );
+}
+
+#[test]
+fn json_patches_read_what_is_missing_as_null_and_count_from_the_end() {
+    use super::json_patch;
+    for (object, patch, expected) in [
+        (
+            json!({"a": 1}),
+            json!([{"op": "replace", "path": "/b", "value": 2}]),
+            json!({"a": 1, "b": 2}),
+        ),
+        (json!({}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"b": null})),
+        (json!({}), json!([{"op": "test", "path": "/a", "value": null}]), json!({})),
+        (json!([1, 2]), json!([{"op": "remove", "path": "/-1"}]), json!([1])),
+        (json!([1, 2]), json!([{"op": "add", "path": "/1", "value": 3}]), json!([1, 3, 2])),
+        (json!({"m~/n": 1}), json!([{"op": "remove", "path": "/m~0~1n"}]), json!({})),
+    ] {
+        assert_eq!(json_patch(&object, &patch).ok(), Some(expected), "{patch}");
+    }
+    for patch in [
+        json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
+        json!([{"op": "remove", "path": "/z"}]),
+        json!([{"op": "add", "path": "/l/9", "value": 1}]),
+        json!([{"op": "other", "path": "/a"}]),
+        json!({"op": "remove"}),
+    ] {
+        assert!(json_patch(&json!({"a": {}, "l": []}), &patch).is_err(), "{patch}");
+    }
+}
+
+#[test]
+fn merge_patches_leave_no_nulls_in_what_is_new() {
+    use super::merge_patch;
+    for (object, patch, expected) in [
+        (json!({}), json!({"a": [{"b": null}]}), json!({"a": [{}]})),
+        (
+            json!({"a": {"b": 1}}),
+            json!({"a": {"b": null, "c": {"d": null}}}),
+            json!({"a": {"c": {}}}),
+        ),
+        (json!({"a": 1}), json!({"a": null}), json!({})),
+    ] {
+        assert_eq!(merge_patch(&object, &patch), expected, "{patch}");
+    }
 }

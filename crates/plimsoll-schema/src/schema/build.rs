@@ -72,6 +72,7 @@ impl<'a> Builder<'a> {
             Some(schema) => {
                 let mut node = fixups::node(name).unwrap_or_else(|| self.build(schema, false));
                 fixups::mark_fields(name, &mut node);
+                node.go_name = go_name(name);
                 node.decodes_to = fixups::decodes_to(name).map(|name| self.named(name));
                 node
             }
@@ -276,6 +277,13 @@ impl<'a> Builder<'a> {
         let Some(list) = schema.get(key).and_then(Value::as_array) else { return Vec::new() };
         list.iter().map(|item| self.inline(item, false)).collect()
     }
+}
+
+/// `io.k8s.api.core.v1.Container` is `v1.Container` in Go.
+fn go_name(definition: &str) -> Option<String> {
+    let (rest, name) = definition.rsplit_once('.')?;
+    let package = rest.rsplit('.').next()?;
+    Some(format!("{package}.{name}"))
 }
 
 fn declared_type(schema: &Value) -> Option<DeclaredType> {

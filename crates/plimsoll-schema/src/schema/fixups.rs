@@ -2,9 +2,13 @@
 //!
 //! Everything that is true of a built-in type and not written in its OpenAPI document belongs here,
 //! apart from defaults that are code in kube-apiserver (see `builtin_defaults`).
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use super::node::{Node, Scalar};
+use crate::canonical::{MICRO_TIME, QUANTITY};
 
 /// Definitions that kube-apiserver treats specially.
 ///
@@ -16,6 +20,7 @@ pub(super) fn node(definition: &str) -> Option<Node> {
         | "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(Node {
             scalar: Some(Scalar::Untyped),
             int_or_string: definition.ends_with("IntOrString"),
+            format: definition.ends_with("Quantity").then(|| QUANTITY.to_owned()),
             ..Node::default()
         }),
         _ => None,
@@ -36,16 +41,42 @@ pub(super) fn decodes_to(definition: &str) -> Option<&'static str> {
 const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
-/// their zero value, which OpenAPI gives as default, and lists that are null when there is none.
-const WRITTEN: [(&str, &[&str]); 11] = [
+/// their zero value, which OpenAPI gives as default, and lists and times that are null when there is
+/// none.
+const WRITTEN: [(&str, &[&str]); 24] = [
+    ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
+    ("io.k8s.api.apps.v1.ReplicaSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.apps.v1.StatefulSetCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.batch.v1.JobCondition", &["lastProbeTime", "lastTransitionTime"]),
+    (
+        "io.k8s.api.certificates.v1.CertificateSigningRequestCondition",
+        &["lastTransitionTime", "lastUpdateTime"],
+    ),
+    ("io.k8s.api.core.v1.NamespaceCondition", &["lastTransitionTime"]),
+    ("io.k8s.api.core.v1.NodeCondition", &["lastHeartbeatTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.PersistentVolumeClaimCondition", &["lastProbeTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.PodCondition", &["lastProbeTime", "lastTransitionTime"]),
+    ("io.k8s.api.core.v1.ReplicationControllerCondition", &["lastTransitionTime"]),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
         &["conditions", "storedVersions"],
     ),
     ("io.k8s.api.apps.v1.ControllerRevision", &["revision"]),
+    ("io.k8s.api.apps.v1.StatefulSetSpec", &["serviceName"]),
     ("io.k8s.api.apps.v1.StatefulSetStatus", &["availableReplicas"]),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus", &["currentMetrics"]),
-    ("io.k8s.api.core.v1.Event", &["eventTime", "reportingComponent", "reportingInstance"]),
+    (
+        "io.k8s.api.core.v1.Event",
+        &[
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
     ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
     (
         "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
@@ -57,62 +88,30 @@ const WRITTEN: [(&str, &[&str]); 11] = [
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
 ];
 
-/// Fields that Go leaves out at their zero value, because they are no pointers: the usual ones.
-const LEFT_OUT_AT_ZERO: [(&str, &[&str]); 9] = [
-    (
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec",
-        &["preserveUnknownFields"],
-    ),
-    (
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
-        &[
-            "description",
-            "exclusiveMaximum",
-            "exclusiveMinimum",
-            "format",
-            "id",
-            "nullable",
-            "pattern",
-            "title",
-            "type",
-            "uniqueItems",
-            "x-kubernetes-embedded-resource",
-            "x-kubernetes-int-or-string",
-        ],
-    ),
-    ("io.k8s.api.apps.v1.DaemonSetSpec", &["minReadySeconds"]),
-    ("io.k8s.api.apps.v1.DeploymentSpec", &["minReadySeconds", "paused"]),
-    ("io.k8s.api.core.v1.Container", &["stdin", "stdinOnce", "tty", "workingDir"]),
-    ("io.k8s.api.core.v1.ContainerPort", &["hostIP", "hostPort", "name"]),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        &[
-            "hostIPC",
-            "hostNetwork",
-            "hostPID",
-            "hostname",
-            "nodeName",
-            "priorityClassName",
-            "subdomain",
-        ],
-    ),
-    ("io.k8s.api.core.v1.Probe", &["initialDelaySeconds"]),
-    ("io.k8s.api.core.v1.VolumeMount", &["readOnly", "subPath", "subPathExpr"]),
-];
+/// Fields that Go leaves out at their zero value, because they are no pointers. A line is a
+/// definition and its fields; `cargo xtask codegen zero` writes it.
+static LEFT_OUT_AT_ZERO: &str = include_str!("../../data/left-out-at-zero.txt");
+
+fn left_out_at_zero(definition: &str) -> impl Iterator<Item = &'static str> {
+    static TABLE: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
+    let table =
+        TABLE.get_or_init(|| LEFT_OUT_AT_ZERO.lines().filter_map(|l| l.split_once(' ')).collect());
+    table.get(definition).copied().unwrap_or_default().split(' ')
+}
 
 /// Marks the fields of a definition that Go writes always, or not at their zero value.
 pub(super) fn mark_fields(definition: &str, node: &mut Node) {
+    if definition == "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" {
+        node.format = Some(MICRO_TIME.to_owned());
+    }
     let Some(map) = &mut node.map else { return };
-    let names_in = |table: &[(&str, &'static [&'static str])]| {
-        let entry = table.iter().find(|(name, _)| *name == definition);
-        entry.map_or(&[][..], |(_, names)| names)
-    };
-    for name in names_in(&LEFT_OUT_AT_ZERO) {
-        if let Some(edge) = map.fields.get_mut(*name) {
+    for name in left_out_at_zero(definition) {
+        if let Some(edge) = map.fields.get_mut(name) {
             edge.left_out_at_zero = true;
         }
     }
-    for name in names_in(&WRITTEN) {
+    let written = WRITTEN.iter().find(|(name, _)| *name == definition);
+    for name in written.map_or(&[][..], |(_, names)| names) {
         if let Some(edge) = map.fields.get_mut(*name) {
             edge.written = true;
             edge.default.get_or_insert(Value::Null);

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde_json::Value;
 
 use super::Schema;
@@ -152,6 +152,8 @@ pub(crate) struct Rules {
 /// One type. Several of `scalar`, `list` and `map` are set where a value may be either.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
+    /// The type's name in Go, such as `v1.Container`; built-in types have one.
+    pub(crate) go_name: Option<String>,
     pub(crate) scalar: Option<Scalar>,
     pub(crate) list: Option<ListType>,
     pub(crate) map: Option<MapType>,

@@ -53,6 +53,7 @@ fn value_validations_declare_no_types() {
         &[
             "anyOf[0].type: Forbidden: must be empty to be structural",
             "anyOf[1].properties[a].description: Forbidden: must be empty to be structural",
+            "properties[a]: Required value: because it is defined in anyOf[1].properties[a]",
         ],
     );
 }

@@ -1,98 +1,107 @@
 //! Whether a value fits its type as far as ownership goes.
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::keys::item_element;
 use crate::Schema;
 use crate::fields::PathElement;
-use crate::schema::node::{Edge, ListType, Relationship, Scalar, Shape};
+use crate::schema::node::{Edge, ListType, MapType, Relationship, Scalar, Shape};
 
 /// What does not fit, each as `path: text`.
 pub(crate) fn check(schema: &Schema, value: &Value) -> Vec<String> {
-    let mut errors = Vec::new();
-    walk(schema, &schema.root_edge(), value, &mut String::new(), &mut errors);
-    errors
+    let mut walker = Walker { schema, allows_repeats: false, errors: Vec::new() };
+    walker.walk(&schema.root_edge(), value, &mut String::new());
+    walker.errors
 }
 
-fn report(path: &str, text: &str, errors: &mut Vec<String>) {
-    errors.push(if path.is_empty() { text.to_owned() } else { format!("{path}: {text}") });
+/// Like [`check`], for an object that is there: sets and list maps may have items more than once.
+pub(crate) fn check_live(schema: &Schema, value: &Value) -> Vec<String> {
+    let mut walker = Walker { schema, allows_repeats: true, errors: Vec::new() };
+    walker.walk(&schema.root_edge(), value, &mut String::new());
+    walker.errors
 }
 
-fn walk(schema: &Schema, edge: &Edge, value: &Value, path: &mut String, errors: &mut Vec<String>) {
-    match schema.shape(edge, Some(value)) {
-        Shape::Nothing => report(path, "schema error: invalid atom: inlined", errors),
-        Shape::Scalar(scalar) => {
-            if let Some(text) = wrong_scalar(scalar, value) {
-                report(path, &text, errors);
-            }
-        }
-        Shape::Map(map, _) => {
-            let entries = match value {
-                Value::Null => return,
-                Value::Object(entries) => entries,
-                other => {
-                    return report(
-                        path,
-                        &format!("expected map, got &{{{}}}", shown(other)),
-                        errors,
-                    );
-                }
-            };
-            // As kube-apiserver does, of several unknown fields in one object one is named.
-            let mut named_unknown = false;
-            for (key, value) in entries {
-                let length = path.len();
-                path.push('.');
-                path.push_str(key);
-                match map.value(key) {
-                    None if named_unknown => {}
-                    None => {
-                        named_unknown = true;
-                        report(path, "field not declared in schema", errors);
-                    }
-                    Some(edge) => walk(schema, edge, value, path, errors),
-                }
-                path.truncate(length);
-            }
-        }
-        Shape::List(list) => check_items(schema, list, value, path, errors),
+struct Walker<'a> {
+    schema: &'a Schema,
+    allows_repeats: bool,
+    errors: Vec<String>,
+}
+
+impl Walker<'_> {
+    fn report(&mut self, path: &str, text: &str) {
+        let text = if path.is_empty() { text.to_owned() } else { format!("{path}: {text}") };
+        self.errors.push(text);
     }
-}
 
-fn check_items(
-    schema: &Schema,
-    list: &ListType,
-    value: &Value,
-    path: &mut String,
-    errors: &mut Vec<String>,
-) {
-    let items = match value {
-        Value::Null => return,
-        Value::Array(items) => items,
-        other => {
-            return report(path, &format!("expected list, got &{{{}}}", shown(other)), errors);
-        }
-    };
-    let mut seen: BTreeSet<PathElement> = BTreeSet::new();
-    for (index, item) in items.iter().enumerate() {
-        let length = path.len();
-        if list.relationship == Relationship::Atomic {
-            path.push_str(&format!("[{index}]"));
-        } else {
-            match item_element(schema, list, item) {
-                Err(text) => return report(path, &format!("element {index}: {text}"), errors),
-                Ok(element) => {
-                    let shown = element.to_string();
-                    if !seen.insert(element) {
-                        report(path, &format!("duplicate entries for key {shown}"), errors);
-                    }
-                    path.push_str(&shown);
+    fn walk(&mut self, edge: &Edge, value: &Value, path: &mut String) {
+        let schema = self.schema;
+        match schema.shape(edge, Some(value)) {
+            Shape::Nothing => self.report(path, "schema error: invalid atom: inlined"),
+            Shape::Scalar(scalar) => {
+                if let Some(text) = wrong_scalar(scalar, value) {
+                    self.report(path, &text);
                 }
             }
+            Shape::Map(map, _) => match value {
+                Value::Null => {}
+                Value::Object(entries) => self.entries(map, entries, path),
+                other => {
+                    self.report(path, &format!("expected map, got &{{{}}}", go_text(other)));
+                }
+            },
+            Shape::List(list) => self.items(list, value, path),
         }
-        walk(schema, &list.items, item, path, errors);
-        path.truncate(length);
+    }
+
+    fn entries(&mut self, map: &MapType, entries: &Map<String, Value>, path: &mut String) {
+        // As kube-apiserver does, of several unknown fields in one object one is named.
+        let mut named_unknown = false;
+        for (key, value) in entries {
+            let length = path.len();
+            path.push('.');
+            path.push_str(key);
+            match map.value(key) {
+                None if named_unknown => {}
+                None => {
+                    named_unknown = true;
+                    self.report(path, "field not declared in schema");
+                }
+                Some(edge) => self.walk(edge, value, path),
+            }
+            path.truncate(length);
+        }
+    }
+
+    fn items(&mut self, list: &ListType, value: &Value, path: &mut String) {
+        let items = match value {
+            Value::Null => return,
+            Value::Array(items) => items,
+            other => {
+                let text = format!("expected list, got &{{{}}}", go_text(other));
+                return self.report(path, &text);
+            }
+        };
+        let mut seen: BTreeSet<PathElement> = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let length = path.len();
+            if list.relationship == Relationship::Atomic {
+                path.push_str(&format!("[{index}]"));
+            } else {
+                match item_element(self.schema, list, item) {
+                    Err(text) => return self.report(path, &format!("element {index}: {text}")),
+                    Ok(element) => {
+                        let shown = element.to_string();
+                        if !seen.insert(element) && !self.allows_repeats {
+                            self.report(path, &format!("duplicate entries for key {shown}"));
+                        }
+                        path.push_str(&shown);
+                    }
+                }
+            }
+            self.walk(&list.items, item, path);
+            path.truncate(length);
+        }
     }
 }
 
@@ -110,8 +119,10 @@ fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             quoted(other)
         )),
-        (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", shown(other))),
-        (Scalar::Untyped, other) => Some(format!("expected any scalar, got &{{{}}}", shown(other))),
+        (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
+        (Scalar::Untyped, other) => {
+            Some(format!("expected any scalar, got &{{{}}}", go_text(other)))
+        }
     }
 }
 
@@ -129,18 +140,18 @@ fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as Go prints it by default.
-fn shown(value: &Value) -> String {
+pub(crate) fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(shown).collect();
+            let items: Vec<String> = items.iter().map(go_text).collect();
             format!("[{}]", items.join(" "))
         }
         Value::Object(map) => {
             let entries: Vec<String> =
-                map.iter().map(|(key, value)| format!("{key}:{}", shown(value))).collect();
+                map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
             format!("map[{}]", entries.join(" "))
         }
     }

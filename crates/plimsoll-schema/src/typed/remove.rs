@@ -28,11 +28,10 @@ fn below(schema: &Schema, edge: &Edge, value: &Value, set: &FieldSet) -> Option<
                         Some(rest) => {
                             out.insert(key.clone(), rest);
                         }
-                        // A custom resource keeps the key; Go's types cannot.
-                        None if !schema.is_builtin() => {
+                        // Nothing in it does not mean that nobody wanted it.
+                        None => {
                             out.insert(key.clone(), Value::Null);
                         }
-                        None => {}
                     },
                 }
             }

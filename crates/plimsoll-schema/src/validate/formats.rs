@@ -1,11 +1,12 @@
 //! The formats of texts. Unknown ones are accepted, as apiextensions does.
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use super::Outcome;
 use crate::{FieldError, FieldErrorKind};
 
 /// Reports a text that does not have the format.
 pub(super) fn check(format: &str, text: &str, path: &str, out: &mut Outcome) {
+    out.checks += 1;
     let normalized = format.replace('-', "");
     if has_format(&normalized, text) {
         return;
@@ -14,9 +15,45 @@ pub(super) fn check(format: &str, text: &str, path: &str, out: &mut Outcome) {
     out.push(FieldError::new(path, FieldErrorKind::TypeInvalid, detail).with_value(text.into()));
 }
 
+/// Formats that are checked; others are no more than words.
+const KNOWN: [&str; 27] = [
+    "bsonobjectid",
+    "uri",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "byte",
+    "password",
+    "date",
+    "duration",
+    "datetime",
+    "k8sshortname",
+    "k8slongname",
+    "",
+];
+
+/// Whether kube-apiserver knows a format of texts.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.contains(&format.replace('-', "").as_str())
+}
+
 fn has_format(format: &str, text: &str) -> bool {
     match format {
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uri" => is_uri(text),
@@ -32,10 +69,27 @@ fn has_format(format: &str, text: &str) -> bool {
         "datetime" => is_date_time(text),
         "duration" => is_duration(text),
         "hexcolor" => is_hex_color(text),
+        "rgbcolor" => is_rgb_color(text),
+        "bsonobjectid" => text.len() == 24 && is_hexadecimal(text),
+        "isbn" => is_isbn10(text) || is_isbn13(text),
+        "isbn10" => is_isbn10(text),
+        "isbn13" => is_isbn13(text),
+        "creditcard" => is_credit_card(text),
+        "ssn" => is_social_security_number(text),
         "k8sshortname" => is_label(text) && text.len() <= 63,
         "k8slongname" => text.len() <= 253 && text.split('.').all(is_label),
         _ => true,
     }
+}
+
+/// Four numbers, with leading zeros if need be.
+fn is_ipv4(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| {
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits && part.parse::<u8>().is_ok()
+    };
+    parts.len() == 4 && parts.iter().all(is_number)
 }
 
 fn is_cidr(text: &str) -> bool {
@@ -60,16 +114,19 @@ fn is_uri(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || c == ' ') && (has_scheme || text.starts_with('/'))
 }
 
+/// A label, or labels and a top-level domain of two letters or more.
 fn is_hostname(text: &str) -> bool {
-    let name = text.strip_suffix('.').unwrap_or(text);
-    name.len() <= 255
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-        })
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.chars().count() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+    };
+    let is_domain = |last: &str| last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
+    text.len() <= 255
+        && text.split('.').all(is_label)
+        && text.rsplit_once('.').is_none_or(|(_, last)| is_domain(last))
 }
 
 fn is_email(text: &str) -> bool {
@@ -82,10 +139,14 @@ fn is_email(text: &str) -> bool {
     })
 }
 
+/// Pairs of digits between colons or dashes, or groups of four between dots.
 fn is_mac(text: &str) -> bool {
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    matches!(parts.len(), 6 | 8 | 20)
-        && parts.iter().all(|part| part.len() == 2 && is_hexadecimal(part))
+    let fits = |separator: char, width: usize, counts: [usize; 3]| {
+        let parts: Vec<&str> = text.split(separator).collect();
+        counts.contains(&parts.len())
+            && parts.iter().all(|part| part.len() == width && is_hexadecimal(part))
+    };
+    fits(':', 2, [6, 8, 20]) || fits('-', 2, [6, 8, 20]) || fits('.', 4, [3, 4, 10])
 }
 
 fn is_hexadecimal(text: &str) -> bool {
@@ -197,6 +258,64 @@ fn is_duration(text: &str) -> bool {
 fn is_hex_color(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && is_hexadecimal(digits)
+}
+
+/// `rgb(255,0,0)`.
+fn is_rgb_color(text: &str) -> bool {
+    let inside = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')'));
+    inside.is_some_and(|inside| {
+        let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
+        parts.len() == 3 && parts.iter().all(|part| part.parse::<u8>().is_ok())
+    })
+}
+
+fn without_separators(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '-' | ' ')).collect()
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let digits = without_separators(text);
+    let value = |(index, c): (usize, char)| match c {
+        'X' if index == 9 => Some(10),
+        _ => c.to_digit(10),
+    };
+    let values: Option<Vec<u32>> = digits.chars().enumerate().map(value).collect();
+    values.is_some_and(|values| {
+        let sum: u32 = values.iter().zip(1..).map(|(digit, weight)| digit * weight).sum();
+        values.len() == 10 && sum.is_multiple_of(11)
+    })
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let digits = without_separators(text);
+    let values: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(10)).collect();
+    values.is_some_and(|values| {
+        let weights = [1, 3].iter().cycle();
+        let sum: u32 = values.iter().zip(weights).map(|(digit, weight)| digit * weight).sum();
+        values.len() == 13 && sum.is_multiple_of(10)
+    })
+}
+
+/// Luhn's check over 13 to 16 digits, whatever stands between them.
+fn is_credit_card(text: &str) -> bool {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(index, digit)| match (index % 2, digit * 2) {
+            (0, _) => *digit,
+            (_, double) if double > 9 => double - 9,
+            (_, double) => double,
+        })
+        .sum();
+    (13..=16).contains(&digits.len()) && sum.is_multiple_of(10)
+}
+
+/// `123-45-6789`.
+fn is_social_security_number(text: &str) -> bool {
+    let digits = without_separators(text);
+    digits.len() == 9 && digits.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 11
 }
 
 fn is_label(text: &str) -> bool {

@@ -1,10 +1,10 @@
 //! The single value validations.
-use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::{Outcome, below};
+use super::{Outcome, below, pattern};
+use crate::error::go;
 use crate::fields::values_equal;
-use crate::schema::node::Rules;
+use crate::schema::node::{DeclaredType, Node, Rules};
 use crate::{FieldError, FieldErrorKind};
 
 fn invalid(path: &str, value: Value, text: &str, out: &mut Outcome) {
@@ -25,10 +25,10 @@ pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome
             } else if let Some(limit) = rules.min_length.filter(|limit| length < *limit) {
                 let text = format!("should be at least {limit} chars long");
                 invalid(path, value.clone(), &text, out);
-            } else if let Some(pattern) = &rules.pattern {
-                let compiled = rules.compiled.get_or_init(|| Regex::new(pattern).ok());
+            } else if let Some(text_pattern) = &rules.pattern {
+                let compiled = rules.compiled.get_or_init(|| pattern::compile(text_pattern));
                 if compiled.as_ref().is_some_and(|regex| !regex.is_match(text)) {
-                    invalid(path, value.clone(), &format!("should match '{pattern}'"), out);
+                    invalid(path, value.clone(), &format!("should match '{text_pattern}'"), out);
                 }
             }
         }
@@ -37,36 +37,95 @@ pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome
     }
 }
 
-fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut Outcome) {
+/// A bound as Go compares it: with whole numbers, the bound loses its fraction.
+fn bound_for(number: &Number, bound: &Number) -> (std::cmp::Ordering, String) {
     let as_float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
-    let compare = |bound: &Number| match (number.as_i64(), bound.as_i64()) {
-        (Some(left), Some(right)) => Some(left.cmp(&right)),
-        _ => as_float(number).partial_cmp(&as_float(bound)),
-    };
-    if let Some(factor) = &rules.multiple_of {
-        let quotient = as_float(number) / as_float(factor);
-        if quotient.fract() != 0.0 {
-            invalid(path, value.clone(), &format!("should be a multiple of {factor}"), out);
+    match number.as_i64() {
+        Some(whole) => {
+            let limit = bound.as_i64().unwrap_or_else(|| as_float(bound) as i64);
+            (whole.cmp(&limit), limit.to_string())
+        }
+        None => {
+            let limit = as_float(bound);
+            let order = as_float(number).partial_cmp(&limit);
+            (order.unwrap_or(std::cmp::Ordering::Equal), go::float(limit))
         }
     }
+}
+
+fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut Outcome) {
+    if let Some(factor) = &rules.multiple_of {
+        multiple(number, factor, value, path, out);
+    }
     if let Some(bound) = &rules.minimum {
-        let order = compare(bound);
-        if order.is_some_and(|order| order.is_lt() || (rules.exclusive_minimum && order.is_eq())) {
+        let (order, bound) = bound_for(number, bound);
+        if order.is_lt() || (rules.exclusive_minimum && order.is_eq()) {
             let or_equal = if rules.exclusive_minimum { "" } else { " or equal to" };
-            let text = match or_equal {
-                "" => format!("should be greater than {bound}"),
-                or_equal => format!("should be greater than{or_equal} {bound}"),
-            };
-            invalid(path, value.clone(), &text, out);
+            invalid(path, value.clone(), &format!("should be greater than{or_equal} {bound}"), out);
         }
     }
     if let Some(bound) = &rules.maximum {
-        let order = compare(bound);
-        if order.is_some_and(|order| order.is_gt() || (rules.exclusive_maximum && order.is_eq())) {
+        let (order, bound) = bound_for(number, bound);
+        if order.is_gt() || (rules.exclusive_maximum && order.is_eq()) {
             let or_equal = if rules.exclusive_maximum { "" } else { " or equal to" };
             invalid(path, value.clone(), &format!("should be less than{or_equal} {bound}"), out);
         }
     }
+}
+
+/// How far a quotient may be from a whole number and still count as one.
+const WHOLE_TOLERANCE: f64 = 1e-9;
+
+fn multiple(number: &Number, factor: &Number, value: &Value, path: &str, out: &mut Outcome) {
+    let as_float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
+    let (fits, shown) = match number.as_i64() {
+        Some(whole) => {
+            let factor = factor.as_i64().unwrap_or_else(|| as_float(factor) as i64);
+            (factor > 0 && whole % factor == 0, factor.to_string())
+        }
+        None => {
+            let (number, factor) = (as_float(number), as_float(factor));
+            let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
+            let off = (quotient - quotient.round()).abs();
+            (factor > 0.0 && off <= WHOLE_TOLERANCE, go::float(factor))
+        }
+    };
+    if shown.starts_with('-') || shown == "0" {
+        let detail = format!("factor MultipleOf declared for {path} must be positive: {shown}");
+        let error = FieldError::new(path, FieldErrorKind::Invalid, detail);
+        out.push(error.with_shown(shown));
+    } else if !fits {
+        invalid(path, value.clone(), &format!("should be a multiple of {shown}"), out);
+    }
+}
+
+/// The first whole number that 64 bits cannot hold.
+const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
+
+/// Whether a number fits its format.
+pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut Outcome) {
+    let format = node.format.as_deref();
+    let is_integer = node.declared == Some(DeclaredType::Integer);
+    let fits = match (is_integer, format) {
+        (true, Some("int32")) => number.as_i64().is_some_and(|value| i32::try_from(value).is_ok()),
+        (true, _) => {
+            let is_small = |value: f64| value.fract() == 0.0 && value.abs() < I64_LIMIT;
+            number.as_i64().is_some() || number.as_f64().is_some_and(is_small)
+        }
+        (false, Some("float")) => {
+            number.as_f64().is_some_and(|value| value.abs() <= f64::from(f32::MAX))
+        }
+        (false, _) => true,
+    };
+    if fits {
+        return;
+    }
+    let kind = if is_integer { "integer" } else { "number" };
+    let wanted = match format {
+        Some(format) => format!("{kind} with format {format}"),
+        None => format!("{kind} (default format)"),
+    };
+    out.push_general(format!("Checked value must be of type {wanted} in {path}"));
 }
 
 /// Whether the value is one of those enumerated.

@@ -2,8 +2,8 @@
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 use serde_json::{Value, json};
 
-use super::validate;
-use crate::{Schema, builtin};
+use super::{blocked_expressions, validate, validate_lists, validate_status, validate_update};
+use crate::{FieldError, Schema, builtin};
 
 /// Checks a value of `spec.x` under the schema of that field.
 #[track_caller]
@@ -17,8 +17,16 @@ fn check(field: Value, value: Value, expected: &[&str]) {
 
 #[track_caller]
 fn check_object(schema: &Schema, value: &Value, expected: &[&str]) {
-    let errors: Vec<String> = validate(schema, value).iter().map(ToString::to_string).collect();
-    assert_eq!(errors, expected);
+    let mut errors = validate(schema, value);
+    if !schema.is_builtin() {
+        errors.extend(validate_lists(schema, value, None));
+        errors.extend(blocked_expressions(schema, &errors));
+    }
+    assert_eq!(texts(&errors), expected);
+}
+
+fn texts(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -34,7 +42,10 @@ fn types_have_to_fit() {
     check(
         integer(),
         json!(1.5),
-        &[r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#],
+        &[
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+            r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x"#,
+        ],
     );
     check(
         integer(),
@@ -225,7 +236,7 @@ fn embedded_resources_say_what_they_are() {
         json!({"type": "object", "x-kubernetes-embedded-resource": true,
                "x-kubernetes-preserve-unknown-fields": true}),
         json!({"kind": "Pod"}),
-        &["spec.x.apiVersion: Required value: must not be empty"],
+        &["spec.x.apiVersion: Required value"],
     );
 }
 
@@ -239,5 +250,80 @@ fn built_in_kinds_check_types_and_required_fields() {
             r#"spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string""#,
             "spec.selector: Required value",
         ],
+    );
+}
+
+/// Checks an update of `spec` under the schema of that field.
+#[track_caller]
+fn check_update(spec_schema: &Value, live: Value, value: Value, expected: &[&str]) {
+    let schema = json!({"type": "object", "properties": {"spec": spec_schema}});
+    let schema = Schema::from_crd(&schema, false).expect("a structural schema");
+    let (live, value) = (json!({"spec": live}), json!({"spec": value}));
+    let mut errors = validate_update(&schema, &value, &live);
+    errors.extend(validate_lists(&schema, &value, Some(&live)));
+    assert_eq!(texts(&errors), expected);
+}
+
+#[test]
+fn what_was_wrong_before_and_did_not_change_is_let_pass() {
+    let schema = json!({"type": "object", "required": ["r"], "properties": {
+        "a": {"type": "string", "maxLength": 1},
+        "r": {"type": "string"},
+        "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "required": ["k"], "properties": {
+                "k": {"type": "string"}, "v": {"type": "integer", "minimum": 5}}}},
+        "s": {"type": "array", "items": {"type": "integer", "minimum": 5}},
+        "u": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+    }});
+    let long = "spec.a: Too long: may not be more than 1 byte";
+    check_update(&schema, json!({"a": "xx"}), json!({"a": "xx"}), &[]);
+    check_update(
+        &schema,
+        json!({"a": "xx"}),
+        json!({"a": "xx", "s": []}),
+        &["spec.r: Required value"],
+    );
+    check_update(&schema, json!({"r": "", "a": "xx"}), json!({"r": "y", "a": "xx"}), &[]);
+    check_update(&schema, json!({"r": "", "a": "xx"}), json!({"r": "", "a": "yy"}), &[long]);
+    let low = "Invalid value: 1: spec.l[1].v in body should be greater than or equal to 5";
+    let item = |key: &str, value: i64| json!({"k": key, "v": value});
+    check_update(
+        &schema,
+        json!({"r": "", "l": [item("a", 1)]}),
+        json!({"r": "", "l": [item("b", 7), item("a", 1)]}),
+        &[],
+    );
+    check_update(
+        &schema,
+        json!({"r": "", "l": [item("a", 2)]}),
+        json!({"r": "", "l": [item("b", 7), item("a", 1)]}),
+        &[&format!("spec.l[1].v: {low}")],
+    );
+    check_update(
+        &schema,
+        json!({"r": "", "s": [1]}),
+        json!({"r": "", "s": [1, 6]}),
+        &["spec.s[0]: Invalid value: 1: spec.s[0] in body should be greater than or equal to 5"],
+    );
+    check_update(
+        &schema,
+        json!({"r": "", "u": ["a", "a"]}),
+        json!({"r": "", "u": ["b", "b"]}),
+        &[],
+    );
+}
+
+#[test]
+fn a_status_is_a_document_of_its_own() {
+    let schema = json!({"type": "object", "properties": {"status": {"type": "object",
+        "required": ["a"], "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}}});
+    let schema = Schema::from_crd(&schema, false).expect("a structural schema");
+    let errors = validate_status(&schema, &json!({"status": {"b": 1}}), &json!({}));
+    assert_eq!(
+        texts(&errors),
+        [
+            r#"status.b: Invalid value: "integer": b in body must be of type string: "integer""#,
+            "status.a: Required value",
+        ]
     );
 }

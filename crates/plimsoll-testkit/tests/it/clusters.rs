@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_testkit::{ClusterKind, Fault, Faults, TestCluster, clusters};
 
@@ -80,6 +82,32 @@ async fn a_watch_ends_as_scripted(cluster: &TestCluster) {
     assert_eq!((log.count(), log.count_watches()), (3, 2));
 }
 
+async fn requests_fail_as_scripted(cluster: &TestCluster) {
+    let faults = Faults::none();
+    faults.add("PATCH /api/v1/namespaces/default/configmaps/a", Fault::refused(409));
+    faults.add("PATCH /api/v1/namespaces/default/configmaps/a", Fault::ConnectionLost);
+    let (client, log) = cluster.client_with_faults_and_log(faults.clone());
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let patch = Patch::Merge(serde_json::json!({"data": {}}));
+    let parameters = PatchParams::default();
+
+    let first = api.patch("a", &parameters, &patch).await.expect_err("it was refused");
+    let is_conflict =
+        |status: &kube::core::Status| (status.code, &*status.reason) == (409, "Conflict");
+    assert!(matches!(&first, kube::Error::Api(status) if is_conflict(status)), "{first:?}");
+    let second = api.patch("a", &parameters, &patch).await.expect_err("nothing came back");
+    assert!(!matches!(second, kube::Error::Api(_)), "{second:?}");
+    assert_eq!(faults.fired().len(), 2);
+    api.list(&ListParams::default()).await.expect("nothing else goes wrong");
+    assert_eq!(faults.fired().len(), 2);
+
+    assert_eq!((log.count(), log.count_writes(), log.count_watches()), (3, 2, 0));
+    let key = ("PATCH".to_owned(), "/api/v1/namespaces/default/configmaps/a".to_owned());
+    assert_eq!(log.counts()[&key], 2);
+    log.clear();
+    assert!(log.requests().is_empty());
+}
+
 async fn behaves(kind: ClusterKind) {
     let cluster = kind.start().await.expect("the cluster starts");
     assert_eq!(cluster.kind(), kind);
@@ -89,6 +117,7 @@ async fn behaves(kind: ClusterKind) {
         garbage_is_collected(&client),
         namespaces_end(&client),
         a_watch_ends_as_scripted(&cluster),
+        requests_fail_as_scripted(&cluster),
     );
     let directory = cluster.kubeconfig().and_then(Path::parent).map(Path::to_owned);
     drop(cluster);

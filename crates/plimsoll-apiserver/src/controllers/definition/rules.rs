@@ -1,179 +1,162 @@
-//! What a CustomResourceDefinition may say.
-use plimsoll_schema::{FieldError, FieldErrorKind};
+//! What a CustomResourceDefinition may say, in apiextensions' words and order.
+//!
+//! What all versions say alike is spoken of as if it stood above them (`spec.validation`), because
+//! kube-apiserver moves it there before it looks.
+
+mod conversion;
+mod names;
+mod versions;
+
+use plimsoll_schema::{FieldError, FieldErrorKind, Tolerance, names as text_rules};
 use serde_json::Value;
 
-use crate::registry::custom::schema_of;
-use crate::verbs::metadata;
+use super::approval::{self, Approval};
 
-/// Groups that belong to the Kubernetes project; definitions in them carry its approval.
-const PROTECTED_SUFFIXES: [&str; 2] = [".k8s.io", ".kubernetes.io"];
-const APPROVAL: &str = "api-approved.kubernetes.io";
+/// What a stored definition lets its update get away with.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leniency {
+    tolerance: Tolerance,
+    /// Some version had no schema.
+    missing_schemas: bool,
+    /// The definition kept all unknown fields.
+    preserves_unknown_fields: bool,
+}
 
-fn required(path: impl Into<String>) -> FieldError {
-    FieldError::new(path, FieldErrorKind::Required, "")
+fn required(path: impl Into<String>, detail: &str) -> FieldError {
+    FieldError::new(path, FieldErrorKind::Required, detail)
+}
+
+fn forbidden(path: impl Into<String>, detail: &str) -> FieldError {
+    FieldError::new(path, FieldErrorKind::Forbidden, detail)
 }
 
 fn invalid(path: impl Into<String>, value: &Value, detail: impl Into<String>) -> FieldError {
     FieldError::new(path, FieldErrorKind::Invalid, detail).with_value(value.clone())
 }
 
+fn not_supported(path: &str, value: &str, supported: &[&str]) -> FieldError {
+    let listed: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+    let detail = format!("supported values: {}", listed.join(", "));
+    FieldError::new(path, FieldErrorKind::NotSupported, detail).with_value(value.into())
+}
+
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// Everything wrong with a definition; `live` is the definition before an update.
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Everything wrong with the name of a definition.
+pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
+    let name = text(&object["metadata"], "name");
+    let spec = &object["spec"];
+    let mut problems = text_rules::subdomain(name);
+    if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
+        problems.push("must be spec.names.plural+\".\"+spec.group".to_owned());
+    }
+    let error = |problem| invalid("metadata.name", &name.into(), problem);
+    problems.into_iter().map(error).collect()
+}
+
+/// Everything wrong with a definition but its metadata; `live` is the definition before an update.
 pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let leniency = live.map(leniency_of).unwrap_or_default();
     let spec = &object["spec"];
-    let names = &spec["names"];
-    let name = metadata::text(object, "name");
-    if name != format!("{}.{}", text(names, "plural"), text(spec, "group")) {
-        errors.push(invalid(
-            "metadata.name",
-            &name.into(),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    validate_approval(object, &mut errors);
-    for (path, value) in [
-        ("spec.group", text(spec, "group")),
-        ("spec.scope", text(spec, "scope")),
-        ("spec.names.plural", text(names, "plural")),
-        ("spec.names.singular", text(names, "singular")),
-        ("spec.names.kind", text(names, "kind")),
-        ("spec.names.listKind", text(names, "listKind")),
-    ] {
-        if value.is_empty() {
-            errors.push(required(path));
-        }
-    }
-    if !matches!(text(spec, "scope"), "Cluster" | "Namespaced" | "") {
-        errors.push(
-            FieldError::new(
-                "spec.scope",
-                FieldErrorKind::NotSupported,
-                "supported values: \"Cluster\", \"Namespaced\"",
-            )
-            .with_value(spec["scope"].clone()),
-        );
-    }
-    validate_versions(live, object, &mut errors);
+    validate_spec(spec, leniency, &mut errors);
     if let Some(live) = live {
         validate_update(live, object, &mut errors);
+    }
+    names::check(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
+    versions::check_stored(object, &mut errors);
+    validate_approval(live, object, &mut errors);
+    if spec["preserveUnknownFields"] == true && !leniency.preserves_unknown_fields {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                      spec.versions[*].schema instead";
+        errors.push(invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     errors
 }
 
-fn validate_approval(object: &Value, errors: &mut Vec<FieldError>) {
-    let group = text(&object["spec"], "group");
-    let is_protected =
-        PROTECTED_SUFFIXES.iter().any(|suffix| group.ends_with(suffix) || group == &suffix[1..]);
-    let approval = text(&object["metadata"]["annotations"], APPROVAL);
-    if is_protected && approval.is_empty() {
-        errors.push(FieldError::new(
-            format!("metadata.annotations[{APPROVAL}]"),
-            FieldErrorKind::Required,
-            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
-        ));
-    }
+/// Everything wrong with an update of a definition's status.
+pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    names::check(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
+    errors
 }
 
-fn validate_versions(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
-    let spec = &object["spec"];
-    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    let storage = versions.iter().filter(|version| version["storage"] == true).count();
-    if storage != 1 {
-        errors.push(invalid(
-            "spec.versions",
-            &spec["versions"],
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    for (index, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{index}]");
-        let duplicate = versions[..index].iter().any(|other| other["name"] == version["name"]);
-        if duplicate {
-            errors.push(invalid(format!("{path}.name"), &version["name"], "must be unique"));
-        }
-        if version.pointer("/schema/openAPIV3Schema").is_none() {
-            if spec["preserveUnknownFields"] != true {
-                errors.push(required(format!("{path}.schema.openAPIV3Schema")));
-            }
-            continue;
-        }
-        let unchanged = live.is_some_and(|live| live["spec"]["versions"][index] == *version);
-        if !unchanged && let Err(found) = schema_of(object, version) {
-            let prefix = if versions.len() == 1 {
-                "spec.validation.openAPIV3Schema".to_owned()
-            } else {
-                format!("{path}.schema.openAPIV3Schema")
-            };
-            errors.extend(found.into_iter().map(|error| rooted(&prefix, error)));
-        }
-    }
-}
-
-/// Puts the place of the schema in front of an error's own path.
-fn rooted(prefix: &str, mut error: FieldError) -> FieldError {
-    if error.path.starts_with("spec.") {
-        return error;
-    }
-    let own = error
-        .path
-        .trim_start_matches("openAPIV3Schema")
-        .trim_start_matches("<nil>")
-        .trim_start_matches('.');
-    error.path = match own {
-        "" => prefix.to_owned(),
-        own if own.starts_with('[') => format!("{prefix}{own}"),
-        own => format!("{prefix}.{own}"),
+fn leniency_of(live: &Value) -> Leniency {
+    let schemas = || {
+        list(&live["spec"], "versions").iter().map(|version| &version["schema"]["openAPIV3Schema"])
     };
-    error
+    Leniency {
+        tolerance: schemas()
+            .filter(|schema| schema.is_object())
+            .fold(Tolerance::default(), Tolerance::of),
+        missing_schemas: schemas().any(|schema| !schema.is_object()),
+        preserves_unknown_fields: live["spec"]["preserveUnknownFields"] == true,
+    }
+}
+
+fn validate_spec(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
+    let group = text(spec, "group");
+    let problems = text_rules::subdomain(group);
+    if group.is_empty() {
+        errors.push(required("spec.group", ""));
+    } else if !problems.is_empty() {
+        errors.push(invalid("spec.group", &group.into(), problems.join(",")));
+    } else if !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(invalid("spec.group", &group.into(), detail));
+    }
+    match text(spec, "scope") {
+        "Cluster" | "Namespaced" => {}
+        "" => errors.push(required("spec.scope", "")),
+        other => errors.push(not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
+    }
+    versions::check(spec, leniency, errors);
+    for name in ["plural", "singular", "kind", "listKind"] {
+        if text(&spec["names"], name).is_empty() {
+            errors.push(required(format!("spec.names.{name}"), ""));
+        }
+    }
+    names::check(&spec["names"], "spec.names", errors);
+    versions::check_common(spec, leniency, errors);
+    conversion::check(spec, errors);
+}
+
+fn validate_approval(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    if !approval::is_protected(text(&object["spec"], "group")) {
+        return;
+    }
+    let (state, reason) = approval::of(object);
+    if live.is_some_and(|live| approval::of(live).0 == state) {
+        return;
+    }
+    let at = format!("metadata.annotations[{}]", approval::ANNOTATION);
+    match state {
+        Approval::Approved | Approval::Bypassed => {}
+        Approval::Missing => errors.push(required(at, &reason)),
+        Approval::Invalid => {
+            let given = &object["metadata"]["annotations"][approval::ANNOTATION];
+            errors.push(invalid(at, given, reason));
+        }
+    }
 }
 
 fn validate_update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
-    let established = live["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
+    let established = list(&live["status"], "conditions")
+        .iter()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
     let (before, after) = (&live["spec"], &object["spec"]);
-    if established {
-        for (path, old, new) in [
-            ("spec.scope", &before["scope"], &after["scope"]),
-            ("spec.names.kind", &before["names"]["kind"], &after["names"]["kind"]),
-        ] {
-            if old != new {
-                errors.push(invalid(path, new, "field is immutable"));
-            }
-        }
-    }
-    for (path, old, new) in [
-        ("spec.group", &before["group"], &after["group"]),
-        ("spec.names.plural", &before["names"]["plural"], &after["names"]["plural"]),
-    ] {
+    let stored: &[&str] = if established { &["/scope", "/names/kind"] } else { &[] };
+    for pointer in stored.iter().chain(&["/group", "/names/plural"]) {
+        let (old, new) = (before.pointer(pointer), after.pointer(pointer));
         if old != new {
-            errors.push(invalid(path, new, "field is immutable"));
-        }
-    }
-    let stored = object["status"]["storedVersions"].as_array();
-    for (index, version) in stored.into_iter().flatten().enumerate() {
-        let known = after["versions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|candidate| candidate["name"] == *version);
-        if !known {
-            errors.push(invalid(
-                format!("status.storedVersions[{index}]"),
-                version,
-                format!(
-                    "missing from spec.versions; {} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {} and removes {} from status.storedVersions",
-                    version.as_str().unwrap_or_default(),
-                    version.as_str().unwrap_or_default(),
-                    version.as_str().unwrap_or_default()
-                ),
-            ));
+            let path = format!("spec{}", pointer.replace('/', "."));
+            errors.push(invalid(path, new.unwrap_or(&"".into()), "field is immutable"));
         }
     }
 }

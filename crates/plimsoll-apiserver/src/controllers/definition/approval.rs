@@ -1,0 +1,62 @@
+//! Groups of the Kubernetes project: definitions in them carry the project's approval.
+use serde_json::Value;
+
+/// Where the approval stands.
+pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
+
+/// What became of the approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approval {
+    Missing,
+    Bypassed,
+    Approved,
+    Invalid,
+}
+
+/// Whether a group belongs to the project.
+pub(crate) fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"].iter().any(|suffix| {
+        group.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    })
+}
+
+/// The approval of a definition, and what is to be said of it.
+pub(crate) fn of(object: &Value) -> (Approval, String) {
+    const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let given = object["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
+    let has_host = given
+        .split_once("://")
+        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.starts_with(['/', '?', '#']))
+        && !given.ends_with("://")
+        && !given.contains(' ');
+    if given.is_empty() {
+        let reason =
+            format!("protected groups must have approval annotation {ANNOTATION:?}, {SEE}");
+        (Approval::Missing, reason)
+    } else if given.starts_with("unapproved") {
+        (Approval::Bypassed, format!("not approved: {given:?}"))
+    } else if has_host {
+        (Approval::Approved, format!("approved in {given}"))
+    } else {
+        let reason = format!(
+            "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a \
+             reason starting with \"unapproved\", {SEE}"
+        );
+        (Approval::Invalid, reason)
+    }
+}
+
+/// The condition that tells of it: status, reason and message.
+pub(crate) fn condition(object: &Value) -> Option<(&'static str, &'static str, String)> {
+    if !is_protected(object["spec"]["group"].as_str().unwrap_or_default()) {
+        return None;
+    }
+    let (state, message) = of(object);
+    let (status, reason) = match state {
+        Approval::Missing => ("False", "MissingAnnotation"),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation"),
+        Approval::Approved => ("True", "ApprovedAnnotation"),
+        Approval::Invalid => ("False", "InvalidAnnotation"),
+    };
+    Some((status, reason, message))
+}

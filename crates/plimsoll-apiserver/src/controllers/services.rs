@@ -1,0 +1,155 @@
+//! One APIService for each group-version that is served, as the aggregator of a real server keeps
+//! them.
+use serde_json::{Value, json};
+
+use super::{set_condition, write_as};
+use crate::cluster::{Call, Cluster, Notice};
+use crate::store::{ObjectKey, StorageId};
+use crate::verbs::create::{Origin, create};
+use crate::verbs::delete::{DeleteOptions, delete};
+
+const MANAGER: &str = "kube-apiserver";
+const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// Which group comes first where clients have a choice; custom ones come last.
+const GROUP_PRIORITIES: [(&str, i64); 21] = [
+    ("", 18_000),
+    ("admissionregistration.k8s.io", 16_700),
+    ("apiextensions.k8s.io", 16_700),
+    ("apps", 17_800),
+    ("authentication.k8s.io", 17_700),
+    ("authorization.k8s.io", 17_600),
+    ("autoscaling", 17_500),
+    ("batch", 17_400),
+    ("certificates.k8s.io", 17_300),
+    ("coordination.k8s.io", 16_500),
+    ("discovery.k8s.io", 16_200),
+    ("events.k8s.io", 17_750),
+    ("flowcontrol.apiserver.k8s.io", 16_100),
+    ("networking.k8s.io", 17_200),
+    ("node.k8s.io", 16_300),
+    ("policy", 17_100),
+    ("rbac.authorization.k8s.io", 17_000),
+    ("resource.k8s.io", 16_200),
+    ("scheduling.k8s.io", 16_600),
+    ("storage.k8s.io", 16_800),
+    ("storagemigration.k8s.io", 15_800),
+];
+const CUSTOM_GROUP_PRIORITY: i64 = 1_000;
+const CUSTOM_VERSION_PRIORITY: i64 = 100;
+
+fn version_priority(group: &str, version: &str) -> i64 {
+    match (group, version) {
+        ("", _) => 1,
+        (_, "v2") => 30,
+        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => 21,
+        _ => 15,
+    }
+}
+
+/// Adds the services of the built-in groups; the aggregator does not list itself.
+pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+    let mut versions: Vec<(String, String)> = cluster
+        .registry
+        .all()
+        .map(|resource| (resource.group.clone(), resource.version.clone()))
+        .filter(|(group, _)| group != "apiregistration.k8s.io")
+        .collect();
+    versions.sort();
+    versions.dedup();
+    for (group, version) in versions {
+        let priority = GROUP_PRIORITIES.iter().find(|(name, _)| *name == group);
+        let priority = priority.map_or(CUSTOM_GROUP_PRIORITY, |(_, priority)| *priority);
+        let priorities = (priority, version_priority(&group, &version));
+        add(cluster, now, (&group, &version), priorities, "onstart");
+    }
+}
+
+/// Follows what a definition adds to the API and takes away from it.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    for stored in [&notice.previous, &notice.current].into_iter().flatten() {
+        let definition = stored.decode();
+        let group = definition["spec"]["group"].as_str().unwrap_or_default();
+        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+            let version = version["name"].as_str().unwrap_or_default();
+            let is_served = cluster.registry.all().any(|resource| {
+                resource.custom().is_some()
+                    && resource.group == group
+                    && resource.version == version
+            });
+            let key = ObjectKey::new("", &name_of(group, version));
+            let is_listed = cluster.store.find(&storage(), &key).is_some();
+            if is_served && !is_listed {
+                let priorities = (CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);
+                add(cluster, now, (group, version), priorities, "true");
+            } else if is_listed && !is_served {
+                remove(cluster, now, &key);
+            }
+        }
+    }
+}
+
+fn storage() -> StorageId {
+    StorageId::new("apiregistration.k8s.io", "apiservices")
+}
+
+fn name_of(group: &str, version: &str) -> String {
+    format!("{version}.{group}")
+}
+
+fn add(
+    cluster: &mut Cluster,
+    now: &str,
+    (group, version): (&str, &str),
+    (group_priority, version_priority): (i64, i64),
+    managed: &str,
+) {
+    let Some(resource) =
+        cluster.registry.find("apiregistration.k8s.io", "v1", "apiservices").cloned()
+    else {
+        return;
+    };
+    let mut spec = json!({
+        "version": version,
+        "groupPriorityMinimum": group_priority,
+        "versionPriority": version_priority,
+    });
+    if !group.is_empty() {
+        spec["group"] = group.into();
+    }
+    let name = name_of(group, version);
+    let object = json!({
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": name, "labels": {AUTOMANAGED: managed}},
+        "spec": spec,
+    });
+    let mut call = Call { manager: MANAGER.to_owned(), now: now.to_owned(), ..Call::default() };
+    if let Err(error) = create(cluster, &mut call, &resource, None, object, Origin::Create) {
+        tracing::warn!(%error, name, "could not list a group-version");
+        return;
+    }
+    let Some(live) = cluster.store.find(&storage(), &ObjectKey::new("", &name)).cloned() else {
+        return;
+    };
+    let mut available = live.decode_as(&resource.api_version(), &resource.kind);
+    if !available["status"].is_object() {
+        available["status"] = json!({});
+    }
+    let mut conditions = Value::Null;
+    let message = "Local APIServices are always available";
+    set_condition(&mut conditions, "Available", "True", "Local", message, now);
+    available["status"]["conditions"] = conditions;
+    write_as(cluster, now, MANAGER, &resource, &live, available);
+}
+
+fn remove(cluster: &mut Cluster, now: &str, key: &ObjectKey) {
+    let Some(resource) =
+        cluster.registry.find("apiregistration.k8s.io", "v1", "apiservices").cloned()
+    else {
+        return;
+    };
+    if let Err(error) = delete(cluster, now, &resource, key, &DeleteOptions::default()) {
+        tracing::warn!(%error, "could not remove a group-version from the list");
+    }
+}

@@ -1,0 +1,142 @@
+//! The layer that plays a script.
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use tower::{BoxError, Layer, Service};
+
+use super::stream::{Change, WatchBody};
+use super::{CompactFirst, Fault, Faults};
+
+/// The body of an answer that may fail on its way.
+pub type FaultyBody = UnsyncBoxBody<Bytes, BoxError>;
+
+type Answer = BoxFuture<'static, Result<Response<FaultyBody>, BoxError>>;
+
+impl<S> Layer<S> for Faults {
+    type Service = Faulty<S>;
+
+    fn layer(&self, inner: S) -> Faulty<S> {
+        Faulty { inner, faults: self.clone() }
+    }
+}
+
+/// A service whose requests meet [`Faults`].
+#[derive(Clone, Debug)]
+pub struct Faulty<S> {
+    inner: S,
+    faults: Faults,
+}
+
+impl<S, B, R> Service<Request<B>> for Faulty<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    type Response = Response<FaultyBody>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Answer {
+        // The one that is ready is used, and its clone stays behind.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let Some(fault) = self.faults.draw(&request) else {
+            return answer(inner.call(request));
+        };
+        match fault {
+            Fault::Refused(refusal) => Box::pin(async move {
+                let body = |text| Full::new(Bytes::from(text)).map_err(|never| match never {});
+                Ok(refusal.answer().map(|text: String| body(text).boxed_unsync()))
+            }),
+            Fault::ConnectionLost => Box::pin(async { Err(connection_lost()) }),
+            Fault::AnswerLost => {
+                let answer = answer(inner.call(request));
+                Box::pin(async move { answer.await.and(Err(connection_lost())) })
+            }
+            Fault::Delayed(time) => delayed(inner, request, time),
+            Fault::Stale(as_of) => {
+                request.extensions_mut().insert(as_of);
+                answer(inner.call(request))
+            }
+            Fault::Compacted => {
+                request.extensions_mut().insert(CompactFirst);
+                answer(inner.call(request))
+            }
+            Fault::WatchClosed(after) => changed(inner.call(request), Change::Closed, after),
+            Fault::WatchBroken(after) => changed(inner.call(request), Change::Broken, after),
+            Fault::WatchExpired(after) => changed(inner.call(request), Change::Expired, after),
+            Fault::WatchDuplicated => {
+                changed(inner.call(request), Change::Duplicated, Duration::MAX)
+            }
+        }
+    }
+}
+
+fn answer<R, E>(called: impl Future<Output = Result<Response<R>, E>> + Send + 'static) -> Answer
+where
+    E: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    Box::pin(async move {
+        let response = called.await.map_err(Into::into)?;
+        Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+    })
+}
+
+fn delayed<S, B, R>(mut inner: S, request: Request<B>, time: Duration) -> Answer
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    Box::pin(async move {
+        tokio::time::sleep(time).await;
+        answer(inner.call(request)).await
+    })
+}
+
+/// The answer with its stream changed, if it is one.
+fn changed<R, E>(
+    called: impl Future<Output = Result<Response<R>, E>> + Send + 'static,
+    change: Change,
+    after: Duration,
+) -> Answer
+where
+    E: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let answer = answer(called);
+    Box::pin(async move {
+        let response = answer.await?;
+        if response.body().size_hint().exact().is_some() {
+            return Ok(response);
+        }
+        Ok(response.map(|body| WatchBody::new(body, change, after).boxed_unsync()))
+    })
+}
+
+/// The error of a connection that was reset.
+pub(super) fn connection_lost() -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost, as was asked for")
+        .into()
+}

@@ -1,0 +1,110 @@
+//! The body of a watch that does not go as it should.
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame};
+use tokio::time::{Sleep, sleep};
+use tower::BoxError;
+
+use super::layer::{FaultyBody, connection_lost};
+
+/// What happens to the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It ends after the time.
+    Closed,
+    /// It fails after the time.
+    Broken,
+    /// Its events are lost, and after the time it ends with an error.
+    Expired,
+    /// Its events come twice.
+    Duplicated,
+}
+
+/// The last event of a watch that the server cannot go on with.
+const EXPIRED: &[u8] =
+    b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\
+    \"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version\",\
+    \"reason\":\"Expired\",\"code\":410}}\n";
+
+/// Passes a body on with a change.
+pub(super) struct WatchBody {
+    inner: FaultyBody,
+    change: Change,
+    end: Pin<Box<Sleep>>,
+    ended: bool,
+    /// The beginning of a line whose end has not come yet.
+    pending: BytesMut,
+}
+
+impl WatchBody {
+    /// Changes `inner`, after a time if the change is one in time.
+    pub(super) fn new(inner: FaultyBody, change: Change, after: Duration) -> Self {
+        let end = Box::pin(sleep(after));
+        Self { inner, change, end, ended: false, pending: BytesMut::new() }
+    }
+
+    fn last(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
+        self.ended = true;
+        match self.change {
+            Change::Closed | Change::Duplicated => None,
+            Change::Broken => Some(Err(connection_lost())),
+            Change::Expired => Some(Ok(Frame::data(Bytes::from_static(EXPIRED)))),
+        }
+    }
+}
+
+impl Body for WatchBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            if self.change != Change::Duplicated && self.end.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(self.last());
+            }
+            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+            match (frame, self.change) {
+                (Some(Ok(frame)), Change::Duplicated) => match frame.into_data() {
+                    Ok(data) => {
+                        self.pending.extend_from_slice(&data);
+                        let lines = twice(&mut self.pending);
+                        if !lines.is_empty() {
+                            return Poll::Ready(Some(Ok(Frame::data(lines))));
+                        }
+                    }
+                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
+                },
+                (Some(Ok(_)), Change::Expired) => {}
+                (frame, _) => return Poll::Ready(frame),
+            }
+        }
+    }
+}
+
+/// Takes the whole lines, each of those with an event twice.
+fn twice(pending: &mut BytesMut) -> Bytes {
+    let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else {
+        return Bytes::new();
+    };
+    let lines = pending.split_to(end + 1);
+    let mut out = Vec::with_capacity(2 * lines.len());
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        out.extend_from_slice(line);
+        let is_event = [&b"{\"type\":\"BOOKMARK\""[..], b"{\"type\":\"ERROR\""]
+            .iter()
+            .all(|other| !line.starts_with(other));
+        if is_event {
+            out.extend_from_slice(line);
+        }
+    }
+    out.into()
+}

@@ -1,0 +1,161 @@
+//! Ingresses.
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::check::{
+    Check::{Fields, Items, Required, Struct, Text, With},
+    PORT, Rules, apply, invalid, is_empty, items, not_supported, problems, required, text,
+};
+use crate::names::{label, port, subdomain, wildcard_subdomain};
+use crate::{FieldError, FieldErrorKind};
+
+pub(super) const INGRESS: Rules = &[("spec", Struct(SPEC))];
+const SPEC: Rules = &[
+    ("rules", Items(&[("host", With(host)), ("http", Fields(HTTP))])),
+    ("tls", Items(&[("hosts", With(hosts)), ("secretName", Text(subdomain))])),
+    ("defaultBackend", With(backend_if_any)),
+    ("", With(something_to_do)),
+    ("ingressClassName", Text(subdomain)),
+];
+const HTTP: Rules = &[("paths", Required), ("paths", Items(&[("", With(path_rule))]))];
+
+pub(super) const INGRESS_CLASS: Rules = &[("spec", Struct(CLASS_SPEC))];
+const CLASS_SPEC: Rules =
+    &[("controller", With(controller)), ("parameters", Fields(CLASS_PARAMETERS))];
+const CLASS_PARAMETERS: Rules = &[
+    ("kind", Required),
+    ("name", Required),
+    ("scope", super::check::Check::OneOf(&["Cluster", "Namespace"])),
+];
+
+fn controller(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let given = value.as_str().unwrap_or_default();
+    if given.is_empty() {
+        return errors.push(required(path, ""));
+    }
+    match given.split_once('/') {
+        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
+            problems(path, value, subdomain(domain), errors);
+        }
+        _ => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(invalid(path, value, detail));
+        }
+    }
+}
+
+/// A domain name or a wildcard.
+fn domain(name: &str) -> Vec<String> {
+    if name.contains('*') { wildcard_subdomain(name) } else { subdomain(name) }
+}
+
+fn host(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let name = value.as_str().unwrap_or_default();
+    if name.is_empty() {
+        return;
+    }
+    if name.parse::<IpAddr>().is_ok() {
+        errors.push(invalid(path, value, "must be a DNS name, not an IP address"));
+    } else {
+        problems(path, value, domain(name), errors);
+    }
+}
+
+fn hosts(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, name) in value.as_array().into_iter().flatten().enumerate() {
+        let found = domain(name.as_str().unwrap_or_default());
+        problems(&format!("{path}[{index}]"), name, found, errors);
+    }
+}
+
+fn something_to_do(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if items(spec, "rules").is_empty() && spec["defaultBackend"].is_null() {
+        let detail = "either `defaultBackend` or `rules` must be specified";
+        errors.push(invalid(path, &spec["rules"], detail));
+    }
+}
+
+fn path_rule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const KINDS: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
+    let kind = text(value, "pathType");
+    let given = text(value, "path");
+    let at = format!("{path}.path");
+    match kind {
+        "" => errors.push(required(format!("{path}.pathType"), "pathType must be specified")),
+        "Exact" | "Prefix" => {
+            if !given.starts_with('/') {
+                errors.push(invalid(&at, &given.into(), "must be an absolute path"));
+            }
+            for part in ["//", "/./", "/../", "%2f", "%2F"] {
+                if given.contains(part) {
+                    let detail = format!("must not contain '{part}'");
+                    errors.push(invalid(&at, &given.into(), &detail));
+                }
+            }
+            for part in ["/..", "/."] {
+                if given.ends_with(part) {
+                    let detail = format!("cannot end with '{part}'");
+                    errors.push(invalid(&at, &given.into(), &detail));
+                }
+            }
+        }
+        "ImplementationSpecific" => {
+            if !given.is_empty() && !given.starts_with('/') {
+                errors.push(invalid(&at, &given.into(), "must be an absolute path"));
+            }
+        }
+        _ => errors.push(not_supported(&format!("{path}.pathType"), &kind.into(), &KINDS)),
+    }
+    backend(&value["backend"], &format!("{path}.backend"), errors);
+}
+
+fn backend_if_any(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !value.is_null() {
+        backend(value, path, errors);
+    }
+}
+
+fn backend(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let (service, resource) = (&value["service"], &value["resource"]);
+    match (service.is_null(), resource.is_null()) {
+        (true, true) => {
+            let detail = "resource or service backend is required";
+            errors.push(invalid(path, &"".into(), detail));
+        }
+        (false, false) => {
+            let detail = "cannot set both resource and service backends";
+            errors.push(invalid(path, &"".into(), detail));
+        }
+        (true, false) => {
+            const REFERENCE: Rules = &[("kind", Required), ("name", Required)];
+            apply(REFERENCE, resource, &format!("{path}.resource"), errors);
+        }
+        (false, true) => service_backend(service, path, errors),
+    }
+}
+
+fn service_backend(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let name = text(service, "name");
+    let at = format!("{path}.service.name");
+    if name.is_empty() {
+        errors.push(required(at, ""));
+    } else {
+        problems(&at, &name.into(), label(name), errors);
+    }
+    let (by_name, by_number) = (&service["port"]["name"], &service["port"]["number"]);
+    let at = format!("{path}.service.port");
+    match (is_empty(by_name), is_empty(by_number)) {
+        (false, false) => {
+            let error = FieldError::new(
+                path,
+                FieldErrorKind::Invalid,
+                "cannot set both port name & port number",
+            );
+            errors.push(error.with_value("".into()));
+        }
+        (false, true) => apply(&[("name", Text(port))], &service["port"], &at, errors),
+        (true, false) => apply(&[("number", PORT)], &service["port"], &at, errors),
+        (true, true) => errors.push(required(path, "port name or number is required")),
+    }
+}

@@ -1,0 +1,180 @@
+//! What does not change once it is there.
+use serde_json::{Value, json};
+
+use super::check::{forbidden, invalid, is_empty, items};
+use super::workloads::shown_selector;
+use crate::{FieldError, FieldErrorKind};
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// Fields of a kind that keep their value.
+fn fixed_fields(group: &str, kind: &str) -> &'static [&'static str] {
+    match (group, kind) {
+        ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => &["spec.selector"],
+        ("apps", "StatefulSet") => &[
+            "spec.serviceName",
+            "spec.podManagementPolicy",
+            "spec.selector",
+            "spec.volumeClaimTemplates",
+        ],
+        ("batch", "Job") => &[
+            "spec.completions",
+            "spec.selector",
+            "spec.template",
+            "spec.completionMode",
+            "spec.podFailurePolicy",
+            "spec.backoffLimitPerIndex",
+        ],
+        ("discovery.k8s.io", "EndpointSlice") => &["addressType"],
+        ("networking.k8s.io", "IngressClass") => &["spec.controller"],
+        ("scheduling.k8s.io", "PriorityClass") => &["preemptionPolicy"],
+        ("storage.k8s.io", "StorageClass") => {
+            &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"]
+        }
+        _ => &[],
+    }
+}
+
+/// Everything that an update changes although it may not.
+pub(super) fn check(
+    group: &str,
+    kind: &str,
+    live: &Value,
+    object: &Value,
+    errors: &mut Vec<FieldError>,
+) {
+    for path in fixed_fields(group, kind) {
+        let at = |object: &Value| {
+            path.split('.').fold(object.clone(), |value, field| value[field].clone())
+        };
+        let (before, after) = (at(live), at(object));
+        let both_empty = is_empty(&before) && is_empty(&after);
+        if before == after || both_empty {
+            continue;
+        }
+        let mut error = invalid(*path, &after, IMMUTABLE);
+        if kind == "StorageClass" {
+            error = error.with_shown("null");
+        } else if path.ends_with(".selector") {
+            error = error.with_shown(shown_selector(&after));
+        }
+        errors.push(error);
+    }
+    match (group, kind) {
+        ("", "Pod") => pod(live, object, errors),
+        ("", "PersistentVolumeClaim") => claim(live, object, errors),
+        ("apps", "StatefulSet") => stateful_set(live, object, errors),
+        ("scheduling.k8s.io", "PriorityClass") if live["value"] != object["value"] => {
+            errors.push(forbidden("value", "may not be changed in an update."));
+        }
+        _ => {}
+    }
+}
+
+/// A pod that runs keeps what it was started with.
+fn pod(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    const DEADLINE: &str = "spec.activeDeadlineSeconds";
+    let deadline = |pod: &Value| pod["spec"]["activeDeadlineSeconds"].as_i64();
+    match (deadline(live), deadline(object)) {
+        (Some(before), Some(after)) if after > before => {
+            let detail = "must be less than or equal to previous value";
+            errors.push(invalid(DEADLINE, &after.into(), detail));
+        }
+        (Some(_), None) => {
+            let detail = "must not update from a positive integer to nil value";
+            errors.push(invalid(DEADLINE, &Value::Null, detail));
+        }
+        _ => {}
+    }
+    let additions_only = items(&live["spec"], "tolerations")
+        .iter()
+        .all(|old| items(&object["spec"], "tolerations").contains(old));
+    if !additions_only {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(forbidden("spec.tolerations", detail));
+    }
+    if without_mutable(live, live) != without_mutable(live, object) {
+        let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
+                      `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+                      `spec.tolerations` (only additions to existing tolerations),\
+                      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                      previously negative)";
+        errors.push(forbidden("spec", detail));
+    }
+}
+
+fn without_mutable(live: &Value, pod: &Value) -> Value {
+    let mut spec = pod["spec"].clone();
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            container["image"] = Value::Null;
+        }
+        if is_empty(&spec[list]) {
+            spec[list] = Value::Null;
+        }
+    }
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        spec[field] = Value::Null;
+    }
+    // Whoever holds a pod may be told by the scheduler where it runs.
+    if is_empty(&live["spec"]["nodeName"]) {
+        spec["nodeName"] = Value::Null;
+    }
+    if live["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|grace| grace < 0) {
+        spec["terminationGracePeriodSeconds"] = json!(1);
+    }
+    spec
+}
+
+/// A claim keeps its spec; one that is bound may ask for more.
+fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    let is_bound = live["status"]["phase"] == "Bound";
+    let fixed = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        for field in ["volumeName", "storageClassName"] {
+            if is_empty(&live["spec"][field]) {
+                spec[field] = Value::Null;
+            }
+        }
+        if is_bound {
+            spec["resources"]["requests"]["storage"] = Value::Null;
+            spec["volumeAttributesClassName"] = Value::Null;
+        }
+        spec
+    };
+    if fixed(live) != fixed(object) {
+        let detail = "spec is immutable after creation except resources.requests and \
+                      volumeAttributesClassName for bound claims";
+        errors.push(FieldError::new("spec", FieldErrorKind::Forbidden, detail));
+    }
+}
+
+/// Of a stateful set only these change, besides those that are refused one by one.
+fn stateful_set(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 11] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+        "serviceName",
+        "podManagementPolicy",
+        "selector",
+        "volumeClaimTemplates",
+    ];
+    let fixed = |object: &Value| {
+        let mut spec = object["spec"].clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.retain(|name, _| !KNOWN.contains(&name.as_str()));
+        }
+        spec
+    };
+    if fixed(live) != fixed(object) {
+        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+                      'template', 'updateStrategy', 'revisionHistoryLimit', \
+                      'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.push(forbidden("spec", detail));
+    }
+}

@@ -1,0 +1,420 @@
+//! Workloads: what runs pods.
+use serde_json::{Value, json};
+
+use super::check::{
+    Check::{self, Exactly, NonNegative, OneOf, Required, Struct, With},
+    Rules, apply, below, count_or_percentage, forbidden, invalid, is_empty, is_zero, not_supported,
+    required, selector, selects, selects_all, text,
+};
+use super::pod::template;
+use crate::{FieldError, FieldErrorKind};
+
+pub(super) const DEPLOYMENT: Rules = &[("spec", Struct(DEPLOYMENT_SPEC))];
+const DEPLOYMENT_SPEC: Rules = &[
+    ("replicas", NonNegative),
+    ("", With(|spec, path, errors| required_selector(spec, path, "deployment", errors))),
+    ("", With(|spec, path, errors| pods(spec, path, "ReplicaSet", errors))),
+    ("strategy", With(deployment_strategy)),
+    ("minReadySeconds", NonNegative),
+    ("revisionHistoryLimit", NonNegative),
+    ("", With(progress_deadline)),
+];
+
+pub(super) const REPLICA_SET: Rules = &[("spec", Struct(REPLICA_SET_SPEC))];
+const REPLICA_SET_SPEC: Rules = &[
+    ("replicas", NonNegative),
+    ("minReadySeconds", NonNegative),
+    ("", With(|spec, path, errors| required_selector(spec, path, "deployment", errors))),
+    ("", With(|spec, path, errors| pods(spec, path, "ReplicaSet", errors))),
+];
+
+pub(super) const DAEMON_SET: Rules = &[("spec", Struct(DAEMON_SET_SPEC))];
+const DAEMON_SET_SPEC: Rules = &[
+    ("", With(daemon_selector)),
+    ("", With(|spec, path, errors| pods(spec, path, "DaemonSet", errors))),
+    ("minReadySeconds", NonNegative),
+    ("updateStrategy", With(daemon_strategy)),
+    ("revisionHistoryLimit", NonNegative),
+];
+
+pub(super) const STATEFUL_SET: Rules = &[("spec", Struct(STATEFUL_SET_SPEC))];
+const STATEFUL_SET_SPEC: Rules = &[
+    ("podManagementPolicy", With(management)),
+    ("updateStrategy", With(stateful_strategy)),
+    ("persistentVolumeClaimRetentionPolicy", Check::Fields(RETENTION)),
+    ("replicas", NonNegative),
+    ("minReadySeconds", NonNegative),
+    ("", With(|spec, path, errors| required_selector(spec, path, "statefulset", errors))),
+    ("", With(|spec, path, errors| pods(spec, path, "StatefulSet", errors))),
+];
+const RETENTION: Rules = &[
+    ("whenDeleted", Exactly(&["Retain", "Delete"])),
+    ("whenScaled", Exactly(&["Retain", "Delete"])),
+];
+
+pub(super) const REPLICATION_CONTROLLER: Rules = &[("spec", Struct(CONTROLLER_SPEC))];
+const CONTROLLER_SPEC: Rules = &[
+    ("minReadySeconds", NonNegative),
+    ("selector", Required),
+    ("replicas", NonNegative),
+    ("", With(controlled_pods)),
+];
+
+pub(super) const JOB: Rules = &[("spec", Struct(JOB_SPEC))];
+const JOB_SPEC: Rules =
+    &[("", With(job_counts)), ("", With(job_selector)), ("template", With(job_template))];
+const JOB_COUNTS: Rules = &[
+    ("parallelism", NonNegative),
+    ("completions", NonNegative),
+    ("activeDeadlineSeconds", NonNegative),
+    ("backoffLimit", NonNegative),
+    ("ttlSecondsAfterFinished", NonNegative),
+    ("completionMode", OneOf(&["NonIndexed", "Indexed"])),
+    ("podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
+];
+
+pub(super) const CRON_JOB: Rules =
+    &[("metadata", With(cron_name)), ("spec", Struct(CRON_JOB_SPEC))];
+const CRON_JOB_SPEC: Rules = &[
+    ("jobTemplate", With(cron_template)),
+    ("schedule", With(schedule)),
+    ("startingDeadlineSeconds", NonNegative),
+    ("timeZone", With(time_zone)),
+    ("concurrencyPolicy", OneOf(&["Allow", "Forbid", "Replace"])),
+    ("successfulJobsHistoryLimit", NonNegative),
+    ("failedJobsHistoryLimit", NonNegative),
+];
+
+/// The selector in the order of Go's fields.
+pub(super) fn shown_selector(value: &Value) -> String {
+    let mut parts = Vec::new();
+    for field in ["matchLabels", "matchExpressions"] {
+        if !is_empty(&value[field]) {
+            parts.push(format!("\"{field}\":{}", crate::error::go::json(&value[field])));
+        }
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+fn required_selector(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
+    let (at, value) = (below(path, "selector"), &spec["selector"]);
+    if value.is_null() {
+        return errors.push(required(at, ""));
+    }
+    let before = errors.len();
+    selector(value, &at, errors);
+    let shown = |detail: &str| {
+        FieldError::new(&at, FieldErrorKind::Invalid, detail).with_shown(shown_selector(value))
+    };
+    if selects_all(value) {
+        errors.push(shown(&format!("empty selector is invalid for {kind}")));
+    } else if errors.len() > before {
+        errors.push(shown(if kind == "statefulset" { "" } else { "invalid label selector" }));
+    }
+}
+
+fn daemon_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let (at, value) = (below(path, "selector"), &spec["selector"]);
+    selector(value, &at, errors);
+    if !value.is_null() && selects_all(value) {
+        let detail = "empty selector is invalid for daemonset";
+        let error = FieldError::new(at, FieldErrorKind::Invalid, detail);
+        errors.push(error.with_shown(shown_selector(value)));
+    }
+}
+
+/// Whether a selector can be read at all.
+fn is_readable(value: &Value) -> bool {
+    let mut errors = Vec::new();
+    selector(value, "", &mut errors);
+    errors.is_empty()
+}
+
+/// Checks the pods that a workload makes, which run for ever.
+fn pods(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
+    let at = below(path, "template");
+    let labels = &spec["template"]["metadata"]["labels"];
+    let wanted = &spec["selector"];
+    let selected = !wanted.is_null() && selects(wanted, labels);
+    if !selected && (wanted.is_null() || (!selects_all(wanted) && is_readable(wanted))) {
+        let detail = "`selector` does not match template `labels`";
+        errors.push(invalid(below(&at, "metadata.labels"), labels, detail));
+    }
+    template(&spec["template"], &at, errors);
+    long_running(&spec["template"]["spec"], &below(&at, "spec"), kind, errors);
+}
+
+fn long_running(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
+    let policy = text(spec, "restartPolicy");
+    if policy != "Always" && !policy.is_empty() {
+        errors.push(not_supported(&below(path, "restartPolicy"), &policy.into(), &["Always"]));
+    }
+    if !spec["activeDeadlineSeconds"].is_null() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(forbidden(below(path, "activeDeadlineSeconds"), &detail));
+    }
+}
+
+fn controlled_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if spec["template"].is_null() {
+        return errors.push(required(below(path, "template"), ""));
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    let at = below(path, "template");
+    if !is_empty(&spec["selector"]) && !selects(&json!({"matchLabels": spec["selector"]}), labels) {
+        let detail = "`selector` does not match template `labels`";
+        errors.push(invalid(below(&at, "metadata.labels"), labels, detail));
+    }
+    template(&spec["template"], &at, errors);
+    long_running(&spec["template"]["spec"], &below(&at, "spec"), "ReplicationController", errors);
+}
+
+/// A strategy as the internal type shows it.
+fn shown_strategy(value: &Value) -> String {
+    format!("{{\"Type\":{},\"RollingUpdate\":{}}}", value["type"], value["rollingUpdate"])
+}
+
+fn deployment_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let rolling = &value["rollingUpdate"];
+    match text(value, "type") {
+        "Recreate" if !rolling.is_null() => {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(forbidden(below(path, "rollingUpdate"), detail));
+        }
+        "Recreate" | "" => {}
+        "RollingUpdate" => {
+            let at = below(path, "rollingUpdate");
+            count_or_percentage(&rolling["maxUnavailable"], &below(&at, "maxUnavailable"), errors);
+            count_or_percentage(&rolling["maxSurge"], &below(&at, "maxSurge"), errors);
+            if is_zero(&rolling["maxUnavailable"]) && is_zero(&rolling["maxSurge"]) {
+                let detail = "may not be 0 when `maxSurge` is 0";
+                let at = below(&at, "maxUnavailable");
+                errors.push(invalid(at, &rolling["maxUnavailable"], detail));
+            }
+        }
+        _ => errors.push(
+            not_supported(path, value, &["Recreate", "RollingUpdate"])
+                .with_shown(shown_strategy(value)),
+        ),
+    }
+}
+
+fn progress_deadline(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(deadline) = spec["progressDeadlineSeconds"].as_i64() else { return };
+    let at = below(path, "progressDeadlineSeconds");
+    let value = deadline.into();
+    super::check::non_negative(&value, &at, errors);
+    if deadline <= spec["minReadySeconds"].as_i64().unwrap_or_default() {
+        errors.push(invalid(at, &value, "must be greater than minReadySeconds"));
+    }
+}
+
+fn daemon_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    match text(value, "type") {
+        "OnDelete" | "" => {}
+        "RollingUpdate" => {
+            let rolling = &value["rollingUpdate"];
+            let at = below(path, "rollingUpdate");
+            count_or_percentage(&rolling["maxUnavailable"], &below(&at, "maxUnavailable"), errors);
+            count_or_percentage(&rolling["maxSurge"], &below(&at, "maxSurge"), errors);
+            let (unavailable, surge) =
+                (is_zero(&rolling["maxUnavailable"]), is_zero(&rolling["maxSurge"]));
+            if unavailable && surge {
+                let detail = "cannot be 0 when maxSurge is 0";
+                errors.push(required(below(&at, "maxUnavailable"), detail));
+            } else if !unavailable && !surge && !rolling["maxSurge"].is_null() {
+                let detail = "may not be set when maxUnavailable is non-zero";
+                errors.push(invalid(below(&at, "maxSurge"), &rolling["maxSurge"], detail));
+            }
+        }
+        _ => errors.push(
+            not_supported(path, value, &["RollingUpdate", "OnDelete"])
+                .with_shown(shown_strategy(value)),
+        ),
+    }
+}
+
+fn management(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let policy = value.as_str().unwrap_or_default();
+    if !matches!(policy, "OrderedReady" | "Parallel" | "") {
+        errors.push(invalid(path, value, "must be 'OrderedReady' or 'Parallel'"));
+    }
+}
+
+fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let rolling = &value["rollingUpdate"];
+    match text(value, "type") {
+        "OnDelete" if !rolling.is_null() => {
+            let shown = format!(
+                "{{\"Partition\":{},\"MaxUnavailable\":{}}}",
+                rolling["partition"].as_i64().unwrap_or_default(),
+                rolling["maxUnavailable"]
+            );
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            let at = below(path, "rollingUpdate");
+            let error = FieldError::new(at, FieldErrorKind::Invalid, detail);
+            errors.push(error.with_shown(shown));
+        }
+        "OnDelete" | "" => {}
+        "RollingUpdate" => {
+            let at = below(path, "rollingUpdate");
+            apply(&[("partition", NonNegative)], rolling, &at, errors);
+        }
+        _ => {
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            let error = FieldError::new(path, FieldErrorKind::Invalid, detail);
+            errors.push(error.with_shown(shown_strategy(value)));
+        }
+    }
+}
+
+fn job_counts(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    apply(JOB_COUNTS, spec, path, errors);
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        let detail = "when completion mode is Indexed";
+        errors.push(required(below(path, "completions"), detail));
+    }
+}
+
+fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let wanted = &spec["selector"];
+    if wanted.is_null() {
+        errors.push(required(below(path, "selector"), ""));
+    } else {
+        selector(wanted, &below(path, "selector"), errors);
+    }
+    const OWN_LABEL: &str = "batch.kubernetes.io/controller-uid";
+    let generated = wanted["matchLabels"]
+        .as_object()
+        .is_some_and(|labels| labels.len() == 1 && labels.contains_key(OWN_LABEL));
+    if !wanted.is_null() && !generated && spec["manualSelector"] != true {
+        let detail = "`selector` not auto-generated";
+        let error = FieldError::new(below(path, "selector"), FieldErrorKind::Invalid, detail);
+        errors.push(error.with_shown(shown_selector(wanted)));
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if wanted.is_null() || !selects(wanted, labels) {
+        let detail = "`selector` does not match template `labels`";
+        errors.push(invalid(below(path, "template.metadata.labels"), labels, detail));
+    }
+}
+
+fn job_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    template(value, path, errors);
+    if !matches!(text(&value["spec"], "restartPolicy"), "OnFailure" | "Never") {
+        let detail = "valid values: \"OnFailure\", \"Never\"";
+        errors.push(required(below(path, "spec.restartPolicy"), detail));
+    }
+}
+
+fn cron_name(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    /// A job's name is longer by a suffix of eleven characters.
+    const NAME_LEN_MAX: usize = 52;
+    if text(metadata, "name").len() > NAME_LEN_MAX {
+        let detail = format!("must be no more than {NAME_LEN_MAX} characters");
+        errors.push(invalid(below(path, "name"), &metadata["name"], &detail));
+    }
+}
+
+fn cron_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let (spec, at) = (&value["spec"], below(path, "spec"));
+    job_counts(spec, &at, errors);
+    job_template(&spec["template"], &below(&at, "template"), errors);
+    if !spec["selector"].is_null() {
+        let detail = "`selector` will be auto-generated";
+        let error = FieldError::new(below(&at, "selector"), FieldErrorKind::Invalid, detail);
+        errors.push(error.with_shown(shown_selector(&spec["selector"])));
+    }
+}
+
+fn time_zone(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(zone) = value.as_str() else { return };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-/".contains(&byte);
+    if zone.is_empty() {
+        errors.push(invalid(path, value, "timeZone must be nil or non-empty string"));
+    } else if !zone.bytes().all(fits) {
+        errors.push(invalid(path, value, &format!("unknown time zone {zone}")));
+    }
+}
+
+fn schedule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let text = value.as_str().unwrap_or_default();
+    if text.is_empty() {
+        return errors.push(required(path, ""));
+    }
+    if text.contains("TZ") {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        return errors.push(invalid(path, value, detail));
+    }
+    if let Err(problem) = read_schedule(text) {
+        errors.push(invalid(path, value, &problem));
+    }
+}
+
+/// The fields of a schedule and their bounds.
+const SCHEDULE: [(i64, i64, &[&str]); 5] = [
+    (0, 59, &[]),
+    (0, 23, &[]),
+    (1, 31, &[]),
+    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+fn read_schedule(text: &str) -> Result<(), String> {
+    const NAMED: [&str; 7] =
+        ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    if text.starts_with('@') {
+        let known = NAMED.contains(&text) || text.starts_with("@every ");
+        return if known { Ok(()) } else { Err(format!("unrecognized descriptor: {text}")) };
+    }
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() != SCHEDULE.len() {
+        let listed = fields.join(" ");
+        return Err(format!("expected exactly 5 fields, found {}: [{listed}]", fields.len()));
+    }
+    for (field, bounds) in fields.iter().zip(SCHEDULE) {
+        field.split(',').try_for_each(|part| read_range(part, bounds))?;
+    }
+    Ok(())
+}
+
+fn read_range(text: &str, (least, most, names): (i64, i64, &[&str])) -> Result<(), String> {
+    let number = |part: &str| -> Result<i64, String> {
+        let named = names.iter().position(|name| part.eq_ignore_ascii_case(name));
+        if let Some(index) = named {
+            return Ok(least + i64::try_from(index).unwrap_or_default());
+        }
+        match part.parse() {
+            Ok(number) if number >= 0 => Ok(number),
+            Ok(_) => Err(format!("negative number ({part}) not allowed: {part}")),
+            Err(_) => Err(format!(
+                "failed to parse int from {part}: strconv.Atoi: parsing {part:?}: invalid syntax"
+            )),
+        }
+    };
+    let (range, step) = match text.split_once('/') {
+        Some((range, step)) => (range, Some(step)),
+        None => (text, None),
+    };
+    let (start, end) = match range.split_once('-') {
+        _ if matches!(range, "*" | "?") => (least, most),
+        Some((start, end)) => (number(start)?, number(end)?),
+        None => {
+            let start = number(range)?;
+            (start, if step.is_some() { most } else { start })
+        }
+    };
+    if step.map(number).transpose()? == Some(0) {
+        return Err(format!("step of range should be a positive number: {text}"));
+    }
+    if start < least {
+        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
+    }
+    if end > most {
+        return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
+    }
+    if start > end {
+        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+    }
+    Ok(())
+}

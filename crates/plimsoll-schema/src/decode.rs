@@ -1,0 +1,118 @@
+//! What Go's decoder says of a document that does not fit a built-in type.
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::Schema;
+use crate::schema::node::{DeclaredType, Edge, Node};
+
+/// The first value that does not fit its type, in the decoder's words.
+pub fn decoding_error(schema: &Schema, value: &Value) -> Option<String> {
+    let place = Place { schema, structure: String::new(), fields: Vec::new() };
+    place.check(&schema.root_edge(), value)
+}
+
+/// Where the decoder is: the innermost struct, and the fields that lead to it.
+struct Place<'a> {
+    schema: &'a Schema,
+    structure: String,
+    fields: Vec<String>,
+}
+
+impl Place<'_> {
+    fn check(&self, edge: &Edge, value: &Value) -> Option<String> {
+        let node = self.schema.node(edge.node);
+        if value.is_null() || node.keeps_unknown {
+            return None;
+        }
+        let fits = match (value, node.declared) {
+            _ if node.int_or_string => value.is_string() || value.is_number(),
+            (_, None) => true,
+            (Value::Object(_), Some(DeclaredType::Object)) => true,
+            (Value::Array(_), Some(DeclaredType::Array)) => true,
+            (Value::String(_), Some(DeclaredType::String)) => true,
+            (Value::Bool(_), Some(DeclaredType::Boolean)) => true,
+            (Value::Number(_), Some(DeclaredType::Number)) => true,
+            (Value::Number(number), Some(DeclaredType::Integer)) => match node.format.as_deref() {
+                Some("int32") => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+                _ => number.as_i64().is_some(),
+            },
+            _ => false,
+        };
+        if !fits {
+            return Some(self.refusal(node, value));
+        }
+        match value {
+            Value::Object(entries) => self.entries(node, entries),
+            Value::Array(items) => {
+                let list = node.list.as_ref()?;
+                items.iter().find_map(|item| self.check(&list.items, item))
+            }
+            _ => None,
+        }
+    }
+
+    fn entries(&self, node: &Node, entries: &serde_json::Map<String, Value>) -> Option<String> {
+        let map = node.map.as_ref()?;
+        let structure = node.go_name.as_deref().and_then(|name| name.split('.').nth(1));
+        entries.iter().find_map(|(key, value)| {
+            if let Some(edge) = map.fields.get(key) {
+                let structure = structure.unwrap_or(&self.structure).to_owned();
+                let mut fields = self.fields.clone();
+                fields.push(key.clone());
+                return Place { schema: self.schema, structure, fields }.check(edge, value);
+            }
+            self.check(map.additional.as_ref()?, value)
+        })
+    }
+
+    fn refusal(&self, node: &Node, value: &Value) -> String {
+        let kind = match value {
+            Value::Object(_) => "object".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if node.declared == Some(DeclaredType::Integer) => {
+                format!("number {number}")
+            }
+            Value::Number(_) => "number".to_owned(),
+            Value::Null => "null".to_owned(),
+        };
+        let wanted = self.go_type(node);
+        if self.fields.is_empty() {
+            return format!("json: cannot unmarshal {kind} into Go value of type {wanted}");
+        }
+        format!(
+            "json: cannot unmarshal {kind} into Go struct field {}.{} of type {wanted}",
+            self.structure,
+            self.fields.join(".")
+        )
+    }
+
+    fn go_type(&self, node: &Node) -> String {
+        let of = |edge: &Edge| self.go_type(self.schema.node(edge.node));
+        let is_struct = node.map.as_ref().is_some_and(|map| map.additional.is_none());
+        match (&node.go_name, node.declared) {
+            (Some(name), Some(DeclaredType::Object)) if is_struct => name.clone(),
+            (_, Some(DeclaredType::Object)) => match node.map.as_ref().map(|map| &map.additional) {
+                Some(Some(edge)) => format!("map[string]{}", of(edge)),
+                _ => "map[string]interface {}".to_owned(),
+            },
+            (_, Some(DeclaredType::Array)) => match &node.list {
+                Some(list) => format!("[]{}", of(&list.items)),
+                None => "[]interface {}".to_owned(),
+            },
+            (_, Some(DeclaredType::String)) if node.format.as_deref() == Some("byte") => {
+                "[]uint8".to_owned()
+            }
+            (_, Some(DeclaredType::String)) => "string".to_owned(),
+            (_, Some(DeclaredType::Boolean)) => "bool".to_owned(),
+            (_, Some(DeclaredType::Integer)) => {
+                if node.format.as_deref() == Some("int32") { "int32" } else { "int64" }.to_owned()
+            }
+            (_, Some(DeclaredType::Number)) => "float64".to_owned(),
+            (name, None) => name.clone().unwrap_or_else(|| "interface {}".to_owned()),
+        }
+    }
+}

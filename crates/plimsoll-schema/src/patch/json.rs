@@ -1,0 +1,181 @@
+//! JSON patches as kube-apiserver applies them.
+//!
+//! It is laxer than RFC 6902 in that a member which is not there reads as null: it can be replaced,
+//! copied, and tested to be null. Negative indices count from the end.
+use serde_json::{Map, Value};
+
+use super::PatchError;
+
+/// More operations than this are too many for one patch.
+pub const OPERATIONS_MAX: usize = 10_000;
+
+/// Applies a JSON patch.
+///
+/// # Errors
+/// When the patch is malformed, a path is missing or a test fails.
+pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
+    let wrong = |value: &Value, wanted: &str| {
+        PatchError::Malformed(format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
+            go_kind(value)
+        ))
+    };
+    let operations = patch.as_array().ok_or_else(|| wrong(patch, "Patch"))?;
+    if operations.len() > OPERATIONS_MAX {
+        return Err(PatchError::TooMany(operations.len()));
+    }
+    let mut parsed = Vec::with_capacity(operations.len());
+    for operation in operations {
+        parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "Operation"))?);
+    }
+    let mut out = object.clone();
+    for operation in parsed {
+        apply(&mut out, operation).map_err(PatchError::Failed)?;
+    }
+    Ok(out)
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn apply(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {
+    let text = |field: &str| {
+        operation
+            .get(field)
+            .and_then(Value::as_str)
+            .ok_or_else(|| format!("operation missing {field} field"))
+    };
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
+        "add" => add(document, text("path")?, value()),
+        "remove" => remove(document, text("path")?).map(drop),
+        "replace" => replace(document, text("path")?, value()),
+        "move" => {
+            let moved = read(document, text("from")?)?;
+            remove(document, text("from")?)?;
+            add(document, text("path")?, moved)
+        }
+        "copy" => {
+            let copied = read(document, text("from")?)?;
+            add(document, text("path")?, copied)
+        }
+        "test" => {
+            let path = text("path")?;
+            let found = if path.is_empty() { document.clone() } else { read(document, path)? };
+            if found == value() { Ok(()) } else { Err(format!("testing value {path} failed")) }
+        }
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+/// What holds the last step of a path, and that step.
+fn holder<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
+    let missing = || format!("doc is missing path: {path}");
+    let unescape = |step: &str| step.replace("~1", "/").replace("~0", "~");
+    let mut steps: Vec<String> = path.split('/').skip(1).map(unescape).collect();
+    let last = steps.pop().ok_or_else(missing)?;
+    let mut at = document;
+    for step in steps {
+        at = match at {
+            Value::Object(entries) => entries.get_mut(&step).ok_or_else(missing)?,
+            Value::Array(items) => {
+                let index = index(&step, items.len())?;
+                items.get_mut(index).ok_or_else(missing)?
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                return Err(missing());
+            }
+        };
+    }
+    if at.is_object() || at.is_array() { Ok((at, last)) } else { Err(missing()) }
+}
+
+/// An index into a list of which `length` places can be addressed; the result may be one of them or
+/// beyond.
+fn index(step: &str, length: usize) -> Result<usize, String> {
+    let invalid = || format!("Unable to access invalid index: {step}");
+    let number: i64 = step.parse().map_err(|_| invalid())?;
+    let number =
+        if number < 0 { number + i64::try_from(length).map_err(|_| invalid())? } else { number };
+    usize::try_from(number).map_err(|_| invalid())
+}
+
+fn read(document: &mut Value, path: &str) -> Result<Value, String> {
+    let (holder, last) = holder(document, path)?;
+    match holder {
+        Value::Array(items) => {
+            let index = index(&last, items.len())?;
+            items.get(index).cloned().ok_or_else(|| format!("invalid index: {last}"))
+        }
+        other => Ok(other.get(&last).cloned().unwrap_or_default()),
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    let (holder, last) = holder(document, path)?;
+    match holder {
+        Value::Array(items) if last == "-" => items.push(value),
+        Value::Array(items) => {
+            let index = index(&last, items.len() + 1)?;
+            if index > items.len() {
+                return Err(format!("Unable to access invalid index: {index}"));
+            }
+            items.insert(index, value);
+        }
+        other => {
+            if let Some(entries) = other.as_object_mut() {
+                entries.insert(last, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+    let (holder, last) = holder(document, path)?;
+    let missing = || format!("Unable to remove nonexistent key: {last}");
+    match holder {
+        Value::Array(items) => {
+            let index = index(&last, items.len())?;
+            if index >= items.len() {
+                return Err(format!("Unable to access invalid index: {index}"));
+            }
+            Ok(items.remove(index))
+        }
+        other => {
+            other.as_object_mut().and_then(|entries| entries.remove(&last)).ok_or_else(missing)
+        }
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("replace operation value must be object or array".to_owned());
+        }
+        *document = value;
+        return Ok(());
+    }
+    let (holder, last) = holder(document, path)?;
+    match holder {
+        Value::Array(items) => {
+            let index = index(&last, items.len())?;
+            let item = items.get_mut(index).ok_or_else(|| format!("doc is missing key: {path}"))?;
+            *item = value;
+        }
+        other => {
+            if let Some(entries) = other.as_object_mut() {
+                entries.insert(last, value);
+            }
+        }
+    }
+    Ok(())
+}

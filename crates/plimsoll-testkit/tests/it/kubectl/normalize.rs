@@ -1,0 +1,128 @@
+//! Makes what two servers print comparable: what no two clusters share becomes a placeholder.
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Replaces what differs from run to run.
+pub(super) fn normalize(text: &str, home: &Path) -> String {
+    if let Ok(document @ Value::Object(_)) = serde_json::from_str(text) {
+        // The order of fields is nobody's promise.
+        return format!("{document:#}\n")
+            .lines()
+            .map(|line| format!("{}\n", comparable(line)))
+            .collect();
+    }
+    let text = text.replace(&home.display().to_string(), "HOME");
+    let mut out = String::new();
+    for line in text.lines().filter(|line| !is_noise(line)) {
+        out.push_str(&comparable(line));
+        out.push('\n');
+    }
+    out
+}
+
+fn comparable(line: &str) -> String {
+    if let Some((label, _)) = line.split_once("CreationTimestamp: ") {
+        return format!("{label}CreationTimestamp: TIME");
+    }
+    let line: String = words(line).map(word).collect();
+    squeezed(&line).trim_end().to_owned()
+}
+
+/// Lines about the connection, and names of temporary files.
+fn is_noise(line: &str) -> bool {
+    line.contains("memcache.go")
+        || line.contains("Warning: watch ended with error")
+        || line.contains("keeps changing, diffing without lock")
+        || ["diff -u -N ", "--- /", "+++ /"].iter().any(|start| line.starts_with(start))
+}
+
+/// Words and what lies between them.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_./:+<>".contains(c);
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = rest.find(|c| is_inside(c) != is_inside(first)).unwrap_or(rest.len());
+        let (taken, left) = rest.split_at(end);
+        rest = left;
+        Some(taken)
+    })
+}
+
+fn word(word: &str) -> String {
+    let core = word.trim_end_matches(['.', ':']);
+    let end = &word[core.len()..];
+    let placeholder = if is_uid(core) {
+        "UID"
+    } else if is_time(core) {
+        "TIME"
+    } else if is_age(core) {
+        "AGE"
+    } else if ["http://127.0.0.1", "https://127.0.0.1", "127.0.0.1"]
+        .iter()
+        .any(|url| core.starts_with(url))
+    {
+        "URL"
+    } else if ["10.0.", "10.96."].iter().any(|network| core.starts_with(network)) {
+        "ADDRESS"
+    } else if core.starts_with("/tmp/kubectl-edit-") {
+        "FILE"
+    } else if core.starts_with("kube-api-access-") {
+        "kube-api-access-NAME"
+    } else {
+        return word.to_owned();
+    };
+    format!("{placeholder}{end}")
+}
+
+fn is_uid(word: &str) -> bool {
+    let parts: Vec<usize> = word.split('-').map(str::len).collect();
+    parts == [8, 4, 4, 4, 12] && word.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
+}
+
+fn is_time(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() >= 19
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && bytes[10] == b'T'
+        && bytes[..4].iter().all(u8::is_ascii_digit)
+}
+
+/// An age such as `5s` or `2m3s`: at most as long as a script takes.
+fn is_age(word: &str) -> bool {
+    let (minutes, seconds) = match word.split_once('m') {
+        Some((minutes, "")) => return is_short_number(minutes),
+        Some((minutes, rest)) => (minutes, rest),
+        None => ("0", word),
+    };
+    is_short_number(minutes) && seconds.strip_suffix('s').is_some_and(is_short_number)
+}
+
+fn is_short_number(text: &str) -> bool {
+    (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Columns are as wide as their widest cell, which may have been replaced; resource versions are
+/// numbers after their name.
+fn squeezed(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let mut out = line[..indent].to_owned();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut after_version = false;
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        let digits = word.trim_matches(|c| "\",".contains(c));
+        if after_version && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            out.push_str(&word.replace(digits, "RV"));
+        } else {
+            out.push_str(word);
+        }
+        let name = word.trim_matches('"').trim_end_matches(':').trim_end_matches('"');
+        after_version = matches!(name, "resourceVersion" | "ResourceVersion");
+    }
+    out
+}
