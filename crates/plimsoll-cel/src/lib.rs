@@ -36,6 +36,9 @@ pub use environment::Environment;
 pub use error::{CompileError, CompileErrors, EvaluationError};
 pub use library::Opaque;
 pub use library::authorizer::{AuthorizationDecision, AuthorizationQuestion, Authorizer};
-pub use program::{Bindings, Budget, EXPRESSION_COST_LIMIT, Program, REQUEST_COST_LIMIT};
+pub use program::{
+    Bindings, Budget, EXPRESSION_COST_LIMIT, MATCH_CONDITIONS_COST_LIMIT, Program,
+    REQUEST_COST_LIMIT,
+};
 pub use types::{ObjectType, Type};
 pub use value::{HostObject, ListKind, ListValue, MapKey, MapValue, Value};

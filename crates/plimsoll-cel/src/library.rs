@@ -28,7 +28,7 @@ pub(crate) type Outcome = Result<Value, EvaluationError>;
 #[derive(Clone, Debug)]
 pub enum Opaque {
     /// `authorizer` and what its methods return.
-    Authorization(authorizer::Check),
+    Authorization(Box<authorizer::Check>),
     /// `quantity('1Gi')`
     Quantity(quantity::Quantity),
     /// `ip('10.0.0.1')`
@@ -85,9 +85,12 @@ impl Opaque {
     }
 }
 
+/// A family of functions: nothing if it has none that fits the values.
+type Family = fn(&str, &[Value]) -> Option<Outcome>;
+
 /// Calls a function; `pattern` is the compiled pattern where it is constant.
 pub(crate) fn call(function: &str, arguments: &[Value], pattern: Option<&Regex>) -> Outcome {
-    let families: [fn(&str, &[Value]) -> Option<Outcome>; 12] = [
+    let families: [Family; 12] = [
         arithmetic::call,
         conversion::call,
         strings::call,

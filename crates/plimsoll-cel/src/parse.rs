@@ -15,6 +15,9 @@ use lexer::{Token, TokenKind};
 
 /// Deepest nesting, cel-go's.
 const DEPTH_MAX: usize = 250;
+/// Deepest tree, macros expanded. cel-go has no such limit: its stacks grow. What walks a tree takes
+/// some 10 kB of stack for each level (unoptimized), and threads have 2 MB.
+const TREE_DEPTH_MAX: usize = 100;
 /// Longest expression, in characters.
 const LENGTH_MAX: usize = 100_000;
 /// Words that are no identifiers.
@@ -109,9 +112,26 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, CompileErrors> {
     let mut parser = Parser { tokens, at: 0, depth: 0, places, errors };
     let root = parser.whole();
     match root {
+        Ok(root) if parser.errors.is_empty() && !fits(&root, TREE_DEPTH_MAX) => {
+            let message = "max recursion depth exceeded".to_owned();
+            let error = CompileError { line: 0, column: 0, message };
+            Err(CompileErrors::new(source, vec![error]))
+        }
         Ok(root) if parser.errors.is_empty() => Ok(Parsed { root, places: parser.places }),
         Ok(_) | Err(Stop) => Err(CompileErrors::new(source, parser.errors)),
     }
+}
+
+/// Whether a tree is no deeper than `levels`.
+fn fits(root: &Expr, levels: usize) -> bool {
+    let mut level = vec![root];
+    for _ in 0..levels {
+        level = level.into_iter().flat_map(Expr::children).collect();
+        if level.is_empty() {
+            return true;
+        }
+    }
+    false
 }
 
 /// The text cannot be read further; the error is recorded.
@@ -176,20 +196,15 @@ impl<'a> Parser<'a> {
         self.stop(token.offset, message)
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+    /// Goes one level deeper; whoever calls it comes back up.
+    fn descend(&mut self) -> Parse<()> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            let error = CompileError {
-                line: 0,
-                column: 0,
-                message: format!("expression recursion limit exceeded: {DEPTH_MAX}"),
-            };
-            self.errors = vec![error];
-            return Err(Stop);
+        if self.depth <= DEPTH_MAX {
+            return Ok(());
         }
-        let result = read(self);
-        self.depth -= 1;
-        result
+        let message = format!("expression recursion limit exceeded: {DEPTH_MAX}");
+        self.errors = vec![CompileError { line: 0, column: 0, message }];
+        Err(Stop)
     }
 
     fn whole(&mut self) -> Parse<Expr> {
@@ -205,31 +220,51 @@ impl<'a> Parser<'a> {
     }
 
     fn expression(&mut self) -> Parse<Expr> {
-        self.deeper(|parser| {
-            let condition = parser.logic("||")?;
-            let Some(operator) = parser.take("?") else { return Ok(condition) };
-            let id = parser.places.add(operator.offset);
-            let truthy = parser.logic("||")?;
-            if parser.take(":").is_none() {
-                return parser.mismatch("':'");
-            }
-            let falsy = parser.expression()?;
-            Ok(parser.call(id, operator::CONDITIONAL, vec![condition, truthy, falsy]))
-        })
+        self.descend()?;
+        let condition = self.disjunction()?;
+        let whole = match self.take("?") {
+            Some(operator) => self.choice(operator, condition)?,
+            None => condition,
+        };
+        self.depth -= 1;
+        Ok(whole)
     }
 
-    /// Terms that `||` or `&&` connects, as a balanced tree.
-    fn logic(&mut self, symbol: &'static str) -> Parse<Expr> {
-        let term = |parser: &mut Self| {
-            if symbol == "||" { parser.logic("&&") } else { parser.relation() }
-        };
-        let mut terms = vec![Some(term(self)?)];
+    fn choice(&mut self, operator: Token<'a>, condition: Expr) -> Parse<Expr> {
+        let id = self.places.add(operator.offset);
+        let truthy = self.disjunction()?;
+        if self.take(":").is_none() {
+            return self.mismatch("':'");
+        }
+        let falsy = self.expression()?;
+        Ok(self.call(id, operator::CONDITIONAL, vec![condition, truthy, falsy]))
+    }
+
+    /// Terms that `||` connects, as a balanced tree.
+    fn disjunction(&mut self) -> Parse<Expr> {
+        let first = self.conjunction()?;
+        self.logic("||", operator::OR, first, Self::conjunction)
+    }
+
+    /// Terms that `&&` connects, as a balanced tree.
+    fn conjunction(&mut self) -> Parse<Expr> {
+        let first = self.operation(0)?;
+        self.logic("&&", operator::AND, first, |parser| parser.operation(0))
+    }
+
+    fn logic(
+        &mut self,
+        symbol: &str,
+        function: &str,
+        first: Expr,
+        term: fn(&mut Self) -> Parse<Expr>,
+    ) -> Parse<Expr> {
+        let mut terms = vec![Some(first)];
         let mut operators = Vec::new();
         while let Some(token) = self.take(symbol) {
             terms.push(Some(term(self)?));
             operators.push(self.places.add(token.offset));
         }
-        let function = if symbol == "||" { operator::OR } else { operator::AND };
         Ok(self.balanced(function, &mut terms, &operators))
     }
 
@@ -249,38 +284,20 @@ impl<'a> Parser<'a> {
         self.call(operators[middle], function, vec![left, right])
     }
 
-    fn relation(&mut self) -> Parse<Expr> {
-        self.left_associative(0)
-    }
-
-    /// Relations, sums and products: the operators of a level bind to the left.
-    fn left_associative(&mut self, level: usize) -> Parse<Expr> {
-        const LEVELS: [&[(&str, &str)]; 3] = [
-            &[
-                ("<", "_<_"),
-                ("<=", "_<=_"),
-                (">=", "_>=_"),
-                (">", "_>_"),
-                ("==", operator::EQUALS),
-                ("!=", operator::NOT_EQUALS),
-                ("in", operator::IN),
-            ],
-            &[("+", operator::ADD), ("-", "_-_")],
-            &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
-        ];
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+    /// Relations, sums and products whose operators bind at least as strongly as `level`; those of
+    /// a level bind to the left.
+    fn operation(&mut self, level: usize) -> Parse<Expr> {
         let depth = self.depth;
-        let mut left = self.left_associative(level + 1)?;
-        loop {
-            let TokenKind::Symbol(symbol) = self.peek().kind else { break };
-            let Some((_, function)) = operators.iter().find(|(text, _)| *text == symbol) else {
+        let mut left = self.unary()?;
+        while let Some((function, strength)) = binary(self.peek().kind) {
+            if strength < level {
                 break;
-            };
+            }
             let token = self.next();
             let id = self.places.add(token.offset);
             // The depth of a chain is that of its tree.
-            let right = self.deeper(|parser| parser.left_associative(level + 1))?;
-            self.depth += 1;
+            self.descend()?;
+            let right = self.operation(strength + 1)?;
             left = self.call(id, function, vec![left, right]);
         }
         self.depth = depth;
@@ -302,7 +319,7 @@ impl<'a> Parser<'a> {
                 return self.member();
             }
             let id = self.places.add(first.offset);
-            let operand = self.deeper(Self::member)?;
+            let operand = self.member()?;
             return Ok(self.call(id, function, vec![operand]));
         }
         self.member()
@@ -325,8 +342,7 @@ impl<'a> Parser<'a> {
                 self.depth = depth;
                 return Ok(operand);
             }
-            self.deeper(|_| Ok(()))?;
-            self.depth += 1;
+            self.descend()?;
         }
     }
 
@@ -635,6 +651,26 @@ impl<'a> Parser<'a> {
             Err(message) => self.defect(start, message),
         })
     }
+}
+
+/// The function of a binary operator, and how strongly it binds.
+fn binary(kind: TokenKind) -> Option<(&'static str, usize)> {
+    let TokenKind::Symbol(symbol) = kind else { return None };
+    Some(match symbol {
+        "<" => ("_<_", 0),
+        "<=" => ("_<=_", 0),
+        ">=" => ("_>=_", 0),
+        ">" => ("_>_", 0),
+        "==" => (operator::EQUALS, 0),
+        "!=" => (operator::NOT_EQUALS, 0),
+        "in" => (operator::IN, 0),
+        "+" => (operator::ADD, 1),
+        "-" => ("_-_", 1),
+        "*" => ("_*_", 2),
+        "/" => ("_/_", 2),
+        "%" => ("_%_", 2),
+        _ => return None,
+    })
 }
 
 fn integer(sign: &str, text: &str) -> Option<i64> {

@@ -10,7 +10,6 @@ use crate::ast::{Call, Expr, ExprKind, Fold, operator};
 use crate::check::Checked;
 use crate::evaluate;
 use crate::library::pattern;
-use crate::types::Type;
 use crate::{EvaluationError, Value};
 
 /// A step of evaluation.
@@ -301,9 +300,4 @@ fn is_conversion(function: &str) -> bool {
             | "type"
             | "uint"
     )
-}
-
-/// Whether a type is known well enough to be a program's result.
-pub(crate) fn result_type(checked: &Checked) -> Type {
-    checked.type_of(&checked.root).clone()
 }

@@ -10,9 +10,11 @@ use crate::types::Type;
 use crate::{EvaluationError, Value, cost, evaluate};
 
 /// Most that evaluating one expression may cost.
-pub const EXPRESSION_COST_LIMIT: u64 = 10_000_000;
+pub const EXPRESSION_COST_LIMIT: u64 = 1_000_000;
 /// Most that all expressions of one request may cost.
-pub const REQUEST_COST_LIMIT: u64 = 100_000_000;
+pub const REQUEST_COST_LIMIT: u64 = 10_000_000;
+/// Most that the match conditions of one webhook or policy may cost.
+pub const MATCH_CONDITIONS_COST_LIMIT: u64 = 2_500_000;
 
 /// A compiled expression.
 #[derive(Clone, Debug)]

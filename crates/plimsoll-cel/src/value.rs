@@ -79,7 +79,7 @@ impl Value {
     /// The `authorizer` variable's value.
     pub fn authorizer(authorizer: Arc<dyn crate::Authorizer>) -> Self {
         let check = crate::library::authorizer::Check::new(authorizer);
-        Self::Opaque(Arc::new(Opaque::Authorization(check)))
+        Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 
     /// The value of `authorizer.requestResource`: a question about the resource of the request,
@@ -89,7 +89,7 @@ impl Value {
         question: crate::AuthorizationQuestion,
     ) -> Self {
         let check = crate::library::authorizer::Check::about_resource(authorizer, question);
-        Self::Opaque(Arc::new(Opaque::Authorization(check)))
+        Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 
     /// An object of the named type.

@@ -122,7 +122,7 @@ pub fn resources() -> &'static [Resource] {
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
     let types = group_version(&section_name(group, version))?;
     let root = *types.kinds.get(kind)?;
-    Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None })
+    Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None, expressions: None })
 }
 
 /// The schema of `autoscaling/v1` `Scale`, which is nobody's kind but many kinds' subresource.
@@ -132,7 +132,7 @@ pub fn scale_schema() -> &'static Schema {
         let definitions = section("apps/v1").unwrap_or_default();
         let mut builder = Builder::new(&definitions, Flavor::BuiltIn);
         let root = builder.named("io.k8s.api.autoscaling.v1.Scale");
-        Schema { arena: Arc::new(builder.finish()), root, metadata_rules: None }
+        Schema { arena: Arc::new(builder.finish()), root, metadata_rules: None, expressions: None }
     })
 }
 

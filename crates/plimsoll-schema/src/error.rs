@@ -53,6 +53,15 @@ impl FieldErrorKind {
         }
     }
 
+    /// Whether rules that are stated as expressions are not evaluated on an object with such an
+    /// error.
+    pub fn blocks_expressions(self) -> bool {
+        matches!(
+            self,
+            Self::NotSupported | Self::Required | Self::TooLong | Self::TooMany | Self::TypeInvalid
+        )
+    }
+
     fn title(self) -> &'static str {
         match self {
             Self::Required => "Required value",

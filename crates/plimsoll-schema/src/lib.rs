@@ -9,7 +9,8 @@
 //! | What is the shape of a kind? | [`Schema`], [`builtin`] |
 //! | Which fields does it not know, which are missing? | [`prune`], [`apply_defaults`], [`apply_builtin_defaults`] |
 //! | Is an object acceptable? | [`validate`], [`validate_builtin`], [`validate_metadata`], [`names`], [`FieldError`] |
-//! | Is the schema of a custom resource acceptable? | [`check_definition_schema`] |
+//! | Does it satisfy the expressions of its CRD? | [`Schema::evaluate_rules`] |
+//! | Is the schema of a custom resource acceptable? | [`check_definition_schema`], [`check_definition`] |
 //! | How is a value written? | [`canonicalize`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
@@ -23,6 +24,7 @@ mod decode;
 mod default;
 mod definition;
 mod error;
+mod expressions;
 pub mod fields;
 pub mod managed;
 mod metadata;
@@ -45,6 +47,7 @@ pub use definition::{
     Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,
 };
 pub use error::{FieldError, FieldErrorKind};
+pub use expressions::{Verdict, check_definition};
 pub use metadata::{MetadataOwner, validate_metadata};
 pub use numbers::canonical_numbers;
 pub use prune::{prune, unknown_fields};

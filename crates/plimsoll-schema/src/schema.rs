@@ -14,7 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::{FieldError, builtin};
+use crate::expressions::Expressions;
+use crate::{FieldError, Verdict, builtin};
 pub(crate) use build::Builder;
 use node::{Edge, Node, NodeId};
 
@@ -43,6 +44,8 @@ pub struct Schema {
     pub(crate) root: NodeId,
     /// What a CRD says about `metadata` beyond its type (patterns of names).
     pub(crate) metadata_rules: Option<NodeId>,
+    /// The rules that a CRD states as expressions.
+    pub(crate) expressions: Option<Expressions>,
 }
 
 impl Schema {
@@ -51,7 +54,12 @@ impl Schema {
         static UNTYPED: OnceLock<Arc<Arena>> = OnceLock::new();
         let arena =
             UNTYPED.get_or_init(|| Arc::new(Builder::new(&Value::Null, Flavor::Custom).finish()));
-        Self { arena: Arc::clone(arena), root: node::DEDUCED, metadata_rules: None }
+        Self {
+            arena: Arc::clone(arena),
+            root: node::DEDUCED,
+            metadata_rules: None,
+            expressions: None,
+        }
     }
 
     /// The type that a CRD version's `schema.openAPIV3Schema` declares, completed by `apiVersion`,
@@ -76,7 +84,15 @@ impl Schema {
         let mut builder = Builder::new(builtin::meta_definitions(), Flavor::Custom);
         let (root, metadata_rules) =
             builder.custom_root(open_api_v3_schema, preserve_unknown_fields);
-        Ok(Self { arena: Arc::new(builder.finish()), root, metadata_rules })
+        let expressions = Expressions::of(open_api_v3_schema);
+        Ok(Self { arena: Arc::new(builder.finish()), root, metadata_rules, expressions })
+    }
+
+    /// Evaluates the rules that the CRD states as expressions; `live` is the object before an
+    /// update. The object is expected to satisfy the schema otherwise.
+    pub fn evaluate_rules(&self, object: &Value, live: Option<&Value>) -> Verdict {
+        let rules = self.expressions.as_ref();
+        rules.map(|rules| rules.evaluate(object, live)).unwrap_or_default()
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {

@@ -27,7 +27,15 @@ pub(crate) fn check(
 ) -> Result<()> {
     let live = before.map(|(live, _)| live);
     let errors = match resource.custom() {
-        Some(custom) => check_custom(resource, custom, before, object),
+        Some(custom) => {
+            let mut errors = check_custom(resource, custom, before, object);
+            if !errors.iter().any(|error| error.kind.blocks_expressions()) {
+                let verdict = resource.schema().evaluate_rules(object, live);
+                errors.extend(verdict.errors);
+                call.warnings.extend(verdict.warnings);
+            }
+            errors
+        }
         None => {
             let mut errors = check_metadata(resource, live, object);
             let part = before.map_or(Part::Main, |(_, part)| part);
@@ -148,6 +156,10 @@ fn nested<'a>(
     let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
     let mut at = object;
     for (index, name) in names.iter().enumerate() {
+        // Nothing on the way is nothing at its end.
+        if at.is_null() {
+            return (None, None);
+        }
         if !at.is_object() {
             let detail = format!(
                 ".{} accessor error: {} is of the type {}, expected map[string]interface {{}}",

@@ -47,10 +47,7 @@ fn format_call(checked: &Checked, expr: &Expr, places: &Places, errors: &mut Vec
         };
         used += 1;
         let of = checked.type_of(&item.value);
-        format::accepts(kind, of).map_err(|message| {
-            wrong = Some(item.value.id);
-            message
-        })
+        format::accepts(kind, of).inspect_err(|_| wrong = Some(item.value.id))
     });
     if let Err(message) = read {
         errors.push(places.error(wrong.unwrap_or(expr.id), message));

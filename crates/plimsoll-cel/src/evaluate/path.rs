@@ -27,7 +27,7 @@ impl<'a> Evaluator<'a> {
         };
         for step in &path.steps {
             optional |= step.optional;
-            match self.step(step, value, optional)? {
+            match self.step(step, &value, optional)? {
                 Some(next) => value = next,
                 None => return Ok(Value::Optional(None)),
             }
@@ -39,12 +39,12 @@ impl<'a> Evaluator<'a> {
     fn step(
         &mut self,
         step: &'a Step,
-        value: Value,
+        value: &Value,
         optional: bool,
     ) -> Result<Option<Value>, EvaluationError> {
         let found = match &step.key {
-            Key::Constant(key) => find(&value, key),
-            Key::Computed(path) => self.resolve(path).and_then(|key| find(&value, &key)),
+            Key::Constant(key) => find(value, key),
+            Key::Computed(path) => self.resolve(path).and_then(|key| find(value, &key)),
         };
         if found == Err(EvaluationError::CostLimit) {
             return found;
@@ -63,7 +63,7 @@ impl<'a> Evaluator<'a> {
         self.charge(1)?;
         match found? {
             Some(found) => Ok(Some(found)),
-            None => Err(self.missing(step, &value)),
+            None => Err(self.missing(step, value)),
         }
     }
 

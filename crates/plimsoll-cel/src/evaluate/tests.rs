@@ -153,3 +153,24 @@ fn maps_with_keys_of_any_type_are_found_by_equal_numbers() {
     let value = program.evaluate(&bindings, &mut Budget::default());
     assert_eq!(value, Ok(Value::Bool(true)));
 }
+
+#[test]
+fn the_deepest_expressions_are_compiled_and_evaluated_within_the_stack() {
+    let depth = 96;
+    let texts = [
+        "[".repeat(depth) + &"]".repeat(depth),
+        "1".to_owned() + &" + 1".repeat(depth),
+        "{1: ".repeat(depth) + "1" + &"}".repeat(depth),
+        "[".to_owned() + &"size([".repeat(depth / 2) + &"])".repeat(depth / 2) + "]",
+        "true ? 1 : ".repeat(depth) + "2",
+        "[1].map(x, ".repeat(depth / 6) + "x" + &")".repeat(depth / 6),
+        "optional.of(1)".to_owned() + &".optMap(x, x)".repeat(8),
+    ];
+    for text in texts {
+        let program = Environment::for_new_expressions().compile(&text);
+        let program = program.unwrap_or_else(|errors| panic!("{text}: {errors}"));
+        let value = program.evaluate(&Bindings::new(), &mut Budget::default());
+        assert!(value.is_ok(), "{text}: {value:?}");
+        program.estimate_cost(&UnknownSizes);
+    }
+}

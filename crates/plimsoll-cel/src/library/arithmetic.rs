@@ -82,11 +82,9 @@ fn subtract(left: &Value, right: &Value) -> Option<Outcome> {
             left.checked_sub(*right).map(Value::Duration).ok_or_else(|| error("duration overflow"))
         }
         (Value::Timestamp(at), Value::Duration(by)) => time::shift(*at, -i128::from(*by)),
-        (Value::Timestamp(left), Value::Timestamp(right)) => {
-            i64::try_from(left - right)
-                .map(Value::Duration)
-                .map_err(|_| error("timestamp overflow"))
-        }
+        (Value::Timestamp(left), Value::Timestamp(right)) => i64::try_from(left - right)
+            .map(Value::Duration)
+            .map_err(|_| error("timestamp overflow")),
         _ => return None,
     })
 }

@@ -99,13 +99,10 @@ pub(crate) fn clauses(
 /// Whether a clause can show values of a type.
 pub(crate) fn accepts(kind: char, of: &Type) -> Result<(), String> {
     let (fits, expected) = match kind {
-        'd' => (
-            matches!(of, Type::Int | Type::Uint),
-            "decimal clause can only be used on integers",
-        ),
-        'o' => {
-            (matches!(of, Type::Int | Type::Uint), "octal clause can only be used on integers")
+        'd' => {
+            (matches!(of, Type::Int | Type::Uint), "decimal clause can only be used on integers")
         }
+        'o' => (matches!(of, Type::Int | Type::Uint), "octal clause can only be used on integers"),
         'f' => (
             matches!(of, Type::Double | Type::String),
             "fixed-point clause can only be used on doubles",
@@ -122,10 +119,7 @@ pub(crate) fn accepts(kind: char, of: &Type) -> Result<(), String> {
             matches!(of, Type::Int | Type::Uint | Type::String | Type::Bytes),
             "only integers, byte buffers, and strings can be formatted as hex",
         ),
-        _ => (
-            !matches!(of, Type::Object(_) | Type::Opaque(_) | Type::Optional(_)),
-            STRING_CLAUSE,
-        ),
+        _ => (!matches!(of, Type::Object(_) | Type::Opaque(_) | Type::Optional(_)), STRING_CLAUSE),
     };
     if fits || matches!(of, Type::Dyn) {
         return Ok(());

@@ -24,7 +24,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
         ("quantity", [Value::String(text)]) => Some(
             parse(text)
                 .map(|quantity| Opaque::Quantity(quantity).into_value())
-                .map_err(|message| EvaluationError::new(message)),
+                .map_err(EvaluationError::new),
         ),
         ("isQuantity", [Value::String(text)]) => Some(Ok(Value::Bool(parse(text).is_ok()))),
         (_, [Value::Opaque(of), rest @ ..]) => match &**of {
@@ -105,8 +105,7 @@ fn parse(text: &str) -> Result<Quantity, String> {
     let scaled = scale(digits, fraction.len() as i32, unit);
     let nano = scaled.unwrap_or(i128::MAX);
     let places = fraction.len() as i32;
-    let whole = scaled.is_some()
-        && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
+    let whole = scaled.is_some() && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
     Ok(Quantity { nano: if negative { -nano } else { nano }, whole })
 }
 

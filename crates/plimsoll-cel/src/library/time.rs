@@ -58,7 +58,8 @@ fn local_time(at: i128, zone: &TimeZone) -> Option<DateTime> {
     let local = at + i128::from(offset) * second;
     let seconds = i64::try_from(local.div_euclid(second)).ok()?;
     let nanoseconds = i64::try_from(local.rem_euclid(second)).ok()?;
-    let span = SignedDuration::from_secs(seconds).checked_add(SignedDuration::from_nanos(nanoseconds))?;
+    let span =
+        SignedDuration::from_secs(seconds).checked_add(SignedDuration::from_nanos(nanoseconds))?;
     jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(span).ok()
 }
 

@@ -350,12 +350,15 @@ fn variable(
     }
 }
 
+/// One name or two, and the other arguments.
+type Variables = (String, Option<String>, Vec<Expr>);
+
 /// One variable if `others` arguments remain then, else two.
 fn variables(
     arguments: Vec<Expr>,
     others: usize,
     otherwise: &str,
-) -> Result<(String, Option<String>, Vec<Expr>), (ExprId, String)> {
+) -> Result<Variables, (ExprId, String)> {
     let two = arguments.len() > 2 || others > 1;
     let (name, rest) = variable(arguments, otherwise)?;
     if !two {

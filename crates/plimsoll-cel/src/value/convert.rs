@@ -33,6 +33,16 @@ impl Value {
         }
     }
 
+    /// A moment in RFC 3339's notation.
+    pub fn timestamp_from(text: &str) -> Option<Self> {
+        crate::library::time::parse_timestamp(text).map(Self::Timestamp)
+    }
+
+    /// A duration such as `1h30m`.
+    pub fn duration_from(text: &str) -> Option<Self> {
+        crate::library::time::parse_duration(text).map(Self::Duration)
+    }
+
     /// A list whose items relate as `kind` says.
     pub fn list_of_kind(items: Vec<Value>, kind: ListKind) -> Self {
         Self::List(Arc::new(ListValue { items, kind }))

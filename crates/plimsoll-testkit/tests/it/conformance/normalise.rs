@@ -226,7 +226,7 @@ impl Names {
                 revision: pattern(
                     r#"((?:[vV]ersion|record|current|precondition)[\\":( ]{0,8})([1-9][0-9]*)\b"#,
                 ),
-                address: pattern(r"\b10\.0\.[0-9]{1,3}\.[0-9]{1,3}\b"),
+                address: pattern(r"\b10\.(?:0|96)\.[0-9]{1,3}\.[0-9]{1,3}\b"),
             },
         };
         let mut revisions = BTreeSet::new();

@@ -2,7 +2,9 @@
 use std::collections::BTreeSet;
 
 use plimsoll_schema::names::label_1035;
-use plimsoll_schema::{FieldError, FieldErrorKind, check_definition_schema, selectable_field};
+use plimsoll_schema::{
+    FieldError, FieldErrorKind, check_definition, check_definition_schema, selectable_field,
+};
 use serde_json::{Value, json};
 
 use super::{Leniency, invalid, list, required, text};
@@ -188,7 +190,12 @@ fn check_schema(
 ) {
     let schema = &validation["openAPIV3Schema"];
     if schema.is_object() {
-        errors.extend(check_definition_schema(schema, path, has_status, leniency.tolerance));
+        let found = check_definition_schema(schema, path, has_status, leniency.tolerance);
+        // Expressions are looked at once the schema is sound.
+        if found.is_empty() {
+            errors.extend(check_definition(schema, path));
+        }
+        errors.extend(found);
     }
 }
 

@@ -1,0 +1,76 @@
+//! Names of fields as identifiers of expressions.
+
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The identifier that stands for a field; nothing if none does.
+pub(super) fn escape(name: &str) -> Option<String> {
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut characters = name.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '_' if characters.peek() == Some(&'_') => {
+                characters.next();
+                out.push_str("__underscores__");
+            }
+            '.' => out.push_str("__dot__"),
+            '-' => out.push_str("__dash__"),
+            '/' => out.push_str("__slash__"),
+            '_' => out.push('_'),
+            other if other.is_ascii_alphanumeric() => out.push(other),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn names_become_identifiers() {
+        let table = [
+            ("plain", Some("plain")),
+            ("snake_case", Some("snake_case")),
+            ("a__b", Some("a__underscores__b")),
+            ("a.b", Some("a__dot__b")),
+            ("a-b", Some("a__dash__b")),
+            ("a/b", Some("a__slash__b")),
+            ("namespace", Some("__namespace__")),
+            ("$ref", None),
+            ("1st", None),
+            ("", None),
+        ];
+        for (name, expected) in table {
+            assert_eq!(escape(name).as_deref(), expected, "{name}");
+        }
+    }
+}
