@@ -6,7 +6,7 @@
 //! `review` and `token_request` by the endpoints of these kinds, `escalation` by writes, and
 //! `aggregate` by the controllers.
 pub(crate) mod aggregate;
-mod attributes;
+pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod certificates;
@@ -18,11 +18,12 @@ pub(crate) mod policy;
 pub(crate) mod rbac;
 mod refusal;
 pub(crate) mod review;
-mod service_account;
+pub(crate) mod service_account;
 mod token;
 pub(crate) mod token_request;
 mod user;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -178,6 +179,13 @@ fn authorize(
 }
 
 impl Admitted {
+    /// Notes what others have to say of the request in its audit event.
+    pub(crate) fn annotate(&mut self, annotations: &BTreeMap<String, String>) {
+        if let Some(record) = &mut self.record {
+            record.annotated(annotations);
+        }
+    }
+
     /// Concludes an answered request.
     pub(crate) fn complete(self, response: Response<Body>) -> Response<Body> {
         match self.record {

@@ -14,11 +14,20 @@ use crate::request::parameters::{DryRun, FieldValidation};
 use crate::status::Result;
 use crate::store::StorageId;
 
+mod authorizer;
+mod check;
+mod conditions;
+mod expressions;
 mod hooks;
 mod matching;
 mod mutating;
+mod patch;
+mod policies;
 mod review;
 mod validating;
+
+pub(crate) use check::problems;
+pub(crate) use policies::PolicyCache;
 
 /// The group of what configures admission.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -160,9 +169,10 @@ fn options(call: &Call, operation: Operation) -> Value {
     Value::Object(options)
 }
 
-/// Whether any request could have to ask a webhook.
+/// Whether anybody but the server itself has a say in writes.
 pub(crate) fn is_configured(cluster: &Cluster) -> bool {
-    cluster.store.count(&MUTATING_WEBHOOKS) > 0
+    cluster.store.count(&policies::POLICIES) > 0
+        || cluster.store.count(&MUTATING_WEBHOOKS) > 0
         || cluster.store.count(&VALIDATING_WEBHOOKS) > 0
         || cluster.registry.has_conversion_webhooks()
 }
@@ -198,6 +208,9 @@ pub(crate) fn validate(
 ) -> Result<()> {
     if attributes.is_exempt() {
         return Ok(());
+    }
+    if cluster.store.count(&policies::POLICIES) > 0 {
+        policies::validate(cluster, call, attributes, object)?;
     }
     if cluster.store.count(&VALIDATING_WEBHOOKS) > 0 {
         validating::validate(cluster, call, attributes, object)?;

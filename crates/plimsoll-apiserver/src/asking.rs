@@ -53,6 +53,8 @@ pub(crate) struct Asking {
     pending: BTreeMap<String, Question>,
     ids: Option<Ids>,
     began: Option<String>,
+    /// What admission added to the audit event in the last run.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// The verb has to run again once its questions are answered; nobody gets to see this error.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::access::UserInfo;
 use crate::access::aggregate::Aggregators;
 use crate::access::rbac::Policy;
+use crate::admission::PolicyCache;
 use crate::asking::Asking;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
@@ -32,6 +33,8 @@ pub(crate) struct Cluster {
     pub(crate) aggregators: Aggregators,
     /// The last stamp given to a custom schema.
     pub(crate) stamp: u64,
+    /// Compiled admission policies.
+    pub(crate) policies: PolicyCache,
 }
 
 /// One write, as the controllers hear of it.
@@ -73,14 +76,6 @@ impl Call {
     pub(crate) fn annotate(&mut self, key: String, value: String) {
         self.annotations.entry(key).or_insert(value);
     }
-
-    /// Who writes, as webhooks and policies are told.
-    pub(crate) fn user_info(&self) -> Value {
-        serde_json::json!({
-            "username": "system:admin",
-            "groups": ["system:masters", "system:authenticated"],
-        })
-    }
 }
 
 impl Cluster {
@@ -95,6 +90,7 @@ impl Cluster {
             authority: String::new(),
             aggregators: Aggregators::default(),
             stamp: 0,
+            policies: PolicyCache::default(),
         }
     }
 
@@ -136,7 +132,7 @@ impl Cluster {
         &mut self,
         resource: &ApiResource,
         key: &ObjectKey,
-        value: Value,
+        (value, stamp): (Value, u64),
     ) -> Arc<Stored> {
         if is_finished(resource, &value)
             && let Some(last) = self.remove(&resource.storage, key)
@@ -146,9 +142,9 @@ impl Cluster {
             let revision = &value["metadata"]["resourceVersion"];
             let revision = revision.as_str().and_then(|text| text.parse().ok());
             let revision = revision.unwrap_or(last.revision);
-            return Arc::new(Stored::new(key.clone(), &mut value, revision, last.stamp));
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, stamp));
         }
-        self.put(&resource.storage, key, value, resource.stamp)
+        self.put(&resource.storage, key, value, stamp)
     }
 }
 

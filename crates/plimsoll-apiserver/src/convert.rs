@@ -1,7 +1,9 @@
 //! Between the version that objects rest in and the version that a request speaks.
 //!
 //! Custom resources only ever exchange their `apiVersion`, and are pruned and defaulted by the
-//! schema of the version asked for. Of the built-in kinds only those converted here differ.
+//! schema of the version asked for, unless their definition names a webhook that converts them. Of the built-in kinds only those converted here differ.
+use std::sync::Arc;
+
 use bytes::Bytes;
 use plimsoll_schema as schema;
 use serde_json::{Map, Value};
@@ -10,6 +12,8 @@ use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, Registry};
 use crate::status::Result;
 use crate::store::Stored;
+
+pub(crate) mod webhook;
 
 /// Core events rest; events of the other group are renamed. Names at rest come first.
 const EVENT_FIELDS: [(&str, &str); 7] = [
@@ -43,16 +47,8 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
     if is_verbatim(resource, stored) {
         return value;
     }
-    if let Some(custom) = resource.custom() {
-        let managed =
-            value["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
-        if !custom.preserves_unknown_fields {
-            schema::prune(resource.schema(), &mut value);
-        }
-        schema::apply_defaults(resource.schema(), &mut value);
-        if let Some(managed) = managed {
-            value["metadata"]["managedFields"] = managed;
-        }
+    if resource.custom().is_some() {
+        fit(resource, &mut value);
     } else {
         from_storage(resource, &mut value);
     }
@@ -119,14 +115,17 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
 /// # Errors
 /// When a webhook has to be asked first, or cannot convert it.
 pub(crate) fn between(
-    _cluster: &Cluster,
-    _call: &mut Call,
+    call: &mut Call,
     from: &ApiResource,
     to: &ApiResource,
     mut object: Value,
 ) -> Result<Value> {
     if (&from.group, &from.version) == (&to.group, &to.version) {
         return Ok(object);
+    }
+    if let Some(webhook) = to.custom().and_then(|custom| custom.conversion.as_ref()) {
+        let converted = webhook::convert(call, webhook, &to.api_version(), vec![object])?;
+        return Ok(converted.into_iter().next().unwrap_or_default());
     }
     if from.custom().is_none() {
         to_storage(from, &mut object);
@@ -136,6 +135,118 @@ pub(crate) fn between(
     }
     object["apiVersion"] = to.api_version().into();
     Ok(object)
+}
+
+/// An object as it will rest, and the stamp of the schema that it rests under.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn to_rest(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    mut object: Value,
+) -> Result<(Value, u64)> {
+    if let Some(resting) = cluster.registry.resting(resource) {
+        let mut at_rest = between(call, resource, &resting, object)?;
+        fit(&resting, &mut at_rest);
+        return Ok((at_rest, resting.stamp));
+    }
+    to_storage(resource, &mut object);
+    Ok((object, resource.stamp))
+}
+
+/// The objects in the version of `resource`, so that they can be answered as they are.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert one.
+pub(crate) fn shown_all(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    mut objects: Vec<Arc<Stored>>,
+) -> Result<Vec<Arc<Stored>>> {
+    let Some(webhook) = resource.custom().and_then(|custom| custom.conversion.as_ref()) else {
+        return Ok(objects);
+    };
+    let desired = resource.api_version();
+    let mut places = Vec::new();
+    let mut others = Vec::new();
+    for (place, stored) in objects.iter().enumerate() {
+        let version = cluster.registry.version_of(resource, stored.stamp);
+        if version != resource.version {
+            places.push(place);
+            others.push(stored.decode_as(&format!("{}/{version}", resource.group), &resource.kind));
+        }
+    }
+    if others.is_empty() {
+        return Ok(objects);
+    }
+    let converted = webhook::convert(call, webhook, &desired, others)?;
+    for (place, mut value) in places.into_iter().zip(converted) {
+        fit(resource, &mut value);
+        let stored = &objects[place];
+        objects[place] =
+            Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp));
+    }
+    Ok(objects)
+}
+
+/// One object in the version of `resource`.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn shown(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    stored: &Arc<Stored>,
+) -> Result<Arc<Stored>> {
+    let shown = shown_all(cluster, call, resource, vec![Arc::clone(stored)])?;
+    Ok(shown.into_iter().next().unwrap_or_else(|| Arc::clone(stored)))
+}
+
+/// What was written, in the version of the request: `object` is how it was before it was brought
+/// to rest.
+pub(crate) fn written(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    stored: &Stored,
+    object: Option<Value>,
+) -> Value {
+    match object {
+        Some(mut object) if cluster.registry.resting(resource).is_some() => {
+            object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+            object
+        }
+        Some(_) | None => read(resource, stored),
+    }
+}
+
+/// `stored` after a deletion began, with everything but its metadata as `before` shows it.
+pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -> Arc<Stored> {
+    let mut value = before.decode();
+    let labels = ["labels", "annotations"].map(|field| value["metadata"].get(field).cloned());
+    value["metadata"] = stored.decode()["metadata"].take();
+    for (field, kept) in ["labels", "annotations"].into_iter().zip(labels) {
+        if let (Some(kept), Some(metadata)) = (kept, value["metadata"].as_object_mut()) {
+            metadata.insert(field.to_owned(), kept);
+        }
+    }
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp))
+}
+
+/// Drops what the schema does not know, and fills in defaults.
+fn fit(resource: &ApiResource, value: &mut Value) {
+    let managed =
+        value["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
+    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
+        schema::prune(resource.schema(), value);
+    }
+    schema::apply_defaults(resource.schema(), value);
+    if let Some(managed) = managed {
+        value["metadata"]["managedFields"] = managed;
+    }
 }
 
 fn from_storage(resource: &ApiResource, object: &mut Value) {

@@ -33,14 +33,15 @@ const ROUNDS_MAX: usize = 64;
 /// What has to ask webhooks runs once more for each answer that it needs; see [`crate::asking`].
 pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
     let route = path::parse(parts.uri.path());
-    let admitted = match access::admit(shared, parts, &route, body) {
+    let mut admitted = match access::admit(shared, parts, &route, body) {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
     let mut asking = Asking::default();
     for _ in 0..ROUNDS_MAX {
-        let answered = answer(shared, parts, &route, body, &admitted.user, &mut asking);
+        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut asking));
         if !asking.is_pending() {
+            admitted.annotate(&asking.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
         }
         shared.ask(&mut asking).await;
@@ -55,8 +56,7 @@ fn answer(
     parts: &Parts,
     route: &Route,
     body: &Bytes,
-    user: &Arc<UserInfo>,
-    asking: &mut Asking,
+    (user, asking): (&Arc<UserInfo>, &mut Asking),
 ) -> Result<Response<Body>> {
     if let Route::Resource(target) = route {
         let mut parameters =
@@ -74,6 +74,7 @@ fn answer(
         };
         let answered = objects::answer(shared, parts, target, &mut call, body);
         *asking = call.asking;
+        asking.annotations = call.annotations;
         let mut response = answered.unwrap_or_else(|error| respond::error(&error));
         respond::warn(&mut response, &call.warnings);
         return Ok(response);

@@ -68,6 +68,7 @@ mod status;
 mod store;
 mod table;
 mod verbs;
+mod warnings;
 mod webhook;
 
 pub use access::UserInfo;

@@ -24,6 +24,10 @@ pub(crate) struct Registry {
     /// The specs that the custom resources were made from, by the same name.
     sources: BTreeMap<String, u64>,
     by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
+    /// What definitions with a conversion webhook store their objects as, by the same name.
+    resting: BTreeMap<String, Arc<ApiResource>>,
+    /// The versions that stamps of custom resources are of, also of former schemas.
+    stamps: BTreeMap<u64, String>,
 }
 
 impl Registry {
@@ -36,7 +40,14 @@ impl Registry {
             .collect();
         let by_name =
             built_in.iter().map(|resource| (name_of(resource), Arc::clone(resource))).collect();
-        Self { built_in, custom: BTreeMap::new(), sources: BTreeMap::new(), by_name }
+        Self {
+            built_in,
+            custom: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            by_name,
+            resting: BTreeMap::new(),
+            stamps: BTreeMap::new(),
+        }
     }
 
     /// A resource by its name in URLs.
@@ -84,6 +95,7 @@ impl Registry {
         self.withdraw(definition);
         self.sources.insert(definition.to_owned(), digest(source));
         for resource in &resources {
+            self.stamps.insert(resource.stamp, resource.version.clone());
             self.by_name.insert(name_of(resource), Arc::clone(resource));
         }
         self.custom.insert(definition.to_owned(), resources);
@@ -92,6 +104,7 @@ impl Registry {
     /// Stops serving what a definition added.
     pub(crate) fn withdraw(&mut self, definition: &str) {
         self.sources.remove(definition);
+        self.resting.remove(definition);
         for resource in self.custom.remove(definition).unwrap_or_default() {
             self.by_name.remove(&name_of(&resource));
         }
@@ -99,7 +112,28 @@ impl Registry {
 
     /// Whether any custom resource is converted by a webhook.
     pub(crate) fn has_conversion_webhooks(&self) -> bool {
-        false
+        !self.resting.is_empty()
+    }
+
+    /// What the objects of a custom resource with a conversion webhook rest as.
+    pub(crate) fn resting(&self, resource: &ApiResource) -> Option<Arc<ApiResource>> {
+        if self.resting.is_empty() {
+            return None;
+        }
+        self.resting.get(&format!("{}.{}", resource.plural, resource.group)).cloned()
+    }
+
+    /// The version that an object of a custom resource rests in.
+    pub(crate) fn version_of<'a>(&'a self, resource: &'a ApiResource, stamp: u64) -> &'a str {
+        self.stamps.get(&stamp).map_or(&resource.version, |version| version)
+    }
+
+    /// Notes what the objects of a definition with a conversion webhook rest as.
+    pub(crate) fn rest_as(&mut self, definition: &str, resource: &Arc<ApiResource>) {
+        self.stamps.insert(resource.stamp, resource.version.clone());
+        if resource.custom().is_some_and(|custom| custom.conversion.is_some()) {
+            self.resting.insert(definition.to_owned(), Arc::clone(resource));
+        }
     }
 
     /// Whether a definition is served as this spec says.

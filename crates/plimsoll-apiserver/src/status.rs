@@ -158,6 +158,16 @@ impl ApiError {
         error
     }
 
+    /// The same error under another reason and code.
+    #[must_use]
+    pub(crate) fn with_reason(mut self, reason: &str, code: u16) -> Self {
+        let mut status = self.to_status();
+        status["reason"] = reason.into();
+        status["code"] = code.into();
+        self.details.get_or_insert_default().verbatim = Some(status);
+        self
+    }
+
     fn verbatim(&self) -> Option<&Value> {
         self.details.as_ref()?.verbatim.as_ref()
     }

@@ -4,15 +4,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::authorizer::Ledger;
+use super::conditions::Conditions;
+use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
 use super::review::Reviewed;
-use super::{Attributes, review};
+use super::{Attributes, policies, review};
 use crate::asking::Question;
 use crate::cluster::{Call, Cluster};
 use crate::registry::ApiResource;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::StorageId;
 use crate::webhook::Endpoint;
+
+/// What the conditions of webhooks may use.
+pub(super) const DECLARED: Declared = Declared { params: false, authorizer: true };
 
 /// How long a webhook may take that does not say so itself.
 const TIMEOUT_SECONDS: u64 = 10;
@@ -70,11 +76,32 @@ impl Hook {
     pub(super) fn matched(
         &self,
         cluster: &Cluster,
+        call: &mut Call,
         attributes: &Attributes<'_>,
         object: Option<&Value>,
     ) -> Result<Option<Arc<ApiResource>>> {
         let criteria = Criteria { source: &self.source, rules: "rules" };
-        criteria.matched(cluster, attributes, object)
+        let Some(resource) = criteria.matched(cluster, attributes, object)? else {
+            return Ok(None);
+        };
+        if self.source["matchConditions"].as_array().is_none_or(Vec::is_empty) {
+            return Ok(Some(resource));
+        }
+        let conditions = Conditions::read(&environment(DECLARED, None), &self.source);
+        let ledger = Arc::<Ledger>::default();
+        let bindings = policies::bindings(cluster, call, attributes, (object, &resource), &ledger)?;
+        let held = loop {
+            let held = conditions.hold(&Scope::new(bindings.clone(), &[]));
+            if !ledger.look_up(cluster, &call.user) {
+                break held;
+            }
+        };
+        match held {
+            Ok(holds) => Ok(holds.then_some(resource)),
+            Err(why) => {
+                Err(ApiError::forbidden(attributes.resource.subject(), &attributes.name, &why))
+            }
+        }
     }
 
     /// Asks the webhook about a write; `resource` is the one under which it was matched, and

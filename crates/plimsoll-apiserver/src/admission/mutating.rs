@@ -2,13 +2,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_schema::patch::json_patch;
 use serde_json::{Value, json};
 
 use super::hooks::{self, Hook, Outcome};
 use super::review::{Reviewed, Shown};
 use super::validating::refused;
-use super::{Attributes, MUTATING_WEBHOOKS};
+use super::{Attributes, MUTATING_WEBHOOKS, patch};
 use crate::cluster::{Call, Cluster};
 use crate::convert;
 use crate::registry::ApiResource;
@@ -59,13 +58,13 @@ fn round(
 ) -> Result<()> {
     for (index, hook) in hooks.iter().enumerate() {
         let shown = (!object.is_null()).then_some(&*object);
-        let Some(resource) = hook.matched(cluster, attributes, shown)? else {
+        let Some(resource) = hook.matched(cluster, call, attributes, shown)? else {
             continue;
         };
         if round > 0 && !progress.due.contains(&hook.id) {
             continue;
         }
-        let changed = ask(cluster, call, attributes, object, &resource, (hook, round, index))?;
+        let changed = ask(call, attributes, object, &resource, (hook, round, index))?;
         if changed {
             progress.changed();
         }
@@ -78,7 +77,6 @@ fn round(
 
 /// Asks one webhook; says whether it changed the object.
 fn ask(
-    cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
     object: &mut Value,
@@ -87,13 +85,13 @@ fn ask(
 ) -> Result<bool> {
     let from = attributes.resource;
     let old = match attributes.old {
-        Some(old) => Some(convert::between(cluster, call, from, resource, old.clone())?),
+        Some(old) => Some(convert::between(call, from, resource, old.clone())?),
         None => None,
     };
     let before = if object.is_null() {
         None
     } else {
-        Some(convert::between(cluster, call, from, resource, object.clone())?)
+        Some(convert::between(call, from, resource, object.clone())?)
     };
     let shown = Shown { resource, object: before.as_ref(), old: old.as_ref(), mutating: true };
     let reviewed = match hook.ask(call, attributes, &shown, round)? {
@@ -119,9 +117,9 @@ fn ask(
     let patched = patched(hook, &reviewed, before.as_ref())?;
     let changed = match (patched, before) {
         (Some(mut patched), Some(before)) => {
-            decode::redefault(resource, &mut patched);
+            decode::redefault(resource, &mut patched)?;
             let changed = patched != before;
-            *object = convert::between(cluster, call, resource, from, patched)?;
+            *object = convert::between(call, resource, from, patched)?;
             changed
         }
         _ => false,
@@ -140,7 +138,14 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     let document: Value = serde_json::from_slice(bytes).map_err(|error| {
         failed(format!("received undecodable patch in webhook response: {error}"))
     })?;
-    if document.as_array().is_some_and(Vec::is_empty) {
+    let Value::Array(operations) = document else {
+        return Err(failed(
+            "received undecodable patch in webhook response: json: cannot unmarshal object into \
+             Go value of type jsonpatch.Patch"
+                .to_owned(),
+        ));
+    };
+    if operations.is_empty() {
         return Ok(None);
     }
     let Some(object) = object else {
@@ -152,7 +157,7 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     if patch_type != "JSONPatch" {
         return Err(failed(format!("unsupported patch type {patch_type:?}")));
     }
-    json_patch(object, &document).map(Some).map_err(ApiError::internal)
+    patch::apply(object, &operations).map(Some).map_err(ApiError::internal)
 }
 
 /// Notes in the audit event whether a webhook changed the object.

@@ -68,7 +68,7 @@ pub(super) fn request(
         }
     }
     set("operation", attributes.operation.name().into());
-    set("userInfo", call.user_info());
+    set("userInfo", call.user.to_value());
     set("dryRun", attributes.dry_run.into());
     set("options", attributes.options.clone());
     request
@@ -154,9 +154,10 @@ fn check_identity(answered: &Answered, response: &Value) -> Result<(), String> {
     let text = |field: &str| review[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if (api_version, kind) != ("admission.k8s.io/v1", "AdmissionReview") {
+        let slash = if api_version.contains('/') { "" } else { "/" };
         return Err(format!(
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got \
-             {api_version}, Kind={kind}"
+             {slash}{api_version}, Kind={kind}"
         ));
     }
     Ok(())

@@ -21,14 +21,12 @@ pub(super) fn validate(
     let mut first = Ok(());
     let mut index = 0;
     for hook in hooks::all(cluster, &VALIDATING_WEBHOOKS) {
-        let Some(resource) = hook.matched(cluster, attributes, object)? else {
+        let Some(resource) = hook.matched(cluster, call, attributes, object)? else {
             continue;
         };
         let mut in_version = |shown: Option<&Value>| {
             shown
-                .map(|shown| {
-                    convert::between(cluster, call, attributes.resource, &resource, shown.clone())
-                })
+                .map(|shown| convert::between(call, attributes.resource, &resource, shown.clone()))
                 .transpose()
         };
         let (object, old) = (in_version(object)?, in_version(attributes.old)?);

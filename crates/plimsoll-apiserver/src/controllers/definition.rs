@@ -304,8 +304,9 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         .as_array()
         .into_iter()
         .flatten()
-        .filter(|version| version["served"] == true)
+        .filter(|version| version["served"] == true || version["storage"] == true)
         .collect();
+    let mut resting = None;
     served.sort_by(|left, right| {
         let name = |version: &'_ Value| version["name"].as_str().unwrap_or_default().to_owned();
         versions::compare(&name(left), &name(right))
@@ -313,7 +314,15 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
     for version in served {
         cluster.stamp += 1;
         match resource_of(object, version, cluster.stamp) {
-            Ok(resource) => resources.push(Arc::new(resource)),
+            Ok(resource) => {
+                let resource = Arc::new(resource);
+                if version["storage"] == true {
+                    resting = Some(Arc::clone(&resource));
+                }
+                if version["served"] == true {
+                    resources.push(resource);
+                }
+            }
             // Validation has refused such a definition before it got here.
             Err(errors) => tracing::warn!(?errors, name, "a stored schema is not structural"),
         }
@@ -323,6 +332,9 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         drop(cluster.store.subscribe(&resource.storage));
     }
     cluster.registry.serve(name, &source, resources);
+    if let Some(resource) = resting {
+        cluster.registry.rest_as(name, &resource);
+    }
 }
 
 /// Deletes the objects of a deleted definition, and then lets it go.

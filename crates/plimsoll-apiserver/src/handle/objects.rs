@@ -24,7 +24,7 @@ use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{access, convert, encode, respond};
+use crate::{access, convert, encode, respond, warnings};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -53,6 +53,7 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
+    call.warnings.extend(warnings::of_resource(&resource));
     let request = Request {
         shared,
         parts,
@@ -113,7 +114,7 @@ impl Request<'_> {
             }
             Method::GET => {
                 read_revision(&call.parameters.resource_version)?;
-                self.get(&key)
+                self.get(call, &key)
             }
             Method::PUT => {
                 self.require("update")?;
@@ -154,7 +155,7 @@ impl Request<'_> {
         let aim = Aim { resource: &self.resource, key: &key, part };
         let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
         match self.parts.method {
-            Method::GET if serves("get") => self.get(&key),
+            Method::GET if serves("get") => self.get(call, &key),
             Method::PUT if serves("update") => self.put(call, aim),
             Method::PATCH if serves("patch") => self.patch(call, aim),
             _ => Err(ApiError::method_not_allowed()),
@@ -171,15 +172,19 @@ impl Request<'_> {
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
     }
 
-    fn get(&self, key: &ObjectKey) -> Result<Response<Body>> {
+    fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
-        let stored = self
-            .shared
-            .read(|cluster| {
-                let as_of = self.parts.extensions.get().copied();
-                cluster.store.find_as_of(&self.resource.storage, key, as_of).cloned()
-            })
-            .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+        let as_of = self.parts.extensions.get().copied();
+        let stored = self.shared.read(|cluster| {
+            let stored = cluster
+                .store
+                .find_as_of(&self.resource.storage, key, as_of)
+                .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+            if self.resource.is_converted_by_webhook() {
+                return convert::shown(cluster, call, &self.resource, stored);
+            }
+            Ok(Arc::clone(stored))
+        })?;
         if self.accept.view == View::Table || self.accept.format == Format::Yaml {
             return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
         }
@@ -201,11 +206,15 @@ impl Request<'_> {
         Ok(respond::document(status, self.accept.format, shown))
     }
 
-    fn list(&self, call: &Call) -> Result<Response<Body>> {
+    fn list(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("list")?;
         let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
             .stale(self.parts.extensions.get().copied());
-        let listing = self.shared.read(|cluster| query.run(cluster, &self.resource))?;
+        let listing = self.shared.read(|cluster| {
+            let mut listing = query.run(cluster, &self.resource)?;
+            listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
+            Ok(listing)
+        })?;
         self.show_list(&listing)
     }
 
@@ -336,7 +345,7 @@ impl Request<'_> {
     fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
         let scale = match self.parts.method {
-            Method::GET => self.shared.read(|cluster| scale::get(cluster, resource, key))?,
+            Method::GET => self.shared.read(|cluster| scale::get(cluster, call, resource, key))?,
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
                 self.shared.write_for(call, |cluster, call| {

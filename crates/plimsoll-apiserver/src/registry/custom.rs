@@ -5,6 +5,7 @@ use plimsoll_schema::{FieldError, Schema};
 use serde_json::Value;
 
 use super::resource::{ApiResource, Origin, Scope, Subresource};
+use crate::convert::webhook::Conversion;
 use crate::store::StorageId;
 
 /// Verbs that all custom resources have.
@@ -28,6 +29,8 @@ pub(crate) struct CustomVersion {
     pub(crate) selectable_fields: Vec<String>,
     /// What to warn users of the version with.
     pub(crate) deprecation_warning: Option<String>,
+    /// The webhook that converts between versions, if there is one.
+    pub(crate) conversion: Option<Conversion>,
 }
 
 /// The paths of a scale subresource.
@@ -99,6 +102,7 @@ pub(crate) fn resource_of(
             .flatten()
             .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
             .collect(),
+        conversion: Conversion::read(definition),
         deprecation_warning: (version["deprecated"] == true).then(|| {
             version["deprecationWarning"].as_str().map_or_else(
                 || format!("{group}/{} {kind} is deprecated", text(&version["name"])),

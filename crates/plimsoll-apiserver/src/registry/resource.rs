@@ -121,6 +121,11 @@ impl ApiResource {
         }
     }
 
+    /// Whether a webhook converts its objects between versions.
+    pub(crate) fn is_converted_by_webhook(&self) -> bool {
+        self.custom().is_some_and(|custom| custom.conversion.is_some())
+    }
+
     /// Whether it is this built-in kind.
     pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
         matches!(self.origin, Origin::BuiltIn) && self.group == group && self.kind == kind

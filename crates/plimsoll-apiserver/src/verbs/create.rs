@@ -11,7 +11,10 @@ use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::store::{ObjectKey, StorageId};
-use crate::{access, kinds};
+use crate::{access, convert, kinds};
+
+/// What a warning adds about what was found only after admission.
+pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// How a new object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub(crate) fn create(
         Origin::Create => decode::normalize(call, resource, &mut object)?,
         Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
     }
+    metadata::drop_duplicate_owners(call, &mut object, "");
     if origin == Origin::Create {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(
@@ -62,6 +66,7 @@ pub(crate) fn create(
     let namespace = namespace.unwrap_or_default();
     let attributes = Attributes::new(call, Operation::Create, resource, namespace, &named);
     admission::admit(cluster, call, &attributes, &mut object)?;
+    metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
     access::escalation::prepare(cluster, call, resource, None, &mut object)?;
@@ -91,10 +96,10 @@ pub(crate) fn create(
     if call.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
-    let mut at_rest = object;
-    crate::convert::to_storage(resource, &mut at_rest);
-    let stored = cluster.put(&resource.storage, &key, at_rest, resource.stamp);
-    Ok(crate::convert::read(resource, &stored))
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    let stored = cluster.put(&resource.storage, &key, at_rest, stamp);
+    Ok(convert::written(cluster, resource, &stored, kept))
 }
 
 /// The key that an object's metadata gives it.

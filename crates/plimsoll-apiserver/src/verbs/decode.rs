@@ -150,55 +150,57 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
     result
 }
 
-/// Fits an object to its kind that a webhook changed: nobody is told what does not fit.
-pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) {
+/// Fits an object to its kind that a webhook changed: nobody is told of unknown fields.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()> {
     let managed = metadata::of(object).remove("managedFields");
-    let kind_schema = resource.schema();
-    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
-        schema::prune(kind_schema, object);
+    if !keeps_unknown(resource) {
+        schema::prune(resource.schema(), object);
     }
-    schema::apply_defaults(kind_schema, object);
-    if resource.custom().is_none() {
-        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
-    }
+    let result = complete(resource, object).map_err(ApiError::internal);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
+    result
 }
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
-    let kind_schema = resource.schema();
-    let keeps_unknown = resource.custom().is_some_and(|custom| custom.preserves_unknown_fields);
-    if !keeps_unknown {
-        let unknown = schema::prune(kind_schema, object);
+    if !keeps_unknown(resource) {
+        let unknown = schema::prune(resource.schema(), object);
         report_unknown(call, resource, &unknown)?;
     }
+    complete(resource, object).map_err(|problem| cannot_be_handled(resource, &problem))?;
     if resource.custom().is_none() {
-        check_built_in_types(resource, object)?;
-        schema::canonicalize(kind_schema, object)
-            .map_err(|problem| cannot_be_handled(resource, &problem))?;
-    } else {
-        schema::canonicalize_numbers(object);
-    }
-    if resource.custom().is_some()
-        && let Some(problem) = schema::malformed_metadata(kind_schema, object)
-    {
-        return Err(cannot_be_handled(resource, &problem));
-    }
-    schema::apply_defaults(kind_schema, object);
-    if resource.custom().is_none() {
-        schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
         kinds::convert_input(resource, object)?;
     }
     Ok(())
 }
 
-/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
-fn check_built_in_types(resource: &ApiResource, object: &Value) -> Result<()> {
-    match schema::decoding_error(resource.schema(), object) {
-        Some(problem) => Err(cannot_be_handled(resource, &problem)),
-        None => Ok(()),
+fn keeps_unknown(resource: &ApiResource) -> bool {
+    resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
+}
+
+/// Gives values their canonical form and fills in defaults; says which value has the wrong type.
+fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
+    let kind_schema = resource.schema();
+    if resource.custom().is_some() {
+        schema::canonicalize_numbers(object);
+        if let Some(problem) = schema::malformed_metadata(kind_schema, object) {
+            return Err(problem);
+        }
+        schema::apply_defaults(kind_schema, object);
+        return Ok(());
     }
+    // A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+    if let Some(problem) = schema::decoding_error(kind_schema, object) {
+        return Err(problem);
+    }
+    schema::canonicalize(kind_schema, object)?;
+    schema::apply_defaults(kind_schema, object);
+    schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
+    Ok(())
 }
 
 fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {

@@ -46,6 +46,19 @@ pub(crate) enum Deleted {
     Marked(Arc<Stored>),
 }
 
+impl Deleted {
+    /// The same in the version of `resource`; `before` is the object in that version.
+    fn shown(self, resource: &ApiResource, before: &Stored) -> Self {
+        if !resource.is_converted_by_webhook() {
+            return self;
+        }
+        match self {
+            Self::Gone(last) => Self::Gone(convert::marked(resource, before, &last)),
+            Self::Marked(stored) => Self::Marked(convert::marked(resource, before, &stored)),
+        }
+    }
+}
+
 impl DeleteOptions {
     /// Takes the options of the body, or those of the query if there is no body.
     ///
@@ -126,33 +139,39 @@ pub(crate) fn delete_asked(
     key: &ObjectKey,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
-    if admission::is_configured(cluster) {
-        admit(cluster, call, resource, key, options)?;
+    if !admission::is_configured(cluster) {
+        return delete(cluster, &call.now, resource, key, options);
     }
-    delete(cluster, &call.now, resource, key, options)
+    let before = admit(cluster, call, resource, key, options, &key.name)?;
+    let deleted = delete(cluster, &call.now, resource, key, options)?;
+    Ok(deleted.shown(resource, &before))
 }
 
-/// Asks admission whether an object may go.
+/// Asks admission whether an object may go; returns it in the version of the request.
+///
+/// Admission is told `name`, which a delete of many does not have.
 fn admit(
     cluster: &Cluster,
     call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
-) -> Result<()> {
+    name: &str,
+) -> Result<Arc<Stored>> {
     let Some(stored) = cluster.store.find(&resource.storage, key) else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     controllers::namespace::check_deletion(resource, key)?;
     check_preconditions(resource, stored, options)?;
-    let live = convert::read(resource, stored);
-    let mut attributes =
-        Attributes::new(call, Operation::Delete, resource, &key.namespace, &key.name)
-            .of("", Some(&live));
+    let shown = convert::shown(cluster, call, resource, stored)?;
+    let live = convert::read(resource, &shown);
+    let mut attributes = Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
+        .of("", Some(&live));
     attributes.options = options.to_value();
     attributes.dry_run = options.dry_run == DryRun::All;
     admission::admit(cluster, call, &attributes, &mut Value::Null)?;
-    admission::validate(cluster, call, &attributes, None)
+    admission::validate(cluster, call, &attributes, None)?;
+    Ok(shown)
 }
 
 /// What a delete may bring besides a name is always of one kind.
@@ -414,17 +433,8 @@ pub(crate) fn delete_collection(
     }
     let options = DeleteOptions::read(&call.parameters, body)?;
     let query = Query::read(resource, namespace, &call.parameters)?;
-    let listing = query.run(cluster, resource)?;
-    if admission::is_configured(cluster) {
-        let mut first = Ok(());
-        for stored in &listing.items {
-            first = first.and(admit(cluster, call, resource, &stored.key, &options));
-        }
-        if call.asking.is_pending() {
-            return Err(crate::asking::interrupted());
-        }
-        first?;
-    }
+    let mut listing = query.run(cluster, resource)?;
+    listing.items = admit_all(cluster, call, resource, listing.items, &options)?;
     for stored in &listing.items {
         match delete(cluster, &call.now, resource, &stored.key, &options) {
             // Something else may have gone first because of an object before it.
@@ -434,4 +444,26 @@ pub(crate) fn delete_collection(
         }
     }
     Ok(listing)
+}
+
+/// Asks admission whether all objects of a list may go; returns them in the version of the
+/// request.
+fn admit_all(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    items: Vec<Arc<Stored>>,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<Stored>>> {
+    if !admission::is_configured(cluster) {
+        return Ok(items);
+    }
+    let asked: Vec<_> = items
+        .iter()
+        .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
+        .collect();
+    if call.asking.is_pending() {
+        return Err(crate::asking::interrupted());
+    }
+    asked.into_iter().collect()
 }

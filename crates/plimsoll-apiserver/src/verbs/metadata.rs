@@ -6,6 +6,7 @@ use crate::cluster::{Call, Cluster};
 use crate::registry::{ApiResource, Scope};
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::ObjectKey;
+use crate::warnings;
 
 /// Longest prefix of a generated name, so that the suffix fits.
 const GENERATED_PREFIX_LEN_MAX: usize = 58;
@@ -90,6 +91,16 @@ pub(crate) fn settle_name(
     let name = prefix + &cluster.ids.next_suffix();
     metadata.insert("name".to_owned(), name.into());
     Ok(())
+}
+
+/// Drops owners that are there twice, with a warning; `when` says when they were found.
+pub(crate) fn drop_duplicate_owners(call: &mut Call, object: &mut Value, when: &str) {
+    if object["metadata"].get("ownerReferences").is_none() {
+        return;
+    }
+    if let Some(uids) = warnings::drop_duplicate_owners(of(object)) {
+        call.warnings.push(warnings::about_owners(&uids, when));
+    }
 }
 
 /// Fills in what the server decides about a new object.

@@ -38,7 +38,7 @@ pub(crate) fn patch(
     if patch.media_type == MediaType::ApplyPatch {
         return apply(cluster, call, aim, &patch.document);
     }
-    let Some(live) = find(cluster, aim.resource, aim.key) else {
+    let Some(live) = find(cluster, call, aim.resource, aim.key)? else {
         return Err(ApiError::not_found(aim.resource.subject(), &aim.key.name));
     };
     let mut patched = match patch.media_type {
@@ -134,7 +134,7 @@ fn apply(
     let mut applied = document.clone();
     check_applied_type(aim, &applied)?;
     decode::check_applied_type(aim.resource, &mut applied)?;
-    let live = find(cluster, aim.resource, aim.key);
+    let live = find(cluster, call, aim.resource, aim.key)?;
     check_existence(aim, live.as_ref(), &applied)?;
     let api_version = aim.resource.api_version();
     let registry = &cluster.registry;

@@ -82,10 +82,11 @@ fn built_in_selector(object: &Value) -> Option<String> {
 /// When the object does not exist.
 pub(crate) fn get(
     cluster: &Cluster,
+    call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
 ) -> Result<Value> {
-    find(cluster, resource, key)
+    find(cluster, call, resource, key)?
         .map(|object| scale_of(resource, &object))
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))
 }
@@ -101,7 +102,7 @@ pub(crate) fn write(
     key: &ObjectKey,
     change: impl FnOnce(Value) -> Result<Value>,
 ) -> Result<Value> {
-    let live = find(cluster, resource, key)
+    let live = find(cluster, call, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let present = tracked_scale(cluster, resource, &live);
     let wanted = checked(key, change(scale_of(resource, &live))?)?;
@@ -133,7 +134,7 @@ pub(crate) fn apply(
     document: &Value,
 ) -> Result<Value> {
     check_options(call, MediaType::ApplyPatch)?;
-    let live = find(cluster, resource, key)
+    let live = find(cluster, call, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let present = tracked_scale(cluster, resource, &live);
     let force = call.parameters.force.unwrap_or_default();

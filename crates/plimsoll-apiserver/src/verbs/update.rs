@@ -4,7 +4,7 @@ use std::sync::Arc;
 use plimsoll_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
-use super::create::{Origin, actor, create};
+use super::create::{AFTER_ADMISSION, Origin, actor, create};
 use super::{decode, metadata, validation};
 use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster, is_finished};
@@ -71,7 +71,7 @@ pub(crate) fn put(
     let Aim { resource, key, part } = aim;
     decode::check_type(resource, &mut object)?;
     check_name(key, &mut object)?;
-    let Some(live) = find(cluster, resource, key) else {
+    let Some(live) = find(cluster, call, resource, key)? else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
             let created =
@@ -94,6 +94,7 @@ pub(crate) fn put(
             .with_value(0.into())],
         ));
     }
+    metadata::drop_duplicate_owners(call, &mut object, "");
     let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
     Ok((updated, false))
 }
@@ -104,8 +105,23 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 }
 
 /// The live object in the version of `resource`.
-pub(crate) fn find(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Option<Value> {
-    cluster.store.find(&resource.storage, key).map(|stored| convert::read(resource, stored))
+///
+/// # Errors
+/// When a webhook has to convert it and has to be asked first, or cannot do it.
+pub(crate) fn find(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    key: &ObjectKey,
+) -> Result<Option<Value>> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Ok(None);
+    };
+    if resource.is_converted_by_webhook() {
+        let shown = convert::shown(cluster, call, resource, stored)?;
+        return Ok(Some(convert::read(resource, &shown)));
+    }
+    Ok(Some(convert::read(resource, stored)))
 }
 
 /// Checks that the object is the one of the URL.
@@ -162,6 +178,7 @@ pub(crate) fn update(
     });
     if let Some(attributes) = &attributes {
         admission::admit(cluster, call, attributes, &mut object)?;
+        metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
         metadata::keep(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);
@@ -179,16 +196,18 @@ pub(crate) fn update(
     if call.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
-    convert::to_storage(resource, &mut object);
-    if is_finished(resource, &object) {
-        let last = cluster.put_or_finish(resource, key, object);
+    let finished = is_finished(resource, &object);
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    if finished {
+        let last = cluster.put_or_finish(resource, key, (at_rest, stamp));
         // What goes with its last finalizer is not written once more.
-        let mut last = convert::read(resource, &last);
+        let mut last = convert::written(cluster, resource, &last, kept);
         last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
         return Ok(last);
     }
-    let stored = cluster.put(&resource.storage, key, object, resource.stamp);
-    Ok(convert::read(resource, &stored))
+    let stored = cluster.put(&resource.storage, key, at_rest, stamp);
+    Ok(convert::written(cluster, resource, &stored, kept))
 }
 
 /// Takes from `object` only what the endpoint may change, and the rest from `live`.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::metadata;
 use super::update::Part;
+use crate::admission;
 use crate::cluster::Call;
 use crate::controllers::definition;
 use crate::kinds;
@@ -11,8 +12,7 @@ use crate::names::NameRule;
 use crate::registry::custom::{CustomVersion, ScalePaths};
 use crate::registry::{ApiResource, Scope};
 use crate::status::{ApiError, Result};
-
-mod warnings;
+use crate::warnings;
 
 /// Checks an object; `before` is the object before an update, and the part that the update
 /// reaches.
@@ -40,12 +40,12 @@ pub(crate) fn check(
             let mut errors = check_metadata(resource, live, object);
             let part = before.map_or(Part::Main, |(_, part)| part);
             errors.extend(kinds::validate(resource, part, live, object));
+            errors.extend(admission::problems(resource, object, live.is_none()));
             errors
         }
     };
-    call.warnings.extend(resource.custom().and_then(|custom| custom.deprecation_warning.clone()));
     if errors.is_empty() {
-        warnings::collect(call, resource, live, object);
+        call.warnings.extend(warnings::of_object(resource, live, object));
         return Ok(());
     }
     Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))

@@ -4,7 +4,7 @@
 //! until the resource changes, a bookmark is due or its time is up. It holds no lock while it
 //! sleeps, and events that nobody transforms are encoded once for all watchers.
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::list::{Selection, read_revision};
 use crate::cluster::Cluster;
+use crate::convert::webhook;
 use crate::encode;
 use crate::registry::ApiResource;
 use crate::request::accept::View;
@@ -51,6 +52,8 @@ pub(crate) struct Watch {
     bookmarks: bool,
     /// Everything up to this revision has been sent.
     revision: u64,
+    /// The state that the watch begins with, until a webhook has converted it.
+    unconverted: Option<Vec<Arc<Stored>>>,
     /// What of the initial state is not encoded yet.
     initial: std::vec::IntoIter<Arc<Stored>>,
     /// Whether a bookmark is due after it.
@@ -87,6 +90,7 @@ impl Watch {
             now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: asked,
+            unconverted: None,
             initial: Vec::new().into_iter(),
             ends_initial: false,
             ready: VecDeque::new(),
@@ -105,13 +109,13 @@ impl Watch {
         if wants_state {
             watch.revision = cluster.store.revision();
             let namespace = watch.selection.namespace.clone();
-            let objects: Vec<Arc<Stored>> = cluster
-                .store
-                .list(&resource.storage, namespace.as_deref())
-                .filter(|stored| watch.selection.matches(resource, stored))
-                .cloned()
-                .collect();
-            watch.initial = objects.into_iter();
+            let objects: Vec<Arc<Stored>> =
+                cluster.store.list(&resource.storage, namespace.as_deref()).cloned().collect();
+            if resource.is_converted_by_webhook() {
+                watch.unconverted = Some(objects);
+            } else {
+                watch.begin_with(objects);
+            }
             watch.ends_initial = parameters.send_initial_events == Some(true) && watch.bookmarks;
         } else if asked == 0 {
             watch.revision = cluster.store.revision();
@@ -131,7 +135,57 @@ impl Watch {
         })
     }
 
+    /// The objects, in the version of the watch, that are its initial state if it selects them.
+    fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
+        objects.retain(|stored| self.selection.matches(&self.resource, stored));
+        self.initial = objects.into_iter();
+    }
+
+    /// Begins with the state that a webhook has to convert first.
+    async fn begin_with_converted(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
+        match webhook::shown_later(shared, &self.resource, objects).await {
+            Ok(objects) => self.begin_with(objects),
+            Err(error) => {
+                self.ends_initial = false;
+                self.end_with(&error);
+            }
+        }
+    }
+
+    /// Ends the watch with an error.
+    fn end_with(&mut self, error: &ApiError) {
+        let line = event_line("ERROR", &encode::json(&error.to_status()));
+        self.ready.push_back(line);
+        self.ended = true;
+    }
+
+    /// The events with their objects in the version of the watch.
+    async fn converted(&self, shared: &Shared, events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>> {
+        let objects = events
+            .iter()
+            .flat_map(|event| [Some(&event.object), event.previous.as_ref()])
+            .flatten()
+            .cloned()
+            .collect();
+        let mut shown = webhook::shown_later(shared, &self.resource, objects).await?.into_iter();
+        let mut next = |stored: &Arc<Stored>| shown.next().unwrap_or_else(|| Arc::clone(stored));
+        Ok(events
+            .iter()
+            .map(|event| {
+                Arc::new(Event {
+                    change: event.change,
+                    object: next(&event.object),
+                    previous: event.previous.as_ref().map(&mut next),
+                    line: OnceLock::new(),
+                })
+            })
+            .collect())
+    }
+
     async fn next_chunk(&mut self, shared: &Shared, counter: &IntCounter) -> Option<Bytes> {
+        if let Some(objects) = self.unconverted.take() {
+            self.begin_with_converted(shared, objects).await;
+        }
         loop {
             self.encode_initial();
             if !self.ready.is_empty() {
@@ -142,7 +196,7 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            self.collect(shared);
+            self.collect(shared).await;
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -150,7 +204,7 @@ impl Watch {
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
                 changed = self.changed.changed() => if changed.is_err() {
-                    self.collect(shared);
+                    self.collect(shared).await;
                     self.ended = true;
                 },
                 () = tokio::time::sleep_until(until) => self.on_time(),
@@ -189,14 +243,20 @@ impl Watch {
     }
 
     /// Takes what is new from the log.
-    fn collect(&mut self, shared: &Shared) {
+    async fn collect(&mut self, shared: &Shared) {
         self.changed.mark_unchanged();
         self.now = shared.now();
         let news = shared.read(|cluster| cluster.store.news(&self.resource.storage, self.revision));
         match news {
             Ok(news) => {
-                for event in news.events {
-                    self.take(&event);
+                let events = if self.resource.is_converted_by_webhook() {
+                    self.converted(shared, news.events).await
+                } else {
+                    Ok(news.events)
+                };
+                match events {
+                    Ok(events) => events.iter().for_each(|event| self.take(event)),
+                    Err(error) => self.end_with(&error),
                 }
                 self.revision = news.revision;
             }
@@ -205,9 +265,7 @@ impl Watch {
                     StatusReason::Expired,
                     format!("too old resource version: {} ({oldest})", self.revision),
                 );
-                let line = event_line("ERROR", &encode::json(&error.to_status()));
-                self.ready.push_back(line);
-                self.ended = true;
+                self.end_with(&error);
             }
             Err(Lost::Gone) => self.ended = true,
         }

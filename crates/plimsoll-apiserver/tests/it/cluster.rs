@@ -5,7 +5,7 @@ use futures::FutureExt as _;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use jiff::{Timestamp, ToSpan as _};
-use plimsoll_apiserver::{ApiServer, Body, Clock, Options};
+use plimsoll_apiserver::{ApiServer, Body, Clock, Options, Webhooks};
 use serde_json::Value;
 use tower::Service as _;
 
@@ -32,6 +32,8 @@ pub(crate) struct TestCluster {
     pub(crate) server: ApiServer,
     /// Its clock, which begins at the start of 2026.
     pub(crate) clock: TestClock,
+    /// Where requests wait for webhooks; without any, the server answers without waiting.
+    runtime: Option<tokio::runtime::Runtime>,
 }
 
 /// A request in a few words.
@@ -50,14 +52,29 @@ pub(crate) struct Ask<'a> {
 impl TestCluster {
     /// A new cluster.
     pub(crate) fn new() -> Self {
+        Self::with_options(Options { seed: 1, ..Options::default() }, None)
+    }
+
+    /// A new cluster with webhooks; time goes on by itself where one is waited for.
+    pub(crate) fn with_webhooks(webhooks: Webhooks) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        Self::with_options(Options { seed: 1, webhooks, ..Options::default() }, Some(runtime))
+    }
+
+    fn with_options(options: Options, runtime: Option<tokio::runtime::Runtime>) -> Self {
         let start = "2026-01-01T00:00:00Z".parse().unwrap();
         let clock = TestClock(Arc::new(Mutex::new(start)));
-        let server = ApiServer::new(Options {
-            clock: Arc::new(clock.clone()),
-            seed: 1,
-            ..Options::default()
-        });
-        Self { server, clock }
+        let server = ApiServer::new(Options { clock: Arc::new(clock.clone()), ..options });
+        Self { server, clock, runtime }
+    }
+
+    /// A cluster of a server that is there already.
+    pub(crate) fn of(server: ApiServer, clock: TestClock) -> Self {
+        Self { server, clock, runtime: None }
     }
 
     /// Sends a request; the answer to anything but a watch is there at once.
@@ -75,11 +92,18 @@ impl TestCluster {
         let body = Full::new(bytes::Bytes::copy_from_slice(ask.body.as_bytes()));
         let request = request.body(body).unwrap();
         let mut server = self.server.clone();
-        server
-            .call(request)
-            .now_or_never()
-            .expect("the server answers without waiting")
-            .expect("the server does not fail")
+        let answered = match &self.runtime {
+            Some(runtime) => runtime.block_on(server.call(request)),
+            None => {
+                server.call(request).now_or_never().expect("the server answers without waiting")
+            }
+        };
+        answered.expect("the server does not fail")
+    }
+
+    /// Waits where webhooks are waited for.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().expect("a cluster with webhooks").block_on(future)
     }
 
     /// Sends a request and reads its answer as JSON.

@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod admission;
 mod cluster;
 mod custom;
 mod deletion;

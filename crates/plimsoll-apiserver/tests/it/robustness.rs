@@ -23,7 +23,7 @@ impl Clock for BrokenClock {
 fn a_panic_ends_one_request_and_nothing_else() {
     let clock = Arc::new(BrokenClock(AtomicBool::new(false)));
     let server = ApiServer::new(Options { clock: Arc::clone(&clock) as _, ..Options::default() });
-    let cluster = TestCluster { server, clock: TestCluster::new().clock };
+    let cluster = TestCluster::of(server, TestCluster::new().clock);
     clock.0.store(true, Ordering::Relaxed);
     let message =
         r#"{"reason": "InternalError", "message": "This request caused apiserver to panic..."}"#;

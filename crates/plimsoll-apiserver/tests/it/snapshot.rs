@@ -74,7 +74,7 @@ fn snapshot(server: &ApiServer) -> String {
 fn restore(text: &str, clock: &TestClock) -> TestCluster {
     let options = Options { clock: Arc::new(clock.clone()), seed: 99, ..Options::default() };
     let server = ApiServer::restore(text.as_bytes(), options).unwrap();
-    TestCluster { server, clock: clock.clone() }
+    TestCluster::of(server, clock.clone())
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! real control plane if there is one.
 
 mod access;
+mod admission;
 mod clusters;
 mod conformance;
 mod day;

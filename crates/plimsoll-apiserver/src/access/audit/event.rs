@@ -1,4 +1,5 @@
 //! The events of one request.
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -90,6 +91,13 @@ impl Record {
             "authorization.k8s.io/decision": decision,
             "authorization.k8s.io/reason": reason,
         });
+    }
+
+    /// Notes what admission has to say of the request.
+    pub(crate) fn annotated(&mut self, annotations: &BTreeMap<String, String>) {
+        for (key, value) in annotations {
+            self.event["annotations"][key] = value.as_str().into();
+        }
     }
 
     /// Notes the body of the request.
