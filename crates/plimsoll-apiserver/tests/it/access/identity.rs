@@ -70,7 +70,7 @@ fn requests_for_certificates_carry_who_asks() {
     subject.check(
         "",
         "POST /apis/certificates.k8s.io/v1/certificatesigningrequests",
-        r#"{"metadata": {"name": "a"}, "spec": {"request": "YQ==", "signerName": "example.com/a", "usages": ["client auth"], "username": "eve"}}"#,
+        r#"{"metadata": {"name": "a"}, "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KWVE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "example.com/a", "usages": ["client auth"], "username": "eve"}}"#,
         201,
         r#""username":"system:admin""#,
     );
