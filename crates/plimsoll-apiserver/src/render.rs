@@ -32,15 +32,7 @@ pub(crate) struct Form {
     is_indented: bool,
     /// The headers by which an answer that is rendered may be compressed.
     encodings: HeaderMap,
-    /// What to tell people about the kind that they use.
-    warning: Option<String>,
 }
-
-/// Built-in resources that people should no longer use.
-const DEPRECATED: [(&str, &str); 2] = [
-    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
-    ("endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
-];
 
 /// One event of a watch.
 #[derive(Deserialize)]
@@ -56,7 +48,6 @@ impl Form {
             format: Format::Json,
             is_indented: is_for_people(parts),
             encodings: HeaderMap::new(),
-            warning: None,
         };
         let path = parts.uri.path();
         if path.starts_with("/openapi/") {
@@ -66,11 +57,8 @@ impl Form {
         }
         let mut has_protobuf = accepts_protobuf(&parts.headers);
         // Most requests need no look at what they are for.
-        if (has_protobuf || DEPRECATED.iter().any(|(resource, _)| path.contains(resource)))
-            && let Route::Resource(target) = path::parse(path)
-        {
-            has_protobuf &= is_built_in(shared, &target);
-            form.warning = deprecation(&target);
+        if has_protobuf && let Route::Resource(target) = path::parse(path) {
+            has_protobuf = is_built_in(shared, &target);
         }
         if let Ok(accept) = Accept::choose(&parts.headers, has_protobuf) {
             form.format = accept.format;
@@ -97,8 +85,7 @@ impl Form {
     }
 
     /// Brings an answer of JSON into this form; other answers stay as they are.
-    pub(crate) fn render(&self, mut response: Response<Body>) -> Response<Body> {
-        respond::warn(&mut response, self.warning.as_slice());
+    pub(crate) fn render(&self, response: Response<Body>) -> Response<Body> {
         let is_json = response
             .headers()
             .get(CONTENT_TYPE)
@@ -201,14 +188,6 @@ fn is_built_in(shared: &Shared, target: &Target) -> bool {
             .find(&target.group, &target.version, &target.resource)
             .is_none_or(|resource| resource.custom().is_none())
     })
-}
-
-fn deprecation(target: &Target) -> Option<String> {
-    let is_core = target.group.is_empty();
-    DEPRECATED
-        .iter()
-        .find(|(resource, _)| is_core && target.resource == *resource)
-        .map(|(_, warning)| (*warning).to_owned())
 }
 
 /// The frames of a piece of a watch, which is whole lines.

@@ -80,8 +80,8 @@ mod tests {
                 "error in add for path: '/a/7': Unable to access invalid index: 7: invalid index referenced",
             ),
             (
-                r#"{"op": "replace", "path": "/b/c", "value": 1}"#,
-                "replace operation does not apply: doc is missing key: /b/c: missing value",
+                r#"{"op": "replace", "path": "/a/7", "value": 1}"#,
+                "replace operation does not apply: doc is missing key: /a/7: missing value",
             ),
             (r#"{"op": "test", "path": "/b", "value": 1}"#, "testing value /b failed: test failed"),
         ] {

@@ -4,6 +4,9 @@
 //! `PLIMSOLL_CONFORMANCE=record KUBEBUILDER_ASSETS=... cargo test -p plimsoll-testkit --test it
 //! conformance` records it anew, `PLIMSOLL_CONFORMANCE_ONLY=text` runs only the cases whose file or
 //! title contains the text.
+//!
+//! Where the embedded server is not there yet is listed in `gaps.txt` beside the cases; who closes a
+//! gap removes its line, and the test insists on it. `PLIMSOLL_CONFORMANCE=gaps` shows what differs.
 
 mod answers;
 mod ask;
@@ -35,6 +38,14 @@ const SHOWN_MAX: usize = 30;
 
 fn is_recording() -> bool {
     std::env::var("PLIMSOLL_CONFORMANCE").is_ok_and(|mode| mode == "record")
+}
+
+/// The cases, as `FILE: TITLE`, that the embedded server is known to fail.
+fn gaps() -> BTreeSet<String> {
+    if std::env::var("PLIMSOLL_CONFORMANCE").is_ok_and(|mode| mode == "gaps") {
+        return BTreeSet::new();
+    }
+    include_str!("../../conformance/gaps.txt").lines().map(str::to_owned).collect()
 }
 
 /// The cases of this run.
@@ -111,13 +122,19 @@ async fn conforms(kind: ClusterKind) {
     let mut recorded: BTreeMap<String, Answers> = BTreeMap::new();
     let mut failures = String::new();
     let mut failed: BTreeMap<String, usize> = BTreeMap::new();
+    let gaps = if kind == ClusterKind::Embedded { gaps() } else { BTreeSet::new() };
     for outcome in &outcomes {
         let file = &outcome.case.file;
         let answers = recorded.entry(file.clone()).or_insert_with(|| answers::read(file));
-        if let Some(text) = problem(outcome, answers.get(&outcome.case.title), kind) {
-            let _ = writeln!(failures, "{file}: {}\n{text}", outcome.case.title);
-            *failed.entry(file.clone()).or_default() += 1;
-        }
+        let name = format!("{file}: {}", outcome.case.title);
+        let text = match problem(outcome, answers.get(&outcome.case.title), kind) {
+            Some(_) if gaps.contains(&name) => continue,
+            None if gaps.contains(&name) => "  passes: remove it from gaps.txt\n".to_owned(),
+            Some(text) => text,
+            None => continue,
+        };
+        let _ = writeln!(failures, "{name}\n{text}");
+        *failed.entry(file.clone()).or_default() += 1;
     }
     let count: usize = failed.values().sum();
     let all = outcomes.len();

@@ -1,4 +1,6 @@
 //! Custom resources that a webhook converts between their versions.
+use std::collections::VecDeque;
+
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -171,9 +173,14 @@ fn a_watch_of_another_version_is_converted_in_its_stream() {
     let (cluster, _) = with_gauges();
     let response = cluster.send(Ask { line: &format!("GET {V2}?watch=true"), ..Ask::default() });
     let mut stream = response.into_body().into_data_stream();
+    let mut lines: VecDeque<Value> = VecDeque::new();
     let mut next = || -> Value {
-        let bytes = cluster.wait(stream.next()).unwrap().unwrap();
-        serde_json::from_slice(&bytes).unwrap()
+        while lines.is_empty() {
+            let bytes = cluster.wait(stream.next()).unwrap().unwrap();
+            let events = serde_json::Deserializer::from_slice(&bytes).into_iter();
+            lines.extend(events.map(Result::unwrap));
+        }
+        lines.pop_front().unwrap()
     };
     let mut check = |change: &str, name: &str, width: u32| {
         let event = next();
