@@ -1,5 +1,5 @@
 //! Whether the expressions of a webhook or a policy can be compiled at all.
-use plimsoll_cel::{Environment, Type};
+use plimsoll_schema::cel::{Environment, Type};
 use plimsoll_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 

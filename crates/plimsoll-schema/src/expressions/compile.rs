@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_cel::{Environment, Program, Type};
+use crate::cel::{Environment, Program, Type};
 use serde_json::{Map, Value};
 
 use super::declare::{self, Declared, ListType, Sizes, text};

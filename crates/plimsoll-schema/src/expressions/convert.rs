@@ -1,7 +1,7 @@
 //! JSON to values, by declared type.
+use crate::cel::{ListKind, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use plimsoll_cel::{ListKind, Value};
 use serde_json::Value as Json;
 
 use super::declare::{Declared, ListType, Shape};

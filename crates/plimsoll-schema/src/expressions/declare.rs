@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_cel::{SizeEstimate, SizeEstimator, Type};
+use crate::cel::{SizeEstimate, SizeEstimator, Type};
 use serde_json::{Map, Value};
 
 use super::escape::escape;

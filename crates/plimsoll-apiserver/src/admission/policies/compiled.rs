@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plimsoll_cel::Type;
+use plimsoll_schema::cel::Type;
 use serde_json::Value;
 
 use crate::admission::conditions::Conditions;

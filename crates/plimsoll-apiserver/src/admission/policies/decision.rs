@@ -1,5 +1,5 @@
 //! What one policy decides about one write under one parameter.
-use plimsoll_cel::{Budget, Value as CelValue};
+use plimsoll_schema::cel::{Budget, Value as CelValue};
 
 use super::Policy;
 use super::compiled::{AuditAnnotation, Validation};

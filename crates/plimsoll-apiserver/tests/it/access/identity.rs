@@ -64,13 +64,25 @@ fn without_authorization_everybody_may_do_everything() {
     subject.check("token:wrong", "GET /api/v1/pods", "", 401, "Unauthorized");
 }
 
+/// A request for a certificate, as PEM in base64.
+const REQUEST: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIRk1HNENBUUF3RERFS01BZ0dBMVVF\
+    QXd3QllUQlpNQk1HQnlxR1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQQpCQU1RK2VVRGswdkpYNXRWbzkx\
+    WEg2U1E3WFdTN2hPcjVjclVGZDUwQ0lKUG1rSUdtT3h2RTc0OEk0cXlRM0N5Cms1YlZ6YXhZNkxpcm5v\
+    c2JHd3hWcVhLZ0FEQUtCZ2dxaGtqT1BRUURBZ05IQURCRUFpQkFGeDNPUVBFamJ5UU0KZTE1Y1dUZHF1\
+    bURQeU1jTUxCbmFxMWJGZFk3UmNRSWdNZVkzSGZuS3lic1plalhabUYzWXVITXpCdFVjTzdRbApieUNQ\
+    NHp0bU40MD0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==\
+";
+
 #[test]
 fn requests_for_certificates_carry_who_asks() {
     let subject = Subject::new(options());
+    let request = r#"{"metadata": {"name": "a"}, "spec": {"request": "REQUEST",
+        "signerName": "example.com/a", "usages": ["client auth"], "username": "eve"}}"#;
     subject.check(
         "",
         "POST /apis/certificates.k8s.io/v1/certificatesigningrequests",
-        r#"{"metadata": {"name": "a"}, "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KWVE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "example.com/a", "usages": ["client auth"], "username": "eve"}}"#,
+        &request.replace("REQUEST", REQUEST),
         201,
         r#""username":"system:admin""#,
     );

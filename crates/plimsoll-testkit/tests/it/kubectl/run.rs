@@ -51,15 +51,10 @@ impl Server {
 }
 
 impl Kubectl {
-    /// Looks where the control plane lies, then in `PATH`.
+    /// The one beside the control plane: others, of other versions, print something else.
     pub(super) fn find() -> Option<Self> {
-        let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        assets
-            .into_iter()
-            .chain(std::env::split_paths(&path))
-            .find(|directory| directory.join("kubectl").is_file())
-            .map(|directory| Self { directory })
+        let directory = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)?;
+        directory.join("kubectl").is_file().then_some(Self { directory })
     }
 
     /// What the commands of a script print, one after the other, made comparable.

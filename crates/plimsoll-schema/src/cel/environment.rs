@@ -1,0 +1,56 @@
+//! What an expression may use: variables and functions.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cel::types::{ObjectType, Type};
+use crate::cel::{CompileErrors, Program, check, parse, plan};
+
+/// The variables and functions that expressions are compiled with. The functions are those of
+/// Kubernetes.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    pub(crate) variables: BTreeMap<String, Type>,
+    /// The objects that expressions may make, by name.
+    pub(crate) objects: BTreeMap<String, Arc<ObjectType>>,
+    /// Whether functions of the newest release are declared as well.
+    pub(crate) stored: bool,
+}
+
+impl Environment {
+    /// What expressions may use that are written now: the functions that the oldest server of a
+    /// cluster under upgrade knows as well.
+    pub fn for_new_expressions() -> Self {
+        Self { variables: BTreeMap::new(), objects: BTreeMap::new(), stored: false }
+    }
+
+    /// What expressions may use that were stored before, perhaps by a newer server.
+    pub fn for_stored_expressions() -> Self {
+        Self { variables: BTreeMap::new(), objects: BTreeMap::new(), stored: true }
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, of: Type) -> Self {
+        self.variables.insert(name.to_owned(), of);
+        self
+    }
+
+    /// The same with an object type that expressions may make values of: `Name{field: value}`.
+    #[must_use]
+    pub fn with_object(mut self, of: Arc<ObjectType>) -> Self {
+        self.objects.insert(of.name.clone(), of);
+        self
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// What is wrong with the expression, in cel-go's words.
+    pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
+        let parsed = parse::parse(source)?;
+        let checked = check::check(self, source, parsed)?;
+        let plan = plan::plan(&checked)
+            .map_err(|error| CompileErrors::of_program(source, &error.to_string()))?;
+        Ok(Program::new(source, checked, plan))
+    }
+}
