@@ -1,0 +1,119 @@
+//! Both grammars, on texts of our own and on vectors from outside.
+
+#![expect(clippy::disallowed_methods, reason = "vectors from outside are named by the environment")]
+
+use std::collections::BTreeSet;
+
+use semver::Version;
+
+use super::{RangeError, blang, masterminds};
+use crate::version::parse_strict;
+
+fn versions(text: &str) -> Vec<Version> {
+    text.split(' ').map(|it| parse_strict(it).expect("a version of the test")).collect()
+}
+
+/// A test of versions.
+type Matches = Box<dyn Fn(&Version) -> bool>;
+
+fn read(grammar: &str, range: &str) -> Result<Matches, RangeError> {
+    if grammar == "blang" {
+        let range = blang::Range::parse(range)?;
+        return Ok(Box::new(move |version| range.matches(version)));
+    }
+    let range = masterminds::Range::parse(range)?;
+    Ok(Box::new(move |version| range.matches(version)))
+}
+
+/// `range` accepts all of `inside` and none of `outside`; `None` means that it is no range.
+fn check(grammar: &str, range: &str, inside: Option<&str>, outside: &str) {
+    match (read(grammar, range), inside) {
+        (Ok(matches), Some(inside)) => {
+            for version in versions(inside) {
+                assert!(matches(&version), "{grammar} `{range}` should match {version}");
+            }
+            for version in versions(outside) {
+                assert!(!matches(&version), "{grammar} `{range}` should not match {version}");
+            }
+        }
+        (Err(_), None) => {}
+        (Ok(_), None) => panic!("{grammar} `{range}` should be refused"),
+        (Err(error), Some(_)) => panic!("{grammar} `{range}`: {error}"),
+    }
+}
+
+#[test]
+fn dependencies_are_read_as_blang_reads_them() {
+    let check = |range, inside, outside| check("blang", range, inside, outside);
+    check(">=1.0.0 <2.0.0", Some("1.0.0 1.9.9 2.0.0-0"), "0.9.9 2.0.0");
+    check(">=1.0.0 <2.0.0-0", Some("1.9.9"), "2.0.0-0");
+    check("1.0.0 || >= 3.0.0", Some("1.0.0 3.0.0 4.0.0"), "2.0.0");
+    check("1.x", Some("1.0.0 1.9.9"), "2.0.0 0.9.9");
+    check(">1.2.x", Some("1.3.0"), "1.2.9");
+    check("<=1.2.x", Some("1.2.9 0.1.0"), "1.3.0");
+    check("!=1.2.3", Some("1.2.4"), "1.2.3");
+    for refused in ["", "1", "^1.2.3", "1.2", ">=v1.0.0", "|| 1.0.0", "1.0.0 ||", "1.0.0||2.0.0"] {
+        check(refused, None, "1.0.0");
+    }
+}
+
+#[test]
+fn ranges_that_mean_something_else_are_told() {
+    for surprising in
+        ["1.0.0 - 2.0.0", "! 1.2.3", "^1.x", "~1.2.x", "!=1.x", "1.x.x", ">1.0.0 , <2.0.0"]
+    {
+        assert!(blang::Range::parse(surprising).is_ok(), "{surprising}");
+        assert!(blang::Range::surprise(surprising).is_some(), "{surprising}");
+    }
+    for plain in [">=1.0.0 <2.0.0", "1.x || 3.0.0", "!=1.2.3", "> 1.0.0"] {
+        assert_eq!(blang::Range::surprise(plain), None, "{plain}");
+    }
+}
+
+#[test]
+fn requests_are_read_as_masterminds_reads_them() {
+    let check = |range, inside, outside| check("masterminds", range, inside, outside);
+    check("1.2.3", Some("1.2.3"), "1.2.4");
+    check("1.2", Some("1.2.0 1.2.9"), "1.3.0");
+    check("^0.2.3", Some("0.2.3 0.2.9"), "0.3.0 0.2.2");
+    check("^0.0.3", Some("0.0.3"), "0.0.4");
+    check("~1.2.3, !=1.2.5", Some("1.2.3 1.2.4"), "1.2.5 1.3.0");
+    check("1.0.0 - 2.0.0", Some("1.0.0 2.0.0"), "2.0.1");
+    check(">=1.0.0-0", Some("1.1.0-rc.1 1.0.0"), "0.9.0");
+    check(">=1.0.0", Some("1.0.0"), "1.1.0-rc.1");
+    check("v1.x||=>3", Some("1.5.0 3.0.0 4.0.0"), "2.0.0");
+    for refused in ["", "==1.0.0", "!1.0.0", "1.0.0 &&", "and"] {
+        check(refused, None, "1.0.0");
+    }
+}
+
+/// Vectors from elsewhere: `{versions: [..], blang|masterminds: [{range, match|error}]}`.
+#[test]
+fn vectors_from_outside_agree() {
+    let Some(path) = std::env::var_os("PLIMSOLL_RANGE_VECTORS") else {
+        return;
+    };
+    let text = std::fs::read_to_string(path).expect("the vectors can be read");
+    let vectors: serde_json::Value = serde_json::from_str(&text).expect("the vectors are JSON");
+    let words = |value: &serde_json::Value| -> Vec<String> {
+        let items = value.as_array().cloned().unwrap_or_default();
+        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let all = words(&vectors["versions"]);
+    let mut wrong = Vec::new();
+    for grammar in ["blang", "masterminds"] {
+        for vector in vectors[grammar].as_array().expect("a list of vectors") {
+            let range = vector["range"].as_str().expect("a range");
+            let expected = vector.get("error").is_none().then(|| words(&vector["match"]));
+            let got = read(grammar, range).map(|matches| {
+                let found = all.iter().filter(|v| matches(&parse_strict(v).expect("a version")));
+                found.cloned().collect::<BTreeSet<String>>()
+            });
+            let expected = expected.map(|list| list.into_iter().collect::<BTreeSet<String>>());
+            if got.clone().ok() != expected {
+                wrong.push(format!("{grammar} `{range}`: {got:?}, not {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
