@@ -23,6 +23,11 @@
 //! inside the write that concerns them: namespaces fill and end, dependents go with their owners,
 //! definitions are established. No pod ever runs.
 //!
+//! Requests come from somebody, whom roles allow what they ask for; admission webhooks, over HTTPS
+//! or in process, and ValidatingAdmissionPolicies have their say; conversion webhooks convert. A
+//! cluster can be written to a file and started from one, and [`faults`] make requests fail as a
+//! script says. `docs/api-server.md` tells users all that, and where it differs from a real one.
+//!
 //! # What it guarantees
 //!
 //! The same requests in the same order, under the same clock and seed, give the same cluster: there
@@ -35,7 +40,9 @@
 //! A request is read by `request`, dispatched by `handle`, and carried out by a module of `verbs`
 //! on the `cluster` (its `store` of encoded objects, its `registry` of what is served) under one
 //! lock that is never held while waiting. `kinds` knows what single built-in kinds do beyond their
-//! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers.
+//! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers;
+//! `access` says who may, `admission` who else has a say. What has to ask a webhook is carried out
+//! again with the answer (`asking`): the core stays synchronous, and nothing is locked meanwhile.
 //! Shapes, defaults, validation and ownership come from `plimsoll-schema`.
 
 mod access;

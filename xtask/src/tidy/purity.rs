@@ -3,8 +3,14 @@
 use super::{Finding, Tree};
 
 /// The crates that decide.
-pub(crate) const PURE_CRATES: &[&str] =
-    &["plimsoll-model", "plimsoll-schema", "plimsoll-api", "plimsoll-content", "plimsoll-plan"];
+pub(crate) const PURE_CRATES: &[&str] = &[
+    "plimsoll-model",
+    "plimsoll-schema",
+    "plimsoll-api",
+    "plimsoll-content",
+    "plimsoll-plan",
+    "plimsoll-resolve",
+];
 
 /// External crates that the pure ones may use: values, parsing, hashing, time as a value.
 const ALLOWED: &[&str] = &[
