@@ -24,7 +24,7 @@ use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{access, convert, encode, respond};
+use crate::{access, convert, encode, health, respond};
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -45,23 +45,33 @@ pub(super) fn answer(
     call: &mut Call,
     body: &Bytes,
 ) -> Result<Response<Body>> {
-    let resource = shared
-        .read(|cluster| {
-            cluster.registry.find(&target.group, &target.version, &target.resource).cloned()
+    let found = shared.read(|cluster| {
+        let registry = &cluster.registry;
+        registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(|| {
+            registry.all().any(|known| {
+                known.custom().is_none()
+                    && known.group == target.group
+                    && known.version == target.version
+            })
         })
-        .ok_or_else(ApiError::no_such_path)?;
+    });
+    let resource = match found {
+        Ok(resource) => resource,
+        // Only a version of built-in resources knows how to say that it lacks one.
+        Err(is_built_in) if is_built_in || target.group.is_empty() => {
+            return Err(ApiError::no_such_path());
+        }
+        Err(_) => return Ok(health::not_found()),
+    };
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    let request = Request {
-        shared,
-        parts,
-        target,
-        body,
-        accept: Accept::negotiate(&parts.headers)?,
-        include: IncludeObject::read(call.parameters.include_object.as_deref()),
-        resource,
+    let accept = Accept::negotiate(&parts.headers)?;
+    let include = match accept.view {
+        View::Table => IncludeObject::read(call.parameters.include_object.as_deref())?,
+        View::Full | View::Metadata => IncludeObject::Metadata,
     };
+    let request = Request { shared, parts, target, body, accept, include, resource };
     match (&target.name, &target.subresource) {
         (None, _) => request.collection(call),
         (Some(name), None) => request.object(call, name),

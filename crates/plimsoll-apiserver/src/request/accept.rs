@@ -109,6 +109,8 @@ impl Accept {
             return Ok(Self { format, view });
         }
         let listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        let streams =
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         if is_known_type {
             return Err(ApiError::new(
                 StatusReason::NotAcceptable,
@@ -119,7 +121,7 @@ impl Accept {
             details: Some(Box::default()),
             ..ApiError::new(
                 StatusReason::NotAcceptable,
-                format!("406: Not Acceptable\n\nAvailable representations: {listed}"),
+                format!("406: Not Acceptable\n\nAvailable representations: {listed}, {streams}"),
             )
         })
     }

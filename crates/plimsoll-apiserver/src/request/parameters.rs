@@ -104,6 +104,8 @@ impl Parameters {
 
     fn set(&mut self, options: OptionsKind, name: &str, value: String) -> Result<()> {
         match name {
+            // What only writes know means nothing to reads.
+            "dryRun" | "fieldValidation" | "propagationPolicy" if options.0 == "ListOptions" => {}
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
             "limit" => {

@@ -52,12 +52,19 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 /// Reads a path.
 pub(crate) fn parse(path: &str) -> Route {
-    let segments: Vec<String> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
-        .collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    // What is encoded is decoded first: a slash is one however it is written.
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let tidy = decoded.strip_prefix('/').unwrap_or(&decoded);
+    let tidy = tidy.strip_suffix('/').unwrap_or(tidy);
+    let segments: Vec<&str> =
+        if tidy.is_empty() { Vec::new() } else { tidy.split('/').collect() };
+    if segments.contains(&"") {
+        // Nothing has an empty name; only below the APIs does anybody say so in their way.
+        return match segments.first() {
+            Some(&("api" | "apis")) => version_route("", ""),
+            _ => Route::Unknown,
+        };
+    }
     match segments.as_slice() {
         [] => Route::Root,
         ["api"] => Route::CoreVersions,
