@@ -127,7 +127,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
     let aggregated = wants_aggregated_discovery(headers);
     let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
     if is_about_groups && !aggregated {
-        Accept::negotiate(headers)?;
+        Accept::negotiate(headers, false)?;
     }
     let found = shared.read(|cluster| {
         let registry = &cluster.registry;

@@ -94,19 +94,23 @@ pub(crate) fn bookmark(metadata: &Value) -> Value {
 
 fn table(resource: &ApiResource, metadata: &Value, rows: &[Value]) -> Value {
     let columns = match resource.custom() {
-        Some(custom) => {
-            std::iter::once(definition("Name", "string", "name", 0, descriptions::of("", "", "Name")))
-                .chain(custom.columns.iter().map(|column| {
-                    definition(
-                        &column.name,
-                        &column.column_type,
-                        &column.format,
-                        column.priority,
-                        &column.description,
-                    )
-                }))
-                .collect::<Vec<_>>()
-        }
+        Some(custom) => std::iter::once(definition(
+            "Name",
+            "string",
+            "name",
+            0,
+            descriptions::of("", "", "Name"),
+        ))
+        .chain(custom.columns.iter().map(|column| {
+            definition(
+                &column.name,
+                &column.column_type,
+                &column.format,
+                column.priority,
+                &column.description,
+            )
+        }))
+        .collect::<Vec<_>>(),
         None => columns_of(resource)
             .iter()
             .map(|column| {

@@ -26,6 +26,8 @@ use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
 use crate::{access, convert, encode, health, respond};
 
+const NO_NAME: &str = "name must be provided";
+
 /// A request whose resource is known.
 struct Request<'a> {
     shared: &'a Arc<Shared>,
@@ -48,17 +50,13 @@ pub(super) fn answer(
     let found = shared.read(|cluster| {
         let registry = &cluster.registry;
         registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(|| {
-            registry.all().any(|known| {
-                known.custom().is_none()
-                    && known.group == target.group
-                    && known.version == target.version
-            })
+            registry.all().any(|known| known.custom().is_none() && known.group == target.group)
         })
     });
     let resource = match found {
         Ok(resource) => resource,
-        // Only a version of built-in resources knows how to say that it lacks one.
-        Err(is_built_in) if is_built_in || target.group.is_empty() => {
+        // Only a group of built-in resources knows how to say that it lacks one.
+        Err(is_built_in) if is_built_in => {
             return Err(ApiError::no_such_path());
         }
         Err(_) => return Ok(health::not_found()),
@@ -66,7 +64,13 @@ pub(super) fn answer(
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         return Err(ApiError::no_such_path());
     }
-    let accept = Accept::negotiate(&parts.headers)?;
+    let is_custom = resource.custom().is_some();
+    let is_everywhere = resource.scope == Scope::Namespaced && target.namespace.is_none();
+    if is_custom && is_everywhere && parts.method != Method::GET {
+        return Ok(health::not_found());
+    }
+    let is_list = target.name.is_none() && parts.method == Method::GET;
+    let accept = Accept::negotiate(&parts.headers, is_list)?;
     let include = match accept.view {
         View::Table => IncludeObject::read(call.parameters.include_object.as_deref())?,
         View::Full | View::Metadata => IncludeObject::Metadata,
@@ -97,6 +101,7 @@ impl Request<'_> {
     }
 
     fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        let is_custom = self.resource.custom().is_some();
         match self.parts.method {
             Method::GET if call.parameters.watch => {
                 self.require("watch")?;
@@ -107,6 +112,12 @@ impl Request<'_> {
             Method::GET => self.list(call),
             Method::POST => self.create(call),
             Method::DELETE => self.delete_collection(call),
+            // Custom resources take every verb anywhere, and miss the name then.
+            Method::PUT if is_custom => Err(ApiError::bad_request(NO_NAME)),
+            Method::PATCH if is_custom => {
+                self.read_patch()?;
+                Err(ApiError::bad_request(NO_NAME))
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -137,6 +148,8 @@ impl Request<'_> {
                 self.require("delete")?;
                 self.delete(call, &key)
             }
+            // The name in the path of a custom resource is not looked at then.
+            Method::POST if self.resource.custom().is_some() => self.create(call),
             _ => Err(ApiError::method_not_allowed()),
         }
     }

@@ -163,10 +163,7 @@ fn described(column: &Value) -> String {
     if !told.is_empty() {
         return told;
     }
-    format!(
-        "Custom resource definition column (in JSONPath format): {}",
-        text(&column["jsonPath"])
-    )
+    format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
 }
 
 fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
