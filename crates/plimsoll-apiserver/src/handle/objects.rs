@@ -62,6 +62,9 @@ pub(super) fn answer(
         Err(_) => return Ok(health::not_found()),
     };
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
+        if resource.custom().is_some() {
+            return Ok(health::not_found());
+        }
         return Err(ApiError::no_such_path());
     }
     let is_custom = resource.custom().is_some();
@@ -306,7 +309,15 @@ impl Request<'_> {
     fn read_patch(&self) -> Result<patch::Patch> {
         let custom = self.resource.custom().is_some();
         let media_type = match MediaType::of(&self.parts.headers) {
-            Some(MediaType::StrategicMergePatch) if custom => {
+            Some(
+                MediaType::StrategicMergePatch
+                | MediaType::Json
+                | MediaType::Yaml
+                | MediaType::Protobuf,
+            )
+            | None
+                if custom =>
+            {
                 return Err(ApiError::new(
                     StatusReason::UnsupportedMediaType,
                     "the body of the request was in an unknown format - accepted media types \

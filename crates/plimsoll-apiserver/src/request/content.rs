@@ -76,6 +76,9 @@ pub(crate) fn decode_object(
         }
     };
     decoded.map_err(|error| {
+        if kind == "DeleteOptions" {
+            return ApiError::bad_request(error);
+        }
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {error} ({})",
             summary(bytes)
