@@ -257,6 +257,11 @@ fn from_storage(resource: &ApiResource, object: &mut Value) {
         for (at_rest, name) in EVENT_FIELDS {
             rename(fields, at_rest, name);
         }
+        for reporting in ["reportingController", "reportingInstance"] {
+            if fields.get(reporting).is_some_and(|value| value == "") {
+                fields.remove(reporting);
+            }
+        }
     } else {
         metrics_to_target(fields);
     }

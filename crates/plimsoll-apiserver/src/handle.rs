@@ -12,7 +12,7 @@ use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::Call;
-use crate::request::accept::{Format, wants_aggregated_discovery};
+use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
 use crate::server::Shared;
@@ -79,11 +79,19 @@ fn answer(
         respond::warn(&mut response, &call.warnings);
         return Ok(response);
     }
-    if parts.method != Method::GET && parts.method != Method::HEAD {
-        return Err(match route {
-            Route::Unknown => ApiError::no_such_path(),
-            _ => ApiError::method_not_allowed(),
-        });
+    // These take any method: what is done to them does not matter.
+    let is_for_all = matches!(
+        route,
+        Route::Unknown
+            | Route::Root
+            | Route::Groups
+            | Route::Group(_)
+            | Route::Health
+            | Route::Metrics
+            | Route::OpenApi
+    );
+    if !is_for_all && parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(ApiError::method_not_allowed());
     }
     match route {
         Route::OpenApi => openapi::answer(shared, parts),
@@ -118,6 +126,10 @@ fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
 /// Documents about the server and its API.
 fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Response<Body>> {
     let aggregated = wants_aggregated_discovery(headers);
+    let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
+    if is_about_groups && !aggregated {
+        Accept::negotiate(headers, false)?;
+    }
     let found = shared.read(|cluster| {
         let registry = &cluster.registry;
         match route {

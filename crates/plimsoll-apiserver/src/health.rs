@@ -6,25 +6,50 @@ use http::{HeaderValue, Response, StatusCode, Uri};
 use crate::body::Body;
 use crate::respond;
 
-/// What is checked; clients know the names from kube-apiserver.
-const CHECKS: [&str; 10] = [
+/// What is checked, in this order; clients know the names from kube-apiserver.
+const CHECKS: [&str; 35] = [
     "ping",
     "log",
     "etcd",
+    "etcd-readiness",
+    "informer-sync",
     "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/max-in-flight-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
     "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
     "poststarthook/rbac/bootstrap-roles",
     "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
     "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+    "shutdown",
 ];
-/// Checked besides by `/readyz`.
+/// Checked only by `/readyz`.
 const READY_CHECKS: [&str; 3] = ["etcd-readiness", "informer-sync", "shutdown"];
 
 fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
-    let more: &[&str] = if endpoint == "readyz" { &READY_CHECKS } else { &[] };
-    CHECKS.iter().chain(more).copied()
+    let is_ready = endpoint == "readyz";
+    CHECKS.into_iter().filter(move |check| is_ready || !READY_CHECKS.contains(check))
 }
 
 /// The paths that exist, for `/`.

@@ -93,9 +93,17 @@ pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
         return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
-    let found =
-        shared.read(|cluster| version_3(cluster, name)).ok_or_else(ApiError::no_such_path)?;
-    Ok(with_hash(parts, &found))
+    match shared.read(|cluster| version_3(cluster, name)) {
+        Some(found) => Ok(with_hash(parts, &found)),
+        None => Ok(nothing()),
+    }
+}
+
+/// A document that is not there is not even talked about.
+fn nothing() -> Response<Body> {
+    let mut response = respond::bytes(StatusCode::NOT_FOUND, Bytes::new());
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
 }
 
 fn packed(name: &str) -> Result<Found> {

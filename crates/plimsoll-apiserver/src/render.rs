@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use plimsoll_schema::protobuf;
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +30,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) struct Form {
     format: Format,
     is_indented: bool,
+    /// Whether only the headers are asked for.
+    is_head: bool,
     /// The headers by which an answer that is rendered may be compressed.
     encodings: HeaderMap,
 }
@@ -47,6 +49,7 @@ impl Form {
         let mut form = Self {
             format: Format::Json,
             is_indented: is_for_people(parts),
+            is_head: parts.method == Method::HEAD,
             encodings: HeaderMap::new(),
         };
         let path = parts.uri.path();
@@ -86,6 +89,11 @@ impl Form {
 
     /// Brings an answer of JSON into this form; other answers stay as they are.
     pub(crate) fn render(&self, response: Response<Body>) -> Response<Body> {
+        let rendered = self.render_body(response);
+        if self.is_head { rendered.map(|_| Body::whole(Bytes::new())) } else { rendered }
+    }
+
+    fn render_body(&self, response: Response<Body>) -> Response<Body> {
         let is_json = response
             .headers()
             .get(CONTENT_TYPE)

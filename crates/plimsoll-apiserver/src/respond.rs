@@ -5,7 +5,9 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY, WARNING};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
@@ -64,7 +66,12 @@ pub(crate) fn text(text: &'static str) -> Response<Body> {
 
 /// The answer to a refused request.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
-    bytes(error.code(), encode::json(&error.to_status()))
+    let mut response = bytes(error.code(), encode::json(&error.to_status()));
+    let seconds = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if seconds > 0 {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 /// How long the warnings of an answer are in all, before each is cut short.

@@ -205,7 +205,7 @@ impl ApiError {
             StatusReason::NotFound,
             subject,
             name,
-            format!("{subject} \"{name}\" not found"),
+            format!("{subject} {} not found", quoted(name)),
         )
     }
 
@@ -325,6 +325,25 @@ impl ApiError {
         }
         status
     }
+}
+
+/// A name from a path in quotes, which may have any characters.
+fn quoted(name: &str) -> String {
+    let mut out = String::from('"');
+    for character in name.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..=' ' | '\x7f' if character != ' ' => {
+                out.push_str(&format!("\\x{:02x}", u32::from(character)));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+    out
 }
 
 impl Details {

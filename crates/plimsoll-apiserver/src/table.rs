@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::registry::ApiResource;
 use crate::registry::custom::PrinterColumn;
+use crate::status::{ApiError, Result};
 use crate::store::Stored;
 use crate::verbs::list::Listing;
 use crate::{convert, encode};
@@ -13,6 +14,7 @@ use crate::{convert, encode};
 mod age;
 mod built_in;
 mod cells;
+mod descriptions;
 pub(crate) mod json_path;
 
 use built_in::{Column, columns_of};
@@ -27,11 +29,18 @@ pub(crate) enum IncludeObject {
 
 impl IncludeObject {
     /// Reads the `includeObject` parameter.
-    pub(crate) fn read(text: Option<&str>) -> Self {
-        match text {
-            Some("None") => Self::Nothing,
-            Some("Object") => Self::Whole,
-            Some(_) | None => Self::Metadata,
+    ///
+    /// # Errors
+    /// When it is none of those that tables know.
+    pub(crate) fn read(text: Option<&str>) -> Result<Self> {
+        match text.unwrap_or_default() {
+            "None" => Ok(Self::Nothing),
+            "Object" => Ok(Self::Whole),
+            "" | "Metadata" => Ok(Self::Metadata),
+            other => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \
+                 {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
@@ -85,23 +94,28 @@ pub(crate) fn bookmark(metadata: &Value) -> Value {
 
 fn table(resource: &ApiResource, metadata: &Value, rows: &[Value]) -> Value {
     let columns = match resource.custom() {
-        Some(custom) => {
-            std::iter::once(definition("Name", "string", "name", 0, "Name of the object."))
-                .chain(custom.columns.iter().map(|column| {
-                    definition(
-                        &column.name,
-                        &column.column_type,
-                        &column.format,
-                        column.priority,
-                        &column.description,
-                    )
-                }))
-                .collect::<Vec<_>>()
-        }
+        Some(custom) => std::iter::once(definition(
+            "Name",
+            "string",
+            "name",
+            0,
+            descriptions::of("", "", "Name"),
+        ))
+        .chain(custom.columns.iter().map(|column| {
+            definition(
+                &column.name,
+                &column.column_type,
+                &column.format,
+                column.priority,
+                &column.description,
+            )
+        }))
+        .collect::<Vec<_>>(),
         None => columns_of(resource)
             .iter()
             .map(|column| {
-                definition(column.name, column.column_type, column.format, column.priority, "")
+                let told = descriptions::of(&resource.group, &resource.kind, column.name);
+                definition(column.name, column.column_type, column.format, column.priority, told)
             })
             .collect(),
     };
@@ -139,7 +153,7 @@ fn row(resource: &ApiResource, object: &Value, include: IncludeObject, now: Time
     };
     let mut row = json!({"cells": cells});
     match include {
-        IncludeObject::Nothing => {}
+        IncludeObject::Nothing => row["object"] = Value::Null,
         IncludeObject::Metadata => row["object"] = encode::metadata_view(object),
         IncludeObject::Whole => row["object"] = object.clone(),
     }

@@ -24,7 +24,9 @@ use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
 use crate::verbs::{create, delete, patch, scale, update};
-use crate::{access, convert, encode, respond, warnings};
+use crate::{access, convert, encode, health, respond, warnings};
+
+const NO_NAME: &str = "name must be provided";
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -45,24 +47,39 @@ pub(super) fn answer(
     call: &mut Call,
     body: &Bytes,
 ) -> Result<Response<Body>> {
-    let resource = shared
-        .read(|cluster| {
-            cluster.registry.find(&target.group, &target.version, &target.resource).cloned()
+    let found = shared.read(|cluster| {
+        let registry = &cluster.registry;
+        registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(|| {
+            registry.all().any(|known| known.custom().is_none() && known.group == target.group)
         })
-        .ok_or_else(ApiError::no_such_path)?;
+    });
+    let resource = match found {
+        Ok(resource) => resource,
+        // Only a group of built-in resources knows how to say that it lacks one.
+        Err(is_built_in) if is_built_in => {
+            return Err(ApiError::no_such_path());
+        }
+        Err(_) => return Ok(health::not_found()),
+    };
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
+        if resource.custom().is_some() {
+            return Ok(health::not_found());
+        }
         return Err(ApiError::no_such_path());
     }
     call.warnings.extend(warnings::of_resource(&resource));
-    let request = Request {
-        shared,
-        parts,
-        target,
-        body,
-        accept: Accept::negotiate(&parts.headers)?,
-        include: IncludeObject::read(call.parameters.include_object.as_deref()),
-        resource,
+    let is_custom = resource.custom().is_some();
+    let is_everywhere = resource.scope == Scope::Namespaced && target.namespace.is_none();
+    if is_custom && is_everywhere && parts.method != Method::GET {
+        return Ok(health::not_found());
+    }
+    let is_list = target.name.is_none() && parts.method == Method::GET;
+    let accept = Accept::negotiate(&parts.headers, is_list)?;
+    let include = match accept.view {
+        View::Table => IncludeObject::read(call.parameters.include_object.as_deref())?,
+        View::Full | View::Metadata => IncludeObject::Metadata,
     };
+    let request = Request { shared, parts, target, body, accept, include, resource };
     match (&target.name, &target.subresource) {
         (None, _) => request.collection(call),
         (Some(name), None) => request.object(call, name),
@@ -88,6 +105,7 @@ impl Request<'_> {
     }
 
     fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        let is_custom = self.resource.custom().is_some();
         match self.parts.method {
             Method::GET if call.parameters.watch => {
                 self.require("watch")?;
@@ -98,6 +116,12 @@ impl Request<'_> {
             Method::GET => self.list(call),
             Method::POST => self.create(call),
             Method::DELETE => self.delete_collection(call),
+            // Custom resources take every verb anywhere, and miss the name then.
+            Method::PUT if is_custom => Err(ApiError::bad_request(NO_NAME)),
+            Method::PATCH if is_custom => {
+                self.read_patch()?;
+                Err(ApiError::bad_request(NO_NAME))
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -128,6 +152,8 @@ impl Request<'_> {
                 self.require("delete")?;
                 self.delete(call, &key)
             }
+            // The name in the path of a custom resource is not looked at then.
+            Method::POST if self.resource.custom().is_some() => self.create(call),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -292,7 +318,15 @@ impl Request<'_> {
     fn read_patch(&self) -> Result<patch::Patch> {
         let custom = self.resource.custom().is_some();
         let media_type = match MediaType::of(&self.parts.headers) {
-            Some(MediaType::StrategicMergePatch) if custom => {
+            Some(
+                MediaType::StrategicMergePatch
+                | MediaType::Json
+                | MediaType::Yaml
+                | MediaType::Protobuf,
+            )
+            | None
+                if custom =>
+            {
                 return Err(ApiError::new(
                     StatusReason::UnsupportedMediaType,
                     "the body of the request was in an unknown format - accepted media types \

@@ -161,6 +161,15 @@ fn subresources_of(
     found
 }
 
+/// A column that its definition does not describe says at least where it looks.
+fn described(column: &Value) -> String {
+    let told = text(&column["description"]);
+    if !told.is_empty() {
+        return told;
+    }
+    format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
+}
+
 fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
     let declared = version["additionalPrinterColumns"].as_array();
     match declared {
@@ -170,7 +179,7 @@ fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
                 name: text(&column["name"]),
                 column_type: text(&column["type"]),
                 format: text(&column["format"]),
-                description: text(&column["description"]),
+                description: described(column),
                 priority: column["priority"].as_i64().unwrap_or_default(),
                 json_path: text(&column["jsonPath"]),
             })

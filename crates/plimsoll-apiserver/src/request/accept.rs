@@ -7,6 +7,10 @@ use crate::status::{ApiError, Result, StatusReason};
 /// The media type of protocol buffers.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// What watches are served as besides, in the message that nothing suits.
+const STREAMS: &str =
+    ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -70,12 +74,18 @@ fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
 }
 
 impl Accept {
-    /// What an answer shows; its form has been settled before.
+    /// What an answer shows; its form has been settled before. What can be watched says so when
+    /// nothing suits the client.
     ///
     /// # Errors
     /// When the server can serve nothing of what is accepted.
-    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self> {
-        Self::choose(headers, false)
+    pub(crate) fn negotiate(headers: &HeaderMap, is_watchable: bool) -> Result<Self> {
+        Self::choose(headers, false).map_err(|mut error| {
+            if is_watchable && error.details.is_some() {
+                error.message.push_str(STREAMS);
+            }
+            error
+        })
     }
 
     /// Picks the first alternative that the server can serve. Custom objects have no protocol

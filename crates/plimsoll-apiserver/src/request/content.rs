@@ -5,7 +5,9 @@ use plimsoll_schema::protobuf::{self, ProtobufError};
 use serde_json::Value;
 
 use super::accept::PROTOBUF;
-use crate::status::{ApiError, Result, StatusReason};
+use crate::status::{ApiError, StatusReason};
+
+mod syntax;
 
 /// How much of an unreadable body an error repeats.
 const SHOWN_LEN_MAX: usize = 30;
@@ -30,6 +32,7 @@ impl MediaType {
         };
         let text = value.to_str().unwrap_or_default();
         match text.split(';').next().unwrap_or_default().trim() {
+            "" if !text.is_empty() => None,
             "" | "application/json" => Some(Self::Json),
             "application/yaml" => Some(Self::Yaml),
             PROTOBUF => Some(Self::Protobuf),
@@ -46,10 +49,14 @@ impl MediaType {
 ///
 /// # Errors
 /// When the media type is not one of whole objects, or the text cannot be read.
-pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Result<Value> {
+pub(crate) fn decode_object(
+    headers: &HeaderMap,
+    bytes: &[u8],
+    kind: &str,
+) -> Result<Value, ApiError> {
     let decoded = match MediaType::of(headers) {
-        Some(MediaType::Json) => serde_json::from_slice(bytes).map_err(|error| explain(&error)),
-        Some(MediaType::Yaml) => decode_yaml(bytes).map_err(|error| error.message),
+        Some(MediaType::Json) => read_json(bytes).and_then(typed),
+        Some(MediaType::Yaml) => read_yaml(bytes).and_then(typed),
         Some(MediaType::Protobuf) => match protobuf::decode(bytes) {
             Err(ProtobufError::UnknownKind { kind: given, .. }) if given == kind => {
                 return Err(unknown_format("application/json, application/yaml"));
@@ -69,6 +76,9 @@ pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Re
         }
     };
     decoded.map_err(|error| {
+        if kind == "DeleteOptions" {
+            return ApiError::bad_request(error);
+        }
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {error} ({})",
             summary(bytes)
@@ -97,18 +107,95 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// The cause of unreadable JSON, in the words that clients of Kubernetes know for the usual one.
-fn explain(error: &serde_json::Error) -> String {
-    let why =
-        if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+/// Why nobody knows what a document is.
+fn untyped(why: impl std::fmt::Display) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// What a server of Go reads the type of a document into.
+const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                    Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// Sees to it that a document can say what it is.
+fn typed(document: Value) -> Result<Value, String> {
+    let name = |value: &Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !document.is_object() && !document.is_null() {
+        let given = name(&document);
+        return Err(untyped(format!(
+            "json: cannot unmarshal {given} into Go value of type {TYPE}"
+        )));
+    }
+    for field in ["apiVersion", "kind"] {
+        let value = &document[field];
+        if !value.is_string() && !value.is_null() {
+            let given = name(value);
+            return Err(untyped(format!(
+                "json: cannot unmarshal {given} into Go struct field .{field} of type string"
+            )));
+        }
+    }
+    match document["apiVersion"].as_str() {
+        Some(version) if version.matches('/').count() > 1 => {
+            Err(format!("unexpected GroupVersion string: {version}"))
+        }
+        _ => Ok(document),
+    }
+}
+
+fn read_json(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).or_else(|error| match syntax::error(bytes) {
+        Some(why) => Err(untyped(why)),
+        None => serde_json::from_str(&syntax::repaired(bytes)).map_err(|_| untyped(error)),
+    })
+}
+
+fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        return read_json(bytes);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
+    if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
+        return Err("yaml: found character that cannot start any token".to_owned());
+    }
+    serde_saphyr::from_str(first_document(text)).map_err(|error| {
+        let shown = error.to_string();
+        let told = shown.lines().next().unwrap_or_default();
+        let told = told.trim_start_matches("error: ");
+        // The first line is not worth a mention.
+        let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
+        {
+            Some((_, why)) => why,
+            None => told,
+        };
+        format!("yaml: {told}")
+    })
+}
+
+/// Of several documents of YAML the first counts.
+fn first_document(text: &str) -> &str {
+    let is_empty = |text: &str| {
+        text.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
+    };
+    text.match_indices("\n---")
+        .find(|(at, mark)| {
+            let after = &text[at + mark.len()..];
+            (after.is_empty() || after.starts_with(['\n', '\r', ' '])) && !is_empty(&text[..*at])
+        })
+        .map_or(text, |(at, _)| &text[..=at])
 }
 
 /// Reads JSON.
 ///
 /// # Errors
 /// When it is not JSON, or nested too deeply.
-pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value> {
+pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
@@ -117,7 +204,7 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value> {
 ///
 /// # Errors
 /// When it is not YAML.
-pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value> {
+pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         return decode_json(bytes);
     }

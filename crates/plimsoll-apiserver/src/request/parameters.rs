@@ -92,6 +92,9 @@ impl Parameters {
         let mut parameters = Self::default();
         let mut seen = BTreeSet::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            if is_malformed(pair) {
+                continue;
+            }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decoded(name);
             // Of what is given several times, the first counts.
@@ -104,6 +107,8 @@ impl Parameters {
 
     fn set(&mut self, options: OptionsKind, name: &str, value: String) -> Result<()> {
         match name {
+            // What only writes know means nothing to reads.
+            "dryRun" | "fieldValidation" | "propagationPolicy" if options.0 == "ListOptions" => {}
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
             "limit" => {
@@ -215,6 +220,16 @@ fn number<T: FromStr<Err = ParseIntError>>(value: &str) -> Result<Option<T>> {
     })
 }
 
+/// Whether a pair cannot be read, which is no more than if it were not there.
+fn is_malformed(pair: &str) -> bool {
+    let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let bytes = pair.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| {
+        let is_encoded = is_hex(bytes.get(at + 1)) && is_hex(bytes.get(at + 2));
+        *byte == b';' || (*byte == b'%' && !is_encoded)
+    })
+}
+
 fn decoded(text: &str) -> String {
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
@@ -228,7 +243,7 @@ mod tests {
 
     #[test]
     fn untidy_queries_are_read() {
-        for query in ["?", "", "&", "?&"] {
+        for query in ["?", "", "&", "?&", "limit=%zz", "limit=5;x", "limit=%5"] {
             let parsed = Parameters::parse(query.trim_start_matches('?'), OPTIONS).unwrap();
             assert_eq!(parsed.limit, 0, "{query}");
         }
@@ -243,7 +258,10 @@ mod tests {
     #[test]
     fn values_that_make_no_sense_are_refused() {
         for query in ["limit=x", "dryRun=Some", "propagationPolicy=Up", "fieldValidation=Loose"] {
-            assert!(Parameters::parse(query, OPTIONS).is_err(), "{query}");
+            let options = OptionsKind("DeleteOptions");
+            assert!(Parameters::parse(query, options).is_err(), "{query}");
+            let is_for_reads = query.starts_with("limit");
+            assert_eq!(Parameters::parse(query, OPTIONS).is_err(), is_for_reads, "{query}");
         }
     }
 }

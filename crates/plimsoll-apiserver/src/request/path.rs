@@ -52,12 +52,27 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 /// Reads a path.
 pub(crate) fn parse(path: &str) -> Route {
-    let segments: Vec<String> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
-        .collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    // What is encoded is decoded first: a slash is one however it is written.
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let tidy = decoded.strip_prefix('/').unwrap_or(&decoded);
+    let tidy = tidy.strip_suffix('/').unwrap_or(tidy);
+    let segments: Vec<&str> = if tidy.is_empty() { Vec::new() } else { tidy.split('/').collect() };
+    match segments.as_slice() {
+        // No namespace is all of them.
+        ["api", version, "namespaces", "", rest @ ..] if is_named(rest) => {
+            return resource_route("", version, rest);
+        }
+        ["apis", group, version, "namespaces", "", rest @ ..] if is_named(rest) => {
+            return resource_route(group, version, rest);
+        }
+        // Nothing else has an empty name; only a group says so in its way.
+        ["api", rest @ ..] if rest.contains(&"") => return version_route("", ""),
+        ["apis", group, rest @ ..] if !group.is_empty() && rest.contains(&"") => {
+            return version_route("", "");
+        }
+        all if all.contains(&"") => return Route::Unknown,
+        _ => {}
+    }
     match segments.as_slice() {
         [] => Route::Root,
         ["api"] => Route::CoreVersions,
@@ -73,6 +88,11 @@ pub(crate) fn parse(path: &str) -> Route {
         ["openapi", "v2"] | ["openapi", "v3", ..] => Route::OpenApi,
         _ => Route::Unknown,
     }
+}
+
+/// Whether there are segments, and none is empty.
+fn is_named(segments: &[&str]) -> bool {
+    !segments.is_empty() && !segments.contains(&"")
 }
 
 fn version_route(group: &str, version: &str) -> Route {
@@ -142,6 +162,11 @@ mod tests {
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
             "rbac.authorization.k8s.io/v1 - clusterroles system:node -",
         );
+        check("/api/v1/namespaces//pods", "/v1 - pods - -");
+        check("/apis/apps/v1/namespaces/a/deployments/b%2Fscale", "apps/v1 a deployments b scale");
+        check("/apis/apps/v1//deployments", "Version { group: \"\", version: \"\" }");
+        check("/apis//apps", "Unknown");
+        check("//api", "Unknown");
         check("/", "Root");
         check("/api", "CoreVersions");
         check("/apis/apps", "Group(\"apps\")");

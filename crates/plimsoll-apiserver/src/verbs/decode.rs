@@ -39,6 +39,9 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
     let is_other_kind = !kind.is_empty() && kind != resource.kind;
     let is_other_version = !api_version.is_empty() && api_version != expected;
     if is_other_kind || is_other_version {
+        if kind == resource.list_kind && !is_other_version && resource.custom().is_none() {
+            return Err(cannot_be_converted(resource, &kind));
+        }
         let given_version = if api_version.is_empty() { &expected } else { &api_version };
         return Err(ApiError::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered \
@@ -60,6 +63,20 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
         ));
     }
     Ok(())
+}
+
+/// A list is known, but nothing makes an object of it.
+fn cannot_be_converted(resource: &ApiResource, kind: &str) -> ApiError {
+    let package = match resource.group.as_str() {
+        "" => "core",
+        group => group.split('.').next().unwrap_or_default(),
+    };
+    let version = &resource.version;
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {own}: converting \
+         ({version}.{kind}) to ({package}.{own}): unknown conversion",
+        own = resource.kind
+    ))
 }
 
 /// The fields of a document that is an object.

@@ -189,7 +189,7 @@ impl Query {
             how => how == EXACT,
         };
         // Whoever is content with any state gets all of it: a cache does not count.
-        let is_any = parameters.resource_version == "0" && continued.is_none();
+        let is_any = parameters.resource_version == "0";
         Ok(Self {
             selection,
             limit: if is_any { 0 } else { parameters.limit },

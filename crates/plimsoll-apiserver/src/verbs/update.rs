@@ -131,8 +131,12 @@ pub(crate) fn find(
 pub(crate) fn check_name(key: &ObjectKey, object: &mut Value) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     if name.is_empty() {
-        metadata::of(object).insert("name".to_owned(), (*key.name).into());
-    } else if *name != *key.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    if *name != *key.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             key.name

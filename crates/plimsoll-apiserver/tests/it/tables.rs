@@ -18,5 +18,5 @@ fn rows_show_the_columns_of_their_kind() {
         }"#,
     );
     assert_eq!(table["rows"][0]["cells"], serde_json::json!(["default", "Active", "2m5s"]));
-    assert!(table["rows"][0].get("object").is_none());
+    assert_eq!(table["rows"][0].get("object"), Some(&serde_json::Value::Null));
 }
