@@ -69,6 +69,9 @@ pub(crate) fn decode_object(headers: &HeaderMap, bytes: &[u8], kind: &str) -> Re
         }
     };
     decoded.map_err(|error| {
+        if kind == "DeleteOptions" {
+            return ApiError::bad_request(error);
+        }
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {error} ({})",
             summary(bytes)

@@ -70,7 +70,15 @@ pub(crate) fn put(
 ) -> Result<(Value, bool)> {
     let Aim { resource, key, part } = aim;
     decode::check_type(resource, &mut object)?;
+    if metadata::text(&object, "name").is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
     check_name(key, &mut object)?;
+    let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
+    metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
     let Some(live) = find(cluster, resource, key) else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");

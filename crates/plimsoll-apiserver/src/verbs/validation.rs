@@ -43,12 +43,16 @@ pub(crate) fn check(
             errors
         }
     };
-    call.warnings.extend(resource.custom().and_then(|custom| custom.deprecation_warning.clone()));
     if errors.is_empty() {
         warnings::collect(call, resource, live, object);
         return Ok(());
     }
-    Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))
+    let mut subject = resource.kind_subject();
+    if resource.is("events.k8s.io", "Event") {
+        // Errors about events speak of the older API.
+        subject.group = "";
+    }
+    Err(ApiError::invalid(subject, metadata::text(object, "name"), &errors))
 }
 
 fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
