@@ -352,6 +352,9 @@ impl Request<'_> {
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
+        if document.media_type == MediaType::ApplyPatch {
+            call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        }
         let (patched, is_new) = self
             .shared
             .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;

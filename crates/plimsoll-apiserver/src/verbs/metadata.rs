@@ -155,7 +155,6 @@ pub(crate) fn keep(
     object: &mut Value,
 ) -> Result<()> {
     let live_metadata = &live["metadata"];
-    check_uid(resource, key, text(live, "uid"), object)?;
     let metadata = of(object);
     let given = |field: &str| -> Option<&str> {
         metadata.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
@@ -172,14 +171,14 @@ pub(crate) fn keep(
         }
     }
     // Validation refuses other values of these.
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if metadata.get(field).is_none_or(Value::is_null) || field_is_settled(live, field) {
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let is_left_out = |value: &Value| value.is_null() || value == "";
+        if metadata.get(field).is_none_or(is_left_out) || field_is_settled(live, field) {
             metadata.remove(field);
             metadata.extend(live_metadata.get(field).map(|kept| (field.to_owned(), kept.clone())));
         }
     }
-    for field in ["uid", "creationTimestamp", "generation", "resourceVersion", "namespace", "name"]
-    {
+    for field in ["creationTimestamp", "generation", "resourceVersion", "namespace", "name"] {
         match live_metadata.get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),

@@ -70,13 +70,7 @@ pub(crate) fn put(
 ) -> Result<(Value, bool)> {
     let Aim { resource, key, part } = aim;
     decode::check_type(resource, &mut object)?;
-    if metadata::text(&object, "name").is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            key.name
-        )));
-    }
-    check_name(key, &mut object)?;
+    check_name(key, &object)?;
     let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
     metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
     let Some(live) = find(cluster, resource, key) else {
@@ -119,12 +113,16 @@ pub(crate) fn find(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -
 /// Checks that the object is the one of the URL.
 ///
 /// # Errors
-/// When it has another name.
-pub(crate) fn check_name(key: &ObjectKey, object: &mut Value) -> Result<()> {
+/// When it has another name or none.
+pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     if name.is_empty() {
-        metadata::of(object).insert("name".to_owned(), (*key.name).into());
-    } else if *name != *key.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    if *name != *key.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             key.name
