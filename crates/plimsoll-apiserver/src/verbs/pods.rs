@@ -172,7 +172,6 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
     let guards: Vec<_> = cluster
         .store
         .list(&storage, Some(&key.namespace))
-        .into_iter()
         .filter(|stored| {
             let selector = &stored.decode()["spec"]["selector"];
             selector.is_object()

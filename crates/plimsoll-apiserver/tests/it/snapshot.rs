@@ -51,7 +51,7 @@ fn play(cluster: &TestCluster) {
     cluster.apply(
         &format!("{CONFIG_MAPS}/applied"),
         "somebody",
-        r#"{"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}}"#,
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"k": "v"}}"#,
         201,
         "",
     );
