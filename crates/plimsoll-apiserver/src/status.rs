@@ -21,6 +21,7 @@ pub(crate) enum StatusReason {
     NotFound,
     RequestEntityTooLarge,
     Timeout,
+    TooManyRequests,
     /// No reason at all; the code is that of an internal error.
     Unknown,
     Unauthorized,
@@ -42,6 +43,7 @@ impl StatusReason {
             Self::NotFound => "NotFound",
             Self::RequestEntityTooLarge => "RequestEntityTooLarge",
             Self::Timeout => "Timeout",
+            Self::TooManyRequests => "TooManyRequests",
             Self::Unknown => "",
             Self::Unauthorized => "Unauthorized",
             Self::UnsupportedMediaType => "UnsupportedMediaType",
@@ -61,6 +63,7 @@ impl StatusReason {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::RequestEntityTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }

@@ -6,6 +6,7 @@ pub(crate) mod delete;
 pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod patch;
+pub(crate) mod pods;
 pub(crate) mod scale;
 pub(crate) mod update;
 pub(crate) mod validation;

@@ -8,6 +8,7 @@ mod access;
 mod check;
 mod configuration;
 mod containers;
+mod event;
 mod ingress;
 mod network;
 mod pod;
@@ -37,6 +38,9 @@ pub fn validate_builtin(
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
     apply(rules_of(group, kind), object, "", &mut errors);
+    if kind == "Event" {
+        event::check(group, live, object, &mut errors);
+    }
     if let Some(live) = live {
         update::check(group, kind, live, object, &mut errors);
     }

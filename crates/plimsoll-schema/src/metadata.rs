@@ -104,6 +104,14 @@ fn immutable_name(live: &Value, metadata: &Value, path: &str, errors: &mut Vec<F
             errors.push(invalid(format!("{path}.{field}"), after, "field is immutable"));
         }
     }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let after = metadata.get(field).filter(|value| !value.is_null());
+        if live.get(field).filter(|value| !value.is_null()) != after {
+            let at = format!("{path}.{field}");
+            let error = FieldError::new(at, FieldErrorKind::Invalid, "field is immutable");
+            errors.push(error.with_value(after.cloned().unwrap_or_default()));
+        }
+    }
 }
 
 /// Labels, and what else is a map of them.

@@ -70,11 +70,11 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
 /// What a role gathers; nothing for most.
 fn selectors(role: &Value) -> Vec<LabelSelector> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
-    selectors.into_iter().flatten().filter_map(parse).collect()
+    selectors.into_iter().flatten().filter_map(parse_selector).collect()
 }
 
 /// A label selector of an object in the form of a query; one that makes no sense selects nothing.
-fn parse(selector: &Value) -> Option<LabelSelector> {
+pub(crate) fn parse_selector(selector: &Value) -> Option<LabelSelector> {
     let mut terms: Vec<String> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));

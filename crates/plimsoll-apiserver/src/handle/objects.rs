@@ -23,7 +23,7 @@ use crate::verbs::delete::DeleteOptions;
 use crate::verbs::list::{Query, Selection, read_revision};
 use crate::verbs::update::{Aim, Part};
 use crate::verbs::watch::Watch;
-use crate::verbs::{create, delete, patch, scale, update};
+use crate::verbs::{create, delete, patch, pods, scale, update};
 use crate::{access, convert, encode, health, respond, warnings};
 
 const NO_NAME: &str = "name must be provided";
@@ -169,6 +169,9 @@ impl Request<'_> {
         if self.resource.is("", "ServiceAccount") && subresource == "token" {
             return self.token(call, &key);
         }
+        if self.resource.is("", "Pod") && matches!(subresource, "binding" | "eviction") {
+            return self.move_pod(call, &key, subresource);
+        }
         let part = match subresource {
             "status" => Part::Status,
             "scale" => return self.scale(call, &key),
@@ -186,6 +189,27 @@ impl Request<'_> {
             Method::PATCH if serves("patch") => self.patch(call, aim),
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Binds a pod to a node, or evicts it from there.
+    fn move_pod(
+        &self,
+        call: &mut Call,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let is_binding = subresource == "binding";
+        let kind = if is_binding { "Binding" } else { "Eviction" };
+        let object = decode_object(&self.parts.headers, self.body, kind)?;
+        let act = if is_binding { pods::bind } else { pods::evict };
+        let resource = &self.resource;
+        let done = self
+            .shared
+            .write_for(call, |cluster, call| act(cluster, call, resource, key, &object))?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
     }
 
     /// Issues a token of a service account.
@@ -370,6 +394,9 @@ impl Request<'_> {
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
+        if document.media_type == MediaType::ApplyPatch {
+            call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        }
         let (patched, is_new) = self
             .shared
             .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;

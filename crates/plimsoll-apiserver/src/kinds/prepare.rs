@@ -280,6 +280,7 @@ pub(crate) fn prepare_update(
                 pod::tolerate_unready_nodes(spec);
             }
         }
+        ("", "Pod", Part::Special("ephemeralcontainers")) => only_ephemeral(live, object),
         ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
         ("apps", "DaemonSet", _) => count_template(live, object),
         ("", "Service", Part::Main) => {
@@ -301,6 +302,18 @@ pub(crate) fn prepare_update(
         _ => {}
     }
     Ok(())
+}
+
+/// Takes nothing but the ephemeral containers, and what metadata a write of them changes.
+fn only_ephemeral(live: &Value, object: &mut Value) {
+    let containers = object["spec"].get("ephemeralContainers").cloned();
+    object["spec"] = live["spec"].clone();
+    object["status"] = live["status"].clone();
+    if let (Some(containers), Some(spec)) = (containers, object["spec"].as_object_mut()) {
+        spec.insert("ephemeralContainers".to_owned(), containers);
+    } else if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("ephemeralContainers");
+    }
 }
 
 fn keep_missing(live: &Value, object: &mut Value, path: &[&str; 2]) {

@@ -17,6 +17,11 @@ pub(crate) fn validate(
 ) -> Vec<FieldError> {
     let mut errors = match part {
         Part::Status => Vec::new(),
+        Part::Special("ephemeralcontainers") => {
+            let mut errors = validate_builtin(&resource.group, &resource.kind, None, object);
+            ephemeral_containers(live, object, &mut errors);
+            errors
+        }
         Part::Main | Part::Special(_) => {
             validate_builtin(&resource.group, &resource.kind, live, object)
         }
@@ -97,6 +102,27 @@ fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
             )
             .with_value(Value::Array(after)),
         );
+    }
+}
+
+/// Ephemeral containers stay as they were added.
+fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let of = |pod: &'_ Value| -> Vec<Value> {
+        pod["spec"]["ephemeralContainers"].as_array().cloned().unwrap_or_default()
+    };
+    let after = of(object);
+    for old in live.map(of).unwrap_or_default() {
+        let name = old["name"].as_str().unwrap_or_default();
+        let problem = match after.iter().find(|new| new["name"] == old["name"]) {
+            None => "removed",
+            Some(new) if *new != old => "changed",
+            Some(_) => continue,
+        };
+        errors.push(FieldError::new(
+            "spec.ephemeralContainers",
+            FieldErrorKind::Forbidden,
+            format!("existing ephemeral containers {name:?} may not be {problem}\n"),
+        ));
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::resource::{ApiResource, Origin, Scope, Subresource};
 use crate::convert::webhook::Conversion;
+use super::versions;
 use crate::store::StorageId;
 
 /// Verbs that all custom resources have.
@@ -105,7 +106,7 @@ pub(crate) fn resource_of(
         conversion: Conversion::read(definition),
         deprecation_warning: (version["deprecated"] == true).then(|| {
             version["deprecationWarning"].as_str().map_or_else(
-                || format!("{group}/{} {kind} is deprecated", text(&version["name"])),
+                || deprecation(spec, &group, &kind, &text(&version["name"])),
                 str::to_owned,
             )
         }),
@@ -129,6 +130,20 @@ pub(crate) fn resource_of(
         origin: Origin::Custom(Box::new(custom)),
         schema: OnceLock::new(),
     })
+}
+
+/// The warning about a deprecated version, with the best one that is served in its place.
+fn deprecation(spec: &Value, group: &str, kind: &str, version: &str) -> String {
+    let better = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|other| other["served"] == true && other["deprecated"] != true)
+        .filter_map(|other| other["name"].as_str())
+        .filter(|other| versions::compare(other, version).is_lt())
+        .min_by(|left, right| versions::compare(left, right));
+    let hint = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    format!("{group}/{version} {kind} is deprecated{hint}")
 }
 
 fn subresources_of(

@@ -210,6 +210,10 @@ pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-    serde_saphyr::from_str(text)
+    // Of a field that is there twice, the last one counts.
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    };
+    serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }

@@ -126,7 +126,10 @@ impl Parameters {
                     number::<i64>(&value)?.and_then(|given| given.try_into().ok());
             }
             "dryRun" => self.dry_run = parse_dry_run(options, &value)?,
-            "fieldManager" => self.field_manager = Some(value),
+            "fieldManager" => {
+                check_field_manager(options, &value)?;
+                self.field_manager = Some(value);
+            }
             "fieldValidation" => self.field_validation = parse_field_validation(options, &value)?,
             "force" => self.force = Some(flag(&value)),
             "propagationPolicy" => self.propagation = Some(parse_propagation(options, &value)?),
@@ -169,10 +172,52 @@ impl OptionsKind {
 /// Reads a `dryRun` value.
 pub(crate) fn parse_dry_run(options: OptionsKind, value: &str) -> Result<DryRun> {
     match value {
-        "" => Ok(DryRun::Off),
         "All" => Ok(DryRun::All),
         other => Err(options.unsupported("dryRun", serde_json::json!([other]), "\"All\"")),
     }
+}
+
+/// Longest name of a field manager, in bytes.
+const FIELD_MANAGER_LEN_MAX: usize = 128;
+
+/// Field managers have short, printable names.
+fn check_field_manager(options: OptionsKind, name: &str) -> Result<()> {
+    let mut problems = Vec::new();
+    if name.len() > FIELD_MANAGER_LEN_MAX {
+        let detail = format!("may not be more than {FIELD_MANAGER_LEN_MAX} bytes");
+        problems.push(FieldError::new("fieldManager", FieldErrorKind::TooLong, detail));
+    }
+    for (position, odd) in name.char_indices().filter(|(_, letter)| !is_printable(*letter)) {
+        let code = u32::from(odd);
+        let detail = format!("invalid character U+{code:04X} (at position {position})");
+        let problem = FieldError::new("fieldManager", FieldErrorKind::Invalid, detail);
+        problems.push(problem.with_shown(quoted(name)));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(options.invalid_all(&problems)) }
+}
+
+/// Whether a letter can be seen; of spaces only the common one counts.
+fn is_printable(letter: char) -> bool {
+    letter == ' ' || !(letter.is_control() || letter.is_whitespace())
+}
+
+/// A text between quotes, with escapes for what is not printable as Go writes them.
+fn quoted(text: &str) -> String {
+    let mut shown = String::from('"');
+    for letter in text.chars() {
+        let code = u32::from(letter);
+        match letter {
+            '"' | '\\' => shown.extend(['\\', letter]),
+            '\t' => shown.push_str("\\t"),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            _ if is_printable(letter) => shown.push(letter),
+            _ if code < 0x80 => shown.push_str(&format!("\\x{code:02x}")),
+            _ => shown.push_str(&format!("\\u{code:04x}")),
+        }
+    }
+    shown.push('"');
+    shown
 }
 
 /// Reads a `propagationPolicy` value.

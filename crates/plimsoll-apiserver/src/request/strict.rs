@@ -8,13 +8,28 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::content::MediaType;
 use super::parameters::{FieldValidation, Parameters};
 
-/// The fields that the body of a request has twice, unless nobody asks; YAML with such fields is
-/// not read at all.
+/// The fields that the body of a request has twice, unless nobody asks; of YAML only the first is
+/// told.
 pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters) -> Vec<String> {
     let asked = parameters.field_validation != FieldValidation::Ignore;
     match MediaType::of(&parts.headers) {
         Some(MediaType::Json) if asked => duplicate_fields(body),
+        Some(MediaType::Yaml | MediaType::ApplyPatch) if asked => {
+            duplicate_key(body).into_iter().collect()
+        }
         _ => Vec::new(),
+    }
+}
+
+/// The first key that occurs again in a YAML document.
+fn duplicate_key(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let error = serde_saphyr::from_str::<serde_json::Value>(text).err()?;
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
+            Some(format!("line {}: key {key:?} already set in map", location.line()))
+        }
+        _ => None,
     }
 }
 

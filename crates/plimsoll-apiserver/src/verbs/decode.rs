@@ -12,6 +12,9 @@ use crate::status::{ApiError, Result, Subject};
 /// How much of an unrecognisable document an error repeats.
 const SHOWN_LEN_MAX: usize = 200;
 
+/// How much of it is shown once more after it.
+const BEGINNING_LEN_MAX: usize = 30;
+
 /// Checks that `object` is of the kind of `resource`; a built-in kind may leave its type out.
 ///
 /// # Errors
@@ -43,12 +46,8 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
             return Err(cannot_be_converted(resource, &kind));
         }
         let given_version = if api_version.is_empty() { &expected } else { &api_version };
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered \
-             for version \"{given_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
-            given_version.rsplit('/').next().unwrap_or_default(),
-            resource.kind
-        )));
+        let kind = if kind.is_empty() { &resource.kind } else { &kind };
+        return Err(other_type(resource, given_version, kind));
     }
     fields.values_mut().for_each(schema::canonical_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
@@ -79,6 +78,51 @@ fn cannot_be_converted(resource: &ApiResource, kind: &str) -> ApiError {
     ))
 }
 
+/// Versions that kube-apiserver can read although it does not serve them any more.
+const READ_ONLY_VERSIONS: [&str; 8] = [
+    "apps/v1beta1",
+    "apps/v1beta2",
+    "autoscaling/v2beta1",
+    "autoscaling/v2beta2",
+    "batch/v1beta1",
+    "discovery.k8s.io/v1beta1",
+    "events.k8s.io/v1beta1",
+    "policy/v1beta1",
+];
+
+/// The error about a document of another type than the path's.
+fn other_type(resource: &ApiResource, given_version: &str, kind: &str) -> ApiError {
+    let (group, version) = given_version.split_once('/').unwrap_or(("", given_version));
+    let is_known = schema::builtin::schema(group, version, kind).is_some();
+    let is_old = group == resource.group && READ_ONLY_VERSIONS.contains(&given_version);
+    if kind == resource.kind && group == resource.group && (is_known || is_old) {
+        return ApiError::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version \
+             ({})",
+            resource.api_version()
+        ));
+    }
+    let why = if is_known {
+        let package = match resource.group.as_str() {
+            "" | "events.k8s.io" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        format!(
+            "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
+            resource.kind
+        )
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{given_version}\" in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        resource.kind
+    ))
+}
+
 /// The fields of a document that is an object.
 fn as_fields(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
@@ -99,7 +143,16 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
             shown()
         )
     } else if is_missing("kind") {
-        format!("Object 'Kind' is missing in '{}'", shown())
+        // The beginning is shown once more, as it is of everything that cannot be read.
+        let whole = object.to_string();
+        let rest = if whole.len() > BEGINNING_LEN_MAX { " ..." } else { "" };
+        format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing \
+             in '{}' ({}{rest})",
+            resource.kind,
+            shown(),
+            String::from_utf8_lossy(&whole.as_bytes()[..whole.len().min(BEGINNING_LEN_MAX)]),
+        )
     } else if object["apiVersion"] != resource.api_version() {
         format!(
             "the API version in the data ({}) does not match the expected API version ({})",

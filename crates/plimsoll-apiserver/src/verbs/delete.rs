@@ -218,6 +218,22 @@ fn settle_propagation(
     }
 }
 
+/// Checks that an object may be deleted with these options.
+///
+/// # Errors
+/// When it does not exist or is not the one meant.
+pub(crate) fn check_live(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<()> {
+    match cluster.store.find(&resource.storage, key) {
+        Some(stored) => check_preconditions(resource, stored, options),
+        None => Err(ApiError::not_found(resource.subject(), &key.name)),
+    }
+}
+
 /// Deletes one object.
 ///
 /// # Errors

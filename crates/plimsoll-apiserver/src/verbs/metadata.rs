@@ -107,17 +107,52 @@ pub(crate) fn drop_duplicate_owners(call: &mut Call, object: &mut Value, when: &
 pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
     let uid = cluster.ids.next_uid();
     let metadata = of(object);
-    for field in [
-        "resourceVersion",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-    ] {
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+    {
         metadata.remove(field);
     }
     metadata.insert("uid".to_owned(), uid.into());
     metadata.insert("creationTimestamp".to_owned(), call.now.clone().into());
+}
+
+/// Whether an update keeps the field whatever it says.
+fn field_is_settled(live: &Value, field: &str) -> bool {
+    field == "deletionTimestamp" && !text(live, field).is_empty()
+}
+
+/// Checks that an update means the object with this uid, which is empty if there is none.
+///
+/// # Errors
+/// When it means another one.
+pub(crate) fn check_uid(
+    resource: &ApiResource,
+    key: &ObjectKey,
+    live_uid: &str,
+    object: &Value,
+) -> Result<()> {
+    let uid = text(object, "uid");
+    if uid.is_empty() || uid == live_uid {
+        return Ok(());
+    }
+    let group = match resource.group.as_str() {
+        "apiextensions.k8s.io" | "apiregistration.k8s.io" => format!("{}/", resource.group),
+        group if resource.custom().is_some() => format!("{group}/"),
+        _ => String::new(),
+    };
+    let namespace = match &*key.namespace {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    Err(ApiError::conflict(
+        resource.subject(),
+        &key.name,
+        &format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{namespace}{}, \
+             ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+             {uid}, UID in object meta: {live_uid}",
+            resource.plural, key.name
+        ),
+    ))
 }
 
 /// Carries over what an update may not change.
@@ -131,22 +166,10 @@ pub(crate) fn keep(
     object: &mut Value,
 ) -> Result<()> {
     let live_metadata = &live["metadata"];
-    let live_uid = live_metadata["uid"].as_str().unwrap_or_default();
     let metadata = of(object);
     let given = |field: &str| -> Option<&str> {
         metadata.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
     };
-    if let Some(uid) = given("uid")
-        && uid != live_uid
-    {
-        return Err(ApiError::conflict(
-            resource.subject(),
-            &key.name,
-            &format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"
-            ),
-        ));
-    }
     if let Some(revision) = given("resourceVersion") {
         let parsed: u64 = revision.parse().map_err(|_| {
             ApiError::new(
@@ -158,17 +181,15 @@ pub(crate) fn keep(
             return Err(ApiError::modified(resource.subject(), &key.name));
         }
     }
-    for field in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-        "generateName",
-        "namespace",
-        "name",
-    ] {
+    // Validation refuses other values of these.
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let is_left_out = |value: &Value| value.is_null() || value == "";
+        if metadata.get(field).is_none_or(is_left_out) || field_is_settled(live, field) {
+            metadata.remove(field);
+            metadata.extend(live_metadata.get(field).map(|kept| (field.to_owned(), kept.clone())));
+        }
+    }
+    for field in ["creationTimestamp", "generation", "resourceVersion", "namespace", "name"] {
         match live_metadata.get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),

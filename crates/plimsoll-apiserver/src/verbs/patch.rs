@@ -56,7 +56,7 @@ pub(crate) fn patch(
         | MediaType::ApplyPatch => schema_patch::merge_patch(&live, &patch.document),
     };
     decode::check_type(aim.resource, &mut patched)?;
-    check_name(aim.key, &mut patched)?;
+    check_name(aim.key, &patched)?;
     let told = matches!(patch.media_type, MediaType::JsonPatch | MediaType::MergePatch);
     let shown = if told { patched.to_string() } else { String::new() };
     let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
@@ -153,7 +153,7 @@ fn apply(
         refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
     })?;
     let mut merged = merged;
-    check_name(aim.key, &mut merged)?;
+    check_name(aim.key, &merged)?;
     if let Some(live) = &live {
         check_preconditions(aim, live, &applied)?;
     }

@@ -237,8 +237,8 @@ fn store(
 }
 
 /// A scale that is of this object, and of the types that a scale has.
-fn checked(key: &ObjectKey, mut scale: Value) -> Result<Value> {
-    check_name(key, &mut scale)?;
+fn checked(key: &ObjectKey, scale: Value) -> Result<Value> {
+    check_name(key, &scale)?;
     let problem = builtin::schema("autoscaling", "v1", "Scale")
         .and_then(|schema| decoding_error(&schema, &scale));
     match problem {

@@ -70,7 +70,9 @@ pub(crate) fn put(
 ) -> Result<(Value, bool)> {
     let Aim { resource, key, part } = aim;
     decode::check_type(resource, &mut object)?;
-    check_name(key, &mut object)?;
+    check_name(key, &object)?;
+    let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
+    metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
     let Some(live) = find(cluster, call, resource, key)? else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
@@ -127,8 +129,8 @@ pub(crate) fn find(
 /// Checks that the object is the one of the URL.
 ///
 /// # Errors
-/// When it has another name.
-pub(crate) fn check_name(key: &ObjectKey, object: &mut Value) -> Result<()> {
+/// When it has another name or none.
+pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     if name.is_empty() {
         return Err(ApiError::bad_request(format!(

@@ -48,7 +48,12 @@ pub(crate) fn check(
         call.warnings.extend(warnings::of_object(resource, live, object));
         return Ok(());
     }
-    Err(ApiError::invalid(resource.kind_subject(), metadata::text(object, "name"), &errors))
+    let mut subject = resource.kind_subject();
+    if resource.is("events.k8s.io", "Event") {
+        // Errors about events speak of the older API.
+        subject.group = "";
+    }
+    Err(ApiError::invalid(subject, metadata::text(object, "name"), &errors))
 }
 
 fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) -> Vec<FieldError> {

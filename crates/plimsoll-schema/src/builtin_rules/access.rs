@@ -51,10 +51,15 @@ fn cluster_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn policy_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<FieldError>) {
-    let is_missing = |field: &str| items(rule, field).is_empty();
-    if is_missing("verbs") {
+    resource_rule(rule, is_namespaced, path, errors);
+    // The declarative part of kube-apiserver's validation comes last.
+    if items(rule, "verbs").is_empty() {
         errors.push(required(format!("{path}.verbs"), ""));
     }
+}
+
+fn resource_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<FieldError>) {
+    let is_missing = |field: &str| items(rule, field).is_empty();
     let urls = &rule["nonResourceURLs"];
     if !is_empty(urls) {
         let at = format!("{path}.nonResourceURLs");

@@ -95,7 +95,8 @@ fn json_data(object: &Value, key: &str, errors: &mut Vec<FieldError>) {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let detail = match first {
         None => "unexpected end of JSON input".to_owned(),
-        Some(byte) if b"{[\"-0123456789tfn".contains(byte) => {
+        Some(b't' | b'f' | b'n') => misspelt_word(bytes.trim_ascii_start()),
+        Some(byte) if b"{[\"-0123456789".contains(byte) => {
             "unexpected end of JSON input".to_owned()
         }
         Some(byte) => {
@@ -103,6 +104,25 @@ fn json_data(object: &Value, key: &str, errors: &mut Vec<FieldError>) {
         }
     };
     errors.push(invalid(at, &"<secret contents redacted>".into(), &detail));
+}
+
+/// Why bytes that begin like one of the words of JSON are none.
+fn misspelt_word(bytes: &[u8]) -> String {
+    let words = ["true", "false", "null"];
+    let word = words.into_iter().find(|word| bytes.first() == word.as_bytes().first());
+    let word = word.unwrap_or_default();
+    match bytes.iter().zip(word.bytes()).find(|(given, wanted)| *given != wanted) {
+        Some((given, wanted)) => format!(
+            "invalid character '{}' in literal {word} (expecting '{}')",
+            char::from(*given),
+            char::from(wanted)
+        ),
+        None if bytes.len() < word.len() => "unexpected end of JSON input".to_owned(),
+        None => {
+            let next = bytes.get(word.len()).copied().unwrap_or(b' ');
+            format!("invalid character '{}' after top-level value", char::from(next))
+        }
+    }
 }
 
 fn finalizers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -43,7 +43,7 @@ const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensi
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
 /// their zero value, which OpenAPI gives as default, and lists and times that are null when there is
 /// none.
-const WRITTEN: [(&str, &[&str]); 24] = [
+const WRITTEN: [(&str, &[&str]); 25] = [
     ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
     ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
     ("io.k8s.api.apps.v1.ReplicaSetCondition", &["lastTransitionTime"]),
@@ -76,6 +76,10 @@ const WRITTEN: [(&str, &[&str]); 24] = [
             "reportingComponent",
             "reportingInstance",
         ],
+    ),
+    (
+        "io.k8s.api.events.v1.Event",
+        &["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"],
     ),
     ("io.k8s.api.discovery.v1.EndpointSlice", &["ports", "endpoints"]),
     (
