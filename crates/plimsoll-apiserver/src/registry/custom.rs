@@ -5,8 +5,8 @@ use plimsoll_schema::{FieldError, Schema};
 use serde_json::Value;
 
 use super::resource::{ApiResource, Origin, Scope, Subresource};
-use crate::convert::webhook::Conversion;
 use super::versions;
+use crate::convert::webhook::Conversion;
 use crate::store::StorageId;
 
 /// Verbs that all custom resources have.

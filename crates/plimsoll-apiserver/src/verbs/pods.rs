@@ -19,14 +19,14 @@ use crate::store::{ObjectKey, StorageId};
 /// When the binding names no node, or the pod does not exist or has a node already.
 pub(crate) fn bind(
     cluster: &mut Cluster,
-    call: &Call,
+    call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     binding: &Value,
 ) -> Result<Value> {
     check_name(key, binding, "Binding")?;
     let node = check_target(binding)?.to_owned();
-    let Some(mut pod) = update::find(cluster, resource, key) else {
+    let Some(mut pod) = update::find(cluster, call, resource, key)? else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     metadata::check_uid(resource, key, metadata::text(&pod, "uid"), binding)?;
@@ -52,7 +52,7 @@ pub(crate) fn bind(
 /// When the pod does not exist, or its budget is used up.
 pub(crate) fn evict(
     cluster: &mut Cluster,
-    call: &Call,
+    call: &mut Call,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     eviction: &Value,
@@ -63,7 +63,7 @@ pub(crate) fn evict(
         options.dry_run = DryRun::All;
     }
     let is_dry = options.dry_run == DryRun::All;
-    let Some(mut pod) = update::find(cluster, resource, key) else {
+    let Some(mut pod) = update::find(cluster, call, resource, key)? else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     let is_ending = !metadata::text(&pod, "deletionTimestamp").is_empty();
