@@ -72,7 +72,9 @@ pub(crate) fn put(
     decode::check_type(resource, &mut object)?;
     check_name(key, &object)?;
     let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
-    metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
+    if live_uid.is_some() || kinds::may_create_on_update(resource) {
+        metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
+    }
     let Some(live) = find(cluster, call, resource, key)? else {
         if part == Part::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
