@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds the fuzz targets and runs each for a number of seconds (10 if not given).
+# Builds the fuzz targets and runs each for a number of seconds (10 if not given), going on from
+# what earlier runs kept; or, with "check", on a number of inputs that are the same each time.
 #
 # Needs the stable toolchain, a C++ compiler for libFuzzer, and crates.io. The code is free of
 # `unsafe`, so it is built with coverage but without sanitizers, which would need more than that.
 # Inputs that were worth keeping, and those that failed, are kept below the target directory.
 set -eu
 
-seconds=${1:-10}
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -20,11 +20,20 @@ coverage="$coverage -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-uni
 RUSTFLAGS=$coverage CARGO_TARGET_DIR=$target \
     cargo build --locked --release --target "$host" --manifest-path "$here/Cargo.toml"
 
+case ${1:-10} in
+check) kept=$target/check limit="-seed=1 -runs=50000" ;;
+*) kept=$target/corpus limit="-max_total_time=${1:-10}" ;;
+esac
+rm -rf "$target/check"
+
 for name in payload yaml template patches apply schemas requests; do
-    mkdir -p "$target/corpus/$name" "$target/artifacts/$name"
-    echo "fuzzing $name for $seconds s"
-    "$target/$host/release/$name" "$target/corpus/$name" "$here/seeds/$name" \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    # A cluster is started for each input.
+    [ "$name $kept" != "requests $target/check" ] || limit="-seed=1 -runs=2000"
+    mkdir -p "$kept/$name" "$target/artifacts/$name"
+    echo "fuzzing $name: $limit"
+    # shellcheck disable=SC2086 # the limit is several words
+    "$target/$host/release/$name" "$kept/$name" "$here/seeds/$name" $limit \
+        -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
         -artifact_prefix="$target/artifacts/$name/" -print_final_stats=0 -verbosity=0 \
         >"$target/$name.log" 2>&1 || {
         tail -n 60 "$target/$name.log"

@@ -63,7 +63,7 @@ struct Outcome {
     answers: Result<(Vec<Answer>, Vec<Value>), String>,
 }
 
-async fn run(cluster: &TestCluster, cases: Vec<Case>) -> Vec<Outcome> {
+async fn run(cluster: &TestCluster, cases: Vec<Case>, concurrency: usize) -> Vec<Outcome> {
     let (first, rest): (Vec<Case>, Vec<Case>) =
         cases.into_iter().partition(|case| case.file.starts_with(FIRST));
     let mut outcomes = Vec::new();
@@ -78,7 +78,7 @@ async fn run(cluster: &TestCluster, cases: Vec<Case>) -> Vec<Outcome> {
                 Outcome { case, answers }
             }
         }))
-        .buffered(CONCURRENCY);
+        .buffered(concurrency);
         while let Some(outcome) = running.next().await {
             outcomes.push(outcome);
         }
@@ -115,13 +115,36 @@ fn problem(outcome: &Outcome, recorded: Option<&Recorded>, kind: ClusterKind) ->
     (!text.is_empty()).then_some(text)
 }
 
+/// What does not conform.
+#[derive(Default)]
+struct Failures {
+    text: String,
+    by_file: BTreeMap<String, usize>,
+    titles: BTreeSet<String>,
+}
+
 async fn conforms(kind: ClusterKind) {
+    let cases = selected();
+    let all = cases.len();
+    let mut failures = failures(kind, cases, CONCURRENCY).await;
+    if kind == ClusterKind::ControlPlane && !failures.titles.is_empty() {
+        // The caches of a busy server lag behind: what failed is asked of one that is at rest.
+        let is_wanted =
+            |case: &Case| case.file.starts_with(FIRST) || failures.titles.contains(&case.title);
+        let again = selected().into_iter().filter(is_wanted).collect();
+        failures = self::failures(kind, again, 1).await;
+    }
+    let Failures { text, by_file, .. } = failures;
+    let count: usize = by_file.values().sum();
+    assert!(by_file.is_empty(), "{kind}: {count} of {all} cases fail\n{text}{by_file:#?}");
+}
+
+async fn failures(kind: ClusterKind, cases: Vec<Case>, concurrency: usize) -> Failures {
     let cluster = kind.start().await.expect("the cluster starts");
-    let outcomes = run(&cluster, selected()).await;
+    let outcomes = run(&cluster, cases, concurrency).await;
     drop(cluster);
     let mut recorded: BTreeMap<String, Answers> = BTreeMap::new();
-    let mut failures = String::new();
-    let mut failed: BTreeMap<String, usize> = BTreeMap::new();
+    let mut failures = Failures::default();
     let gaps = if kind == ClusterKind::Embedded { gaps() } else { BTreeSet::new() };
     for outcome in &outcomes {
         let file = &outcome.case.file;
@@ -133,23 +156,22 @@ async fn conforms(kind: ClusterKind) {
             Some(text) => text,
             None => continue,
         };
-        let _ = writeln!(failures, "{name}\n{text}");
-        *failed.entry(file.clone()).or_default() += 1;
+        let _ = writeln!(failures.text, "{name}\n{text}");
+        *failures.by_file.entry(file.clone()).or_default() += 1;
+        failures.titles.insert(outcome.case.title.clone());
     }
-    let count: usize = failed.values().sum();
-    let all = outcomes.len();
-    assert!(failed.is_empty(), "{kind}: {count} of {all} cases fail\n{failures}{failed:#?}");
+    failures
 }
 
 /// Records the answers of a real server, and of the embedded one where it differs on purpose.
 async fn record() {
     let real = ClusterKind::ControlPlane.start().await.expect("a control plane to record from");
-    let outcomes = run(&real, selected()).await;
+    let outcomes = run(&real, selected(), CONCURRENCY).await;
     drop(real);
     let embedded = TestCluster::embedded();
     let is_wanted = |case: &Case| case.differs.is_some() || case.file.starts_with(FIRST);
     let different = selected().into_iter().filter(is_wanted).collect();
-    let mut different: BTreeMap<String, Vec<Value>> = run(&embedded, different)
+    let mut different: BTreeMap<String, Vec<Value>> = run(&embedded, different, CONCURRENCY)
         .await
         .into_iter()
         .filter(|outcome| outcome.case.differs.is_some())

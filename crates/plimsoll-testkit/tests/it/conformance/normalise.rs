@@ -208,6 +208,7 @@ struct Patterns {
     micro_time: Regex,
     revision: Regex,
     address: Regex,
+    age: Regex,
 }
 
 impl Names {
@@ -227,6 +228,7 @@ impl Names {
                     r#"((?:[vV]ersion|record|current|precondition)[\\":( ]{0,8})([1-9][0-9]*)\b"#,
                 ),
                 address: pattern(r"\b10\.(?:0|96)\.[0-9]{1,3}\.[0-9]{1,3}\b"),
+                age: pattern(r"^[0-9]{1,2}s$"),
             },
         };
         let mut revisions = BTreeSet::new();
@@ -295,7 +297,11 @@ impl Names {
             let known = text.parse().ok().and_then(|revision: u64| self.revisions.get(&revision));
             return known.cloned().unwrap_or_else(|| text.to_owned());
         }
-        let Patterns { token_volume, uid, time, micro_time, revision, address } = &self.patterns;
+        let Patterns { token_volume, uid, time, micro_time, revision, address, age } =
+            &self.patterns;
+        if field == "cells" && age.is_match(text) {
+            return "{age}".to_owned();
+        }
         let text = text.replace(&self.namespace, "{ns}");
         let text = uid.replace_all(&text, |found: &Captures<'_>| {
             self.uids.get(&found[0]).cloned().unwrap_or_default()
