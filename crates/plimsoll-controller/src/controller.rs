@@ -8,20 +8,21 @@ use kube::core::DynamicObject;
 use kube::{Client, ResourceExt};
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_content::inclusion::{Context, EnabledCapabilities, Override};
+use plimsoll_api::progress::{ImpliedCapability, ReleaseProgressStatus};
+use plimsoll_content::inclusion::{Context, Override};
 use plimsoll_content::payload::Payload;
-use plimsoll_plan::capabilities::{self, Capabilities};
+use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
+use crate::implicit;
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
 use crate::report::{Reporter, Situation};
@@ -40,6 +41,7 @@ macro_rules! situation {
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
+            implied: &$work.implied,
             objections: $work.session.objections(),
             now: $now,
         }
@@ -51,6 +53,8 @@ macro_rules! situation {
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long executions in flight may take to end when the controller is told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How soon to try again to write what must be written before anything else is done.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -63,6 +67,8 @@ pub struct Settings {
     pub create: Option<String>,
     /// Who may write.
     pub leadership: Leadership,
+    /// Capabilities that this cluster has whatever its spec says.
+    pub always_enabled: Vec<String>,
 }
 
 /// How controllers make sure that only one of them writes.
@@ -133,7 +139,7 @@ impl Controller {
         patiently(stop, || bootstrap::install_crds(client, &writer, stop)).await?;
         let uid = patiently(stop, || bootstrap::cluster_version_uid(client, &writer, create, stop))
             .await?;
-        let recorded =
+        let mut recorded =
             patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
         let watching = tokio::spawn(observe::watch_cluster_version(
@@ -148,6 +154,22 @@ impl Controller {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
+        let payload = Arc::clone(&self.release.borrow());
+        if !recorded.image.is_empty() && recorded.image != payload.image {
+            let (_, status) = read(&first);
+            let before = enabled_before(&status, &recorded).into_iter().collect();
+            let (settings, now) = (&self.settings, self.clock.now());
+            let implied = patiently(stop, || async {
+                implicit::by_what_is_there(client, &resources, &payload, settings, &before)
+                    .await
+                    .map_err(|source| Error::Discover { source })
+            })
+            .await?;
+            recorded
+                .capabilities
+                .implied
+                .extend(implied.iter().map(|it| implicit::record(it, now)));
+        }
         let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
@@ -187,6 +209,8 @@ struct Work {
     spec: ClusterVersionSpec,
     generation: i64,
     capabilities: Capabilities,
+    /// The capabilities that updates made necessary, and what did.
+    implied: Vec<ImpliedCapability>,
     session: Session,
     reporter: Reporter,
     sweep_at: Instant,
@@ -204,12 +228,8 @@ impl Work {
         let payload = Arc::clone(&controller.release.borrow_and_update());
         let (spec, status) = read(cluster_version);
         let release = release_of(&payload);
-        let capabilities = enabled(
-            &payload,
-            &controller.settings,
-            &spec,
-            &status.capabilities.enabled_capabilities,
-        );
+        let capabilities =
+            enabled(&payload, &controller.settings, &spec, &enabled_before(&status, recorded));
         let request = request(&release, &spec, &capabilities);
         let mode = mode::choose(&status.history, &release.image);
         let planned =
@@ -233,6 +253,7 @@ impl Work {
             spec,
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             capabilities,
+            implied: recorded.capabilities.implied.clone(),
             session,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
@@ -308,7 +329,9 @@ impl Work {
         let now = controller.clock.now();
         let situation = situation!(self, now);
         if let Some(conditions) = self.reporter.report(&situation) {
-            let view = View::of(&self.session.progress, &conditions, now);
+            let mut view = View::of(&self.session.progress, &conditions, now);
+            view.capabilities = self.capabilities.clone();
+            view.implied = self.implied.clone();
             controller.view.send_replace(view);
         }
     }
@@ -345,11 +368,38 @@ impl Work {
 
     /// Another release is to be kept.
     async fn released(&mut self, controller: &mut Controller) {
-        self.payload = Arc::clone(&controller.release.borrow_and_update());
+        let next = Arc::clone(&controller.release.borrow_and_update());
+        if !self.imply(controller, &next).await {
+            // Without a record of it, a process that died now would not know it any more.
+            controller.release.mark_changed();
+            sleep(WRITE_AGAIN).await;
+            return;
+        }
+        self.payload = next;
         self.release = release_of(&self.payload);
+        let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
+        self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
         self.request = request(&self.release, &self.spec, &self.capabilities);
         tracing::info!(version = %self.release.version, "another release is to be applied");
         self.replan(controller).await;
+    }
+
+    /// Enables what a release makes necessary and has it written down, before the release is begun
+    /// (cluster-version §5.3); false if that failed.
+    async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
+        let (profile, feature_set) =
+            (&controller.settings.profile, &controller.settings.feature_set);
+        let before = &self.capabilities.enabled;
+        let found = implied_by_update(&self.payload, next, profile, feature_set, before);
+        let now = controller.clock.now();
+        for implied in &found {
+            self.implied.push(implicit::record(implied, now));
+            self.capabilities.enabled.insert(implied.capability.clone());
+            self.capabilities.implicit.insert(implied.capability.clone());
+        }
+        let situation = situation!(self, now);
+        // What an attempt before this one enabled may still have to be written down.
+        self.implied.is_empty() || self.reporter.persist(&situation).await
     }
 
     /// Plans anew. What is done and unchanged stays done; any change while not initializing is
@@ -389,6 +439,14 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
     (spec, serde_json::from_value(part("status")).unwrap_or_default())
 }
 
+/// The capabilities that an earlier process left enabled. The status does not name those that the
+/// definition of ClusterVersion refuses, nor those of a release that was about to begin.
+fn enabled_before(status: &ClusterVersionStatus, recorded: &ReleaseProgressStatus) -> Vec<String> {
+    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
+    let named = status.capabilities.enabled_capabilities.iter();
+    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
+}
+
 /// The capabilities in force, given those that were enabled before.
 fn enabled(
     payload: &Payload,
@@ -397,7 +455,7 @@ fn enabled(
     before: &[String],
 ) -> Capabilities {
     let gates = payload.feature_gates(&settings.profile, &settings.feature_set);
-    capabilities::effective_with_gates(spec, before, &[], &gates)
+    capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
 }
 
 fn release_of(payload: &Payload) -> Release {
@@ -442,10 +500,7 @@ fn make_plan(
     mode: Mode,
 ) -> Arc<Plan> {
     let context = Context {
-        capabilities: Some(EnabledCapabilities {
-            known: capabilities.known.iter().cloned().collect(),
-            enabled: capabilities.enabled.iter().cloned().collect(),
-        }),
+        capabilities: Some(capabilities.for_inclusion()),
         overrides: request.overrides.clone(),
         ..payload.context(&settings.profile, &settings.feature_set)
     };

@@ -10,12 +10,14 @@ mod clock;
 mod controller;
 mod enquiry;
 mod error;
+mod implicit;
 mod lease;
 mod observe;
 mod report;
 mod resources;
 mod session;
 mod view;
+mod withheld;
 mod write;
 
 pub use clock::{Clock, SharedClock, SystemClock};

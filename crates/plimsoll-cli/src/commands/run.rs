@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::{Clock, Controller, Leadership, Settings, SystemClock, View};
@@ -42,6 +43,9 @@ pub struct RunArguments {
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC")]
     pub image: Option<String>,
+    /// A capability that the cluster has whatever its spec says; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub always_enable_capability: Vec<String>,
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
@@ -64,12 +68,19 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
+    for name in &arguments.always_enable_capability {
+        if payload.capabilities.capability(name).is_none() {
+            let similar = meant(payload.capabilities.similar(name));
+            anyhow::bail!("--always-enable-capability: there is no capability {name:?}{similar}");
+        }
+    }
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
         leadership: Leadership::Lease(identity()),
+        always_enabled: arguments.always_enable_capability,
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());

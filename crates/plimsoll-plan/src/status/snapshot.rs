@@ -51,8 +51,12 @@ fn every_condition() -> String {
 #[test]
 fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
     /// Shown in ReleaseProgress, events or not before other parts of the product use them.
-    const ELSEWHERE: &[Reason] =
-        &[Reason::PrerequisitePending, Reason::UpdatePayloadRetrievalFailed];
+    const ELSEWHERE: &[Reason] = &[
+        Reason::PrerequisitePending,
+        Reason::UpdatePayloadRetrievalFailed,
+        Reason::CapabilityImplied,
+        Reason::CapabilityNameRefused,
+    ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     for reason in Reason::ALL {
