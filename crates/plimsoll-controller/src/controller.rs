@@ -29,6 +29,7 @@ use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
 use crate::view::View;
+use crate::webhook::{self, CapabilityWebhook, Rules};
 use crate::write::Writer;
 
 /// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
@@ -69,6 +70,8 @@ pub struct Settings {
     pub leadership: Leadership,
     /// Capabilities that this cluster has whatever its spec says.
     pub always_enabled: Vec<String>,
+    /// Where to answer reviews of `spec.capabilities`; `None` has nobody ask for any.
+    pub capability_webhook: Option<CapabilityWebhook>,
 }
 
 /// How controllers make sure that only one of them writes.
@@ -171,9 +174,26 @@ impl Controller {
                 .extend(implied.iter().map(|it| implicit::record(it, now)));
         }
         let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
+        self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
         result
+    }
+}
+
+impl Controller {
+    /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
+    async fn offer_reviews(
+        &self,
+        work: &Work,
+        writer: &Writer,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let client = &self.client;
+        let Some(settings) = &self.settings.capability_webhook else {
+            return patiently(stop, || webhook::remove(client, writer)).await;
+        };
+        webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
     }
 }
 
@@ -211,6 +231,8 @@ struct Work {
     capabilities: Capabilities,
     /// The capabilities that updates made necessary, and what did.
     implied: Vec<ImpliedCapability>,
+    /// What changes of the spec are judged by.
+    rules: watch::Sender<Rules>,
     session: Session,
     reporter: Reporter,
     sweep_at: Instant,
@@ -245,6 +267,7 @@ impl Work {
         }
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
+        let rules = rules(&payload, &controller.settings, &capabilities);
         Self {
             owner,
             payload,
@@ -254,6 +277,7 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             capabilities,
             implied: recorded.capabilities.implied.clone(),
+            rules: watch::Sender::new(rules),
             session,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
@@ -353,6 +377,7 @@ impl Work {
             .cloned()
             .collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
+        self.judge_by_capabilities(controller);
         let request = request(&self.release, &self.spec, &self.capabilities);
         if request != self.request {
             self.request = request;
@@ -379,9 +404,16 @@ impl Work {
         self.release = release_of(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
+        self.judge_by_capabilities(controller);
         self.request = request(&self.release, &self.spec, &self.capabilities);
         tracing::info!(version = %self.release.version, "another release is to be applied");
         self.replan(controller).await;
+    }
+
+    /// Changes of the spec are judged by what is in force now.
+    fn judge_by_capabilities(&self, controller: &Controller) {
+        let rules = rules(&self.payload, &controller.settings, &self.capabilities);
+        self.rules.send_replace(rules);
     }
 
     /// Enables what a release makes necessary and has it written down, before the release is begun
@@ -437,6 +469,14 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
         ClusterVersionSpec::default()
     });
     (spec, serde_json::from_value(part("status")).unwrap_or_default())
+}
+
+fn rules(payload: &Payload, settings: &Settings, capabilities: &Capabilities) -> Rules {
+    Rules {
+        registry: payload.capabilities.clone(),
+        gates: payload.feature_gates(&settings.profile, &settings.feature_set),
+        enabled: capabilities.enabled.clone(),
+    }
 }
 
 /// The capabilities that an earlier process left enabled. The status does not name those that the

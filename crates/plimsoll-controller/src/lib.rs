@@ -17,6 +17,7 @@ mod report;
 mod resources;
 mod session;
 mod view;
+mod webhook;
 mod withheld;
 mod write;
 
@@ -24,3 +25,4 @@ pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Leadership, Settings};
 pub use error::Error;
 pub use view::{LevelView, View, WaitView};
+pub use webhook::{CapabilityWebhook, Reached};

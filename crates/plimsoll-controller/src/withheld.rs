@@ -86,23 +86,14 @@ mod tests {
 
     use super::*;
     use kube::core::Status;
-    use kube::core::response::{StatusCause, StatusDetails};
     use serde_json::json;
 
     fn answer(fields: &[&str]) -> kube::Error {
-        let cause = |field: &&str| StatusCause {
-            reason: "FieldValueNotSupported".to_owned(),
-            message: "Unsupported value".to_owned(),
-            field: (*field).to_owned(),
-        };
-        let details = StatusDetails {
-            causes: fields.iter().map(cause).collect(),
-            ..StatusDetails::default()
-        };
-        let mut status = Status::failure("refused", "Invalid");
-        status.code = 422;
-        status.details = Some(details);
-        kube::Error::Api(Box::new(status))
+        let cause = |field: &&str| json!({ "reason": "FieldValueNotSupported", "field": field });
+        let causes: Vec<Value> = fields.iter().map(cause).collect();
+        let status = json!({ "code": 422, "reason": "Invalid", "details": { "causes": causes } });
+        let status: Status = serde_json::from_value(status).unwrap();
+        kube::Error::Api(status.boxed())
     }
 
     #[test]

@@ -160,6 +160,32 @@ impl Writer {
         apply(&api, name, object).await.map(|_| ())
     }
 
+    /// Applies an object of our own making that has a namespace.
+    pub(crate) async fn apply_own_in(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, resource);
+        apply(&api, name, object).await.map(|_| ())
+    }
+
+    /// Deletes an object of our own making; one that is gone already is no error.
+    pub(crate) async fn delete_own(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        match api.delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
     /// Creates an object of our own making; one that exists is left alone, but for what it lacks.
     ///
     /// By server-side apply, since a kube-apiserver lets an ordinary creation of a custom resource

@@ -72,6 +72,7 @@ pub(crate) fn work(
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
+            capability_webhook: None,
         },
         release: releases,
         view,

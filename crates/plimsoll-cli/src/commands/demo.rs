@@ -76,6 +76,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             create: Some(new_cluster_id()),
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
+            capability_webhook: None,
         },
         release: releases,
         view,
