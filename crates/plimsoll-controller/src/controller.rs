@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
+use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
 use crate::report::{Reporter, Situation};
@@ -148,7 +149,15 @@ impl Controller {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
+        let recorder = {
+            let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+            let instance = match &self.settings.leadership {
+                Leadership::Lease(identity) => identity,
+                Leadership::Alone => "plimsoll",
+            };
+            Recorder::start(client, clock, instance, stop.clone())
+        };
+        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorder, &recorded);
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
         result
@@ -188,6 +197,7 @@ struct Work {
     generation: i64,
     capabilities: Capabilities,
     session: Session,
+    recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
 }
@@ -198,6 +208,7 @@ impl Work {
         cluster_version: &DynamicObject,
         owner: Arc<str>,
         resources: Resources,
+        recorder: Recorder,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
         let now = controller.clock.now();
@@ -234,6 +245,7 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             capabilities,
             session,
+            recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
         }
@@ -348,7 +360,14 @@ impl Work {
         self.payload = Arc::clone(&controller.release.borrow_and_update());
         self.release = release_of(&self.payload);
         self.request = request(&self.release, &self.spec, &self.capabilities);
-        tracing::info!(version = %self.release.version, "another release is to be applied");
+        self.recorder.record(Occurrence {
+            severity: Severity::Normal,
+            reason: plimsoll_model::Reason::PayloadLoaded,
+            action: "Update",
+            note: format!("Working towards {}", self.release.version),
+            regarding: events::cluster_version(&self.owner),
+            related: None,
+        });
         self.replan(controller).await;
     }
 
