@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
+use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::implicit;
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
@@ -157,6 +158,14 @@ impl Controller {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
+        let recorder = {
+            let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+            let instance = match &self.settings.leadership {
+                Leadership::Lease(identity) => identity,
+                Leadership::Alone => "plimsoll",
+            };
+            Recorder::start(client, clock, instance, stop.clone())
+        };
         let payload = Arc::clone(&self.release.borrow());
         if !recorded.image.is_empty() && recorded.image != payload.image {
             let (_, status) = read(&first);
@@ -171,9 +180,9 @@ impl Controller {
             recorded
                 .capabilities
                 .implied
-                .extend(implied.iter().map(|it| implicit::record(it, now)));
+                .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
         }
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
+        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorder, &recorded);
         self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
@@ -234,6 +243,7 @@ struct Work {
     /// What changes of the spec are judged by.
     rules: watch::Sender<Rules>,
     session: Session,
+    recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
 }
@@ -244,6 +254,7 @@ impl Work {
         cluster_version: &DynamicObject,
         owner: Arc<str>,
         resources: Resources,
+        recorder: Recorder,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
         let now = controller.clock.now();
@@ -279,6 +290,7 @@ impl Work {
             implied: recorded.capabilities.implied.clone(),
             rules: watch::Sender::new(rules),
             session,
+            recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
         }
@@ -406,7 +418,14 @@ impl Work {
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
         self.judge_by_capabilities(controller);
         self.request = request(&self.release, &self.spec, &self.capabilities);
-        tracing::info!(version = %self.release.version, "another release is to be applied");
+        self.recorder.record(Occurrence {
+            severity: Severity::Normal,
+            reason: plimsoll_model::Reason::PayloadLoaded,
+            action: "Update",
+            note: format!("Working towards {}", self.release.version),
+            regarding: events::cluster_version(&self.owner),
+            related: None,
+        });
         self.replan(controller).await;
     }
 
@@ -425,7 +444,7 @@ impl Work {
         let found = implied_by_update(&self.payload, next, profile, feature_set, before);
         let now = controller.clock.now();
         for implied in &found {
-            self.implied.push(implicit::record(implied, now));
+            self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
             self.capabilities.enabled.insert(implied.capability.clone());
             self.capabilities.implicit.insert(implied.capability.clone());
         }

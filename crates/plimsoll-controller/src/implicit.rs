@@ -18,14 +18,27 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 
 use crate::controller::Settings;
+use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::resources::Resources;
 
 /// How many objects are looked for at a time.
 const LOOKUPS: usize = 16;
 
-/// What is written down of a capability that becomes enabled now.
-pub(crate) fn record(implied: &Implied, now: Timestamp) -> ImpliedCapability {
-    tracing::warn!(reason = %Reason::CapabilityImplied, "{implied}");
+/// Tells of a capability that becomes enabled now; what is written down of it.
+pub(crate) fn record(
+    implied: &Implied,
+    recorder: &Recorder,
+    owner: &str,
+    now: Timestamp,
+) -> ImpliedCapability {
+    recorder.record(Occurrence {
+        severity: Severity::Normal,
+        reason: Reason::CapabilityImplied,
+        action: "EnableCapability",
+        note: implied.to_string(),
+        regarding: events::cluster_version(owner),
+        related: Some(events::object(&implied.object, &implied.object_version)),
+    });
     ImpliedCapability {
         capability: implied.capability.clone(),
         version: implied.version.clone(),

@@ -10,6 +10,7 @@ mod clock;
 mod controller;
 mod enquiry;
 mod error;
+mod events;
 mod implicit;
 mod lease;
 mod observe;

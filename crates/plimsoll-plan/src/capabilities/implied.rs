@@ -32,6 +32,8 @@ pub struct Implied {
     pub document: usize,
     /// The object that was applied before and belongs to the capability now.
     pub object: ObjectKey,
+    /// API version of the object in the manifest, without the group.
+    pub object_version: String,
     /// How many manifests do.
     pub manifests: usize,
 }
@@ -90,6 +92,7 @@ pub fn implied(
                 file: Arc::clone(&manifest.file),
                 document: manifest.document,
                 object: manifest.key.clone(),
+                object_version: manifest.version.clone(),
                 manifests: 0,
             };
             found.entry(name).or_insert_with(new).manifests += 1;
