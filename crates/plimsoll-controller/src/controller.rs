@@ -333,6 +333,11 @@ impl Work {
     }
 
     fn turn(&mut self, turn: Turn, now: Timestamp) {
+        if let Turn::Observed(Observation::Definition { group }) = &turn
+            && group == CLUSTER_VERSION.group
+        {
+            self.reporter.definition_changed();
+        }
         let namespace = match &turn {
             Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
             _ => None,

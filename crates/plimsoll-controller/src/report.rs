@@ -137,6 +137,11 @@ impl Reporter {
         self.stale = true;
     }
 
+    /// The definition of ClusterVersion may have changed.
+    pub(crate) fn definition_changed(&mut self) {
+        self.withheld.offer_soon(Instant::now());
+    }
+
     /// When [`Self::report`] should be called next although nothing happens.
     pub(crate) fn due_at(&self) -> Instant {
         let far = Instant::now() + Duration::from_secs(3600);

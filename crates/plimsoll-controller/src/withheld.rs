@@ -14,6 +14,9 @@ use tokio::time::Instant;
 /// How long to leave names out before they are offered again.
 const OFFER_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How long to wait when the definition has changed: the server needs a moment.
+const OFFER_SOON: Duration = Duration::from_millis(100);
+
 /// The lists of a status that hold names of capabilities.
 const LISTS: [&str; 2] = ["enabledCapabilities", "knownCapabilities"];
 
@@ -32,6 +35,11 @@ impl Withheld {
     /// When the names are to be offered again; never while none is left out.
     pub(crate) fn offer_at(&self) -> Option<Instant> {
         (!self.names.is_empty()).then_some(self.offer_at)
+    }
+
+    /// The definition may take the names now.
+    pub(crate) fn offer_soon(&mut self, now: Instant) {
+        self.offer_at = self.offer_at.min(now + OFFER_SOON);
     }
 
     /// What to leave out of a status that is written now.
