@@ -1,6 +1,8 @@
 //! One module a command: parse arguments, call a library, render.
 
+pub mod capability;
 pub mod demo;
+pub mod install_config;
 pub mod release;
 pub mod run;
 pub mod sandbox;
@@ -10,6 +12,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::render::logs;
+
 /// What the program can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -18,6 +22,12 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// See which optional parts a release has, and what enabling one would create
+    #[command(subcommand)]
+    Capability(capability::CapabilityCommand),
+    /// Check the capabilities of an install-config
+    #[command(subcommand)]
+    InstallConfig(install_config::InstallConfigCommand),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -33,6 +43,13 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
+        Command::Capability(command) => release::read_by_people(block_on(async {
+            logs::init(true);
+            capability::run(command, &mut anstream::stdout()).await
+        })),
+        Command::InstallConfig(command) => {
+            release::read_by_people(install_config::run(command, &mut anstream::stdout()))
+        }
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

@@ -2,4 +2,5 @@
 
 pub mod live;
 pub mod logs;
+pub mod structured;
 pub mod table;

@@ -10,6 +10,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod graph;
 pub mod history;
+pub mod install_config;
 pub mod mode;
 pub mod parse;
 pub mod plan;

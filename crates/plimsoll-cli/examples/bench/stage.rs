@@ -71,6 +71,8 @@ pub(crate) fn work(
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
         },
         release: releases,
         view,

@@ -75,6 +75,8 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
             create: Some(new_cluster_id()),
             leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
         },
         release: releases,
         view,

@@ -1,6 +1,7 @@
 //! `plimsoll run`: the controller on any cluster.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,9 +10,12 @@ use anyhow::Context as _;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
-use plimsoll_controller::{Clock, Controller, Leadership, Settings, SystemClock, View};
+use plimsoll_controller::{
+    CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +46,25 @@ pub struct RunArguments {
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC")]
     pub image: Option<String>,
+    /// A capability that the cluster has whatever its spec says; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub always_enable_capability: Vec<String>,
+    /// Refuse mistakes in spec.capabilities when they are made: listen here for the API server's
+    /// reviews, with a certificate that is kept in Secret kube-system/plimsoll-capability-webhook
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub capability_webhook: Option<SocketAddr>,
+    /// Name or address by which the API server gets to the webhook; without it, the address that
+    /// it listens on
+    #[arg(long, value_name = "HOST", requires = "capability_webhook")]
+    pub capability_webhook_host: Option<String>,
+    /// Service by which the API server gets to the webhook, at port 443
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        requires = "capability_webhook",
+        conflicts_with = "capability_webhook_host"
+    )]
+    pub capability_webhook_service: Option<String>,
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
@@ -64,12 +87,21 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
+    for name in &arguments.always_enable_capability {
+        if payload.capabilities.capability(name).is_none() {
+            let similar = meant(payload.capabilities.similar(name));
+            anyhow::bail!("--always-enable-capability: there is no capability {name:?}{similar}");
+        }
+    }
+    let webhook = webhook(&arguments)?;
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
         leadership: Leadership::Lease(identity()),
+        always_enabled: arguments.always_enable_capability,
+        capability_webhook: webhook,
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());
@@ -84,6 +116,27 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     result?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Where to answer reviews, if anywhere.
+fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow::Error> {
+    let Some(listen) = arguments.capability_webhook else { return Ok(None) };
+    let service = arguments.capability_webhook_service.as_deref();
+    let reached = match (service, &arguments.capability_webhook_host) {
+        (Some(service), _) => {
+            let (namespace, name) = service.split_once('/').with_context(|| {
+                format!("--capability-webhook-service: {service:?} is not NAMESPACE/NAME")
+            })?;
+            Reached::Service { namespace: namespace.to_owned(), name: name.to_owned() }
+        }
+        (None, Some(host)) => Reached::Host(host.clone()),
+        (None, None) if listen.ip().is_unspecified() => anyhow::bail!(
+            "--capability-webhook {listen} listens on every address: say with \
+             --capability-webhook-host or --capability-webhook-service how the API server gets there"
+        ),
+        (None, None) => Reached::Host(listen.ip().to_string()),
+    };
+    Ok(Some(CapabilityWebhook { listen, reached }))
 }
 
 /// A client for the cluster that the arguments name.
