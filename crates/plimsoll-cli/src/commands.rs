@@ -1,6 +1,7 @@
 //! One module a command: parse arguments, call a library, render.
 
 pub mod demo;
+pub mod inspect;
 pub mod release;
 pub mod run;
 pub mod sandbox;
@@ -18,6 +19,8 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
+    Inspect(inspect::InspectArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -34,6 +37,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Inspect(arguments) => {
+            block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
+        }
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

@@ -16,6 +16,7 @@ use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
+use plimsoll_plan::status::Limits;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,7 @@ macro_rules! situation {
             capabilities: &$work.capabilities,
             objections: $work.session.objections(),
             removals: &$work.session.removals,
+            limits: &$work.limits,
             now: $now,
         }
     };
@@ -66,6 +68,8 @@ pub struct Settings {
     pub create: Option<String>,
     /// Who may write.
     pub leadership: Leadership,
+    /// How long things may take before they are called slow or failed.
+    pub limits: Limits,
 }
 
 /// How controllers make sure that only one of them writes.
@@ -193,6 +197,7 @@ struct Work {
     session: Session,
     reporter: Reporter,
     sweep_at: Instant,
+    limits: Limits,
 }
 
 impl Work {
@@ -245,6 +250,7 @@ impl Work {
             session,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
+            limits: controller.settings.limits.clone(),
         }
     }
 

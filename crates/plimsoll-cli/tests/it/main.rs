@@ -5,6 +5,7 @@
 
 mod drift;
 mod gates;
+mod inspect;
 mod install;
 mod removal;
 mod restart;

@@ -16,6 +16,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -95,6 +96,7 @@ impl Rig {
                 feature_set: DEFAULT_FEATURE_SET.to_owned(),
                 create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
                 leadership: Leadership::Alone,
+                limits: Limits::default(),
             },
             release: self.release.subscribe(),
             view,
