@@ -2,6 +2,7 @@
 
 pub mod capability;
 pub mod demo;
+pub mod inspect;
 pub mod install_config;
 pub mod release;
 pub mod run;
@@ -28,6 +29,8 @@ pub enum Command {
     /// Check the capabilities of an install-config
     #[command(subcommand)]
     InstallConfig(install_config::InstallConfigCommand),
+    /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
+    Inspect(inspect::InspectArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -51,6 +54,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
             release::read_by_people(install_config::run(command, &mut anstream::stdout()))
         }
         Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Inspect(arguments) => {
+            block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
+        }
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

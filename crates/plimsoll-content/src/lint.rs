@@ -20,6 +20,8 @@ use crate::payload::{Directory, LoadError, SourceFile, TemplateContext, parse_pa
 use crate::position::Position;
 use crate::{Manifest, yaml};
 
+pub use operators::related_objects;
+
 /// Everything there is to say about the files of a payload, in their order.
 pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
     let (payload, errors) = parse_partly(files, context);

@@ -16,6 +16,7 @@ use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
+use plimsoll_plan::status::Limits;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,7 @@ macro_rules! situation {
             implied: &$work.implied,
             objections: $work.session.objections(),
             removals: &$work.session.removals,
+            limits: &$work.limits,
             now: $now,
         }
     };
@@ -76,6 +78,8 @@ pub struct Settings {
     pub always_enabled: Vec<String>,
     /// Where to answer reviews of `spec.capabilities`; `None` has nobody ask for any.
     pub capability_webhook: Option<CapabilityWebhook>,
+    /// How long things may take before they are called slow or failed.
+    pub limits: Limits,
 }
 
 /// How controllers make sure that only one of them writes.
@@ -249,6 +253,7 @@ struct Work {
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
+    limits: Limits,
 }
 
 impl Work {
@@ -302,6 +307,7 @@ impl Work {
             recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
+            limits: controller.settings.limits.clone(),
         }
     }
 

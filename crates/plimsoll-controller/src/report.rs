@@ -19,7 +19,7 @@ use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
-use plimsoll_plan::status::{LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use plimsoll_plan::status::{Limits, LoadStatus, LoadStep, StatusInput, cluster_version_status};
 use plimsoll_plan::upgradeable::NotUpgradeable;
 use plimsoll_plan::validate;
 use serde_json::Value;
@@ -50,6 +50,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) implied: &'a [ImpliedCapability],
     pub(crate) objections: Vec<NotUpgradeable>,
     pub(crate) removals: &'a Removals,
+    pub(crate) limits: &'a Limits,
     pub(crate) now: Timestamp,
 }
 
@@ -284,6 +285,7 @@ impl Reporter {
         let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
+            limits: situation.limits,
             previous: &self.status,
             generation: situation.generation,
             release: situation.release,

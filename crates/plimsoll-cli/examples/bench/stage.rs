@@ -15,6 +15,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -73,6 +74,7 @@ pub(crate) fn work(
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
             capability_webhook: None,
+            limits: Limits::default(),
         },
         release: releases,
         view,

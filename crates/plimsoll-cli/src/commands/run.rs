@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_content::capability::meant;
@@ -16,6 +17,7 @@ use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::{
     CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
 };
+use plimsoll_plan::status::Limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +70,40 @@ pub struct RunArguments {
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
+    #[command(flatten)]
+    pub limits: LimitArguments,
+}
+
+/// How long things may take before they are called slow or failed.
+#[derive(Debug, Args)]
+pub struct LimitArguments {
+    /// How long a wait is ordinary, such as `30m`; longer ones are reported as slow
+    #[arg(long, value_name = "TIME", default_value = "30m")]
+    slow_after: SignedDuration,
+    /// The same for a ClusterOperator, in addition to machine-config=90m; may be given again
+    #[arg(long, value_name = "NAME=TIME", value_parser = operator_limit)]
+    slow_after_for: Vec<(String, SignedDuration)>,
+    /// How long a degraded ClusterOperator may take to recover before an update counts as failing
+    #[arg(long, value_name = "TIME", default_value = "40m")]
+    degraded_tolerated: SignedDuration,
+}
+
+impl From<LimitArguments> for Limits {
+    fn from(arguments: LimitArguments) -> Self {
+        let mut limits = Self {
+            slow_after: arguments.slow_after,
+            degraded_tolerated: arguments.degraded_tolerated,
+            ..Self::default()
+        };
+        limits.slow_after_for.extend(arguments.slow_after_for);
+        limits
+    }
+}
+
+fn operator_limit(text: &str) -> Result<(String, SignedDuration), String> {
+    let (name, time) = text.split_once('=').ok_or("expected NAME=TIME, such as etcd=45m")?;
+    let time = time.parse().map_err(|error: jiff::Error| error.to_string())?;
+    Ok((name.to_owned(), time))
 }
 
 /// Keeps the cluster at the release until told to stop.
@@ -102,6 +138,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         leadership: Leadership::Lease(identity()),
         always_enabled: arguments.always_enable_capability,
         capability_webhook: webhook,
+        limits: arguments.limits.into(),
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());

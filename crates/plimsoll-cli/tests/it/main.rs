@@ -6,6 +6,7 @@
 mod capabilities;
 mod drift;
 mod gates;
+mod inspect;
 mod install;
 mod removal;
 mod restart;

@@ -16,6 +16,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -80,6 +81,7 @@ impl Rig {
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
             capability_webhook: None,
+            limits: Limits::default(),
         };
         Self { cluster, client, stop_stand_ins, release, controller: None, settings }
     }
