@@ -4,6 +4,8 @@ pub mod demo;
 pub mod release;
 pub mod run;
 pub mod sandbox;
+pub mod update;
+pub mod update_plan;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -18,6 +20,9 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Update a cluster to another release
+    #[command(subcommand)]
+    Update(update::UpdateCommand),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -34,6 +39,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Update(command) => block_on(update::run(command)),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

@@ -15,10 +15,12 @@ mod observe;
 mod report;
 mod resources;
 mod session;
+mod survey;
 mod view;
 mod write;
 
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Leadership, Settings};
 pub use error::Error;
+pub use survey::{Survey, survey};
 pub use view::{LevelView, View, WaitView};
