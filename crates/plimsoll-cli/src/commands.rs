@@ -1,6 +1,7 @@
 //! One module a command: parse arguments, call a library, render.
 
 pub mod demo;
+pub mod rehearse;
 pub mod release;
 pub mod run;
 pub mod sandbox;
@@ -23,6 +24,13 @@ pub enum Command {
     /// Update a cluster to another release
     #[command(subcommand)]
     Update(update::UpdateCommand),
+    /// Carry out an update on a copy of the cluster, and tell how it went
+    ///
+    /// The copy lies in an embedded API server, operators and workloads are played, and time is
+    /// simulated, so it takes seconds. Nothing of the cluster is touched.
+    ///
+    /// Exits with 0 if the update would succeed, and with 3 if it would stop.
+    Rehearse(rehearse::RehearseArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -40,6 +48,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Update(command) => block_on(update::run(command)),
+        Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

@@ -4,4 +4,5 @@ pub mod diagram;
 pub mod forecast;
 pub mod live;
 pub mod logs;
+pub mod rehearsal;
 pub mod table;

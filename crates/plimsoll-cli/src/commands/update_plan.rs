@@ -12,6 +12,7 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_controller::Survey;
 use plimsoll_plan::forecast::{EnabledCapability, Forecast, of_cluster};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::target::{self, Target};
@@ -59,7 +60,7 @@ pub async fn run(arguments: UpdatePlanArguments) -> Result<ExitCode, anyhow::Err
     let payload = load(&arguments.to, &arguments.profile)?;
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let cluster = Standing::read(&client).await?;
-    let forecast =
+    let (forecast, _) =
         forecast(&client, &cluster, &payload, &arguments.profile, &arguments.feature_set).await?;
     let report = Report::of(&forecast);
     let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
@@ -88,6 +89,18 @@ impl Standing {
     ///
     /// When the cluster cannot be asked, or has none.
     pub async fn read(client: &Client) -> Result<Self, anyhow::Error> {
+        Self::read_opt(client).await?.context(
+            "the cluster has no ClusterVersion, so no release keeps it; `plimsoll release plan \
+             --to DIR` tells what an installation would do",
+        )
+    }
+
+    /// Reads the ClusterVersion, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be asked.
+    pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
         let gvk = kube::core::GroupVersionKind::gvk(
             CLUSTER_VERSION.group,
             CLUSTER_VERSION.version,
@@ -98,12 +111,8 @@ impl Standing {
         let object = api
             .get_opt(CLUSTER_VERSION_NAME)
             .await
-            .context("failed to ask the cluster for its ClusterVersion")?
-            .context(
-                "the cluster has no ClusterVersion, so no release keeps it; `plimsoll release \
-                 plan --to DIR` tells what an installation would do",
-            )?;
-        Ok(Self::of(&object.data))
+            .context("failed to ask the cluster for its ClusterVersion")?;
+        Ok(object.map(|object| Self::of(&object.data)))
     }
 
     /// Takes the parts of a ClusterVersion; what cannot be read is left out.
@@ -146,12 +155,12 @@ pub async fn forecast(
     payload: &Payload,
     profile: &str,
     feature_set: &str,
-) -> Result<Forecast, anyhow::Error> {
+) -> Result<(Forecast, Survey), anyhow::Error> {
     let target = cluster.target(profile, feature_set);
     let mode = cluster.mode(&target::release(payload));
     let plan = Arc::new(target.plan(payload, mode));
     let survey = plimsoll_controller::survey(client, &plan).await?;
-    let mut cluster_kinds = survey.cluster_kinds;
+    let mut cluster_kinds = survey.cluster_kinds.clone();
     cluster_kinds.extend(payload.cluster_kinds());
     let from = cluster.release();
     let mut forecast = of_cluster(from, plan, &survey.sightings, &survey.ours, &cluster_kinds);
@@ -164,5 +173,5 @@ pub async fn forecast(
             because: vec!["the ClusterVersion, which asks for it or for a set with it".to_owned()],
         })
         .collect();
-    Ok(forecast)
+    Ok((forecast, survey))
 }

@@ -19,7 +19,9 @@ use serde_json::Value;
 
 use super::diagram::{Diagram, Node, Rank, Tone};
 
-pub use value::{field, shortened};
+pub(super) use markdown::escaped;
+pub(super) use text::sign;
+pub use value::field;
 
 /// What a plan is told as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

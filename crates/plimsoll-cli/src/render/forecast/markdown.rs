@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::text::sign;
-use super::{Lane, Report, field, in_words, level_name};
+use super::{Lane, Report, field, in_words, level_name, sign};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}\n", report.title())?;
@@ -93,7 +92,7 @@ fn objects(name: &str, lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A text without what Markdown would take for its own.
-fn escaped(text: &str) -> String {
+pub(in crate::render) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         if matches!(letter, '|' | '*' | '_' | '`' | '<' | '>') {

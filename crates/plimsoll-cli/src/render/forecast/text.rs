@@ -112,7 +112,7 @@ fn steps(lane: &Lane, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The sign of what becomes of an object; none where nothing does.
-pub(super) fn sign(step: &StepReport) -> Option<&'static str> {
+pub(in crate::render) fn sign(step: &StepReport) -> Option<&'static str> {
     let signs = [
         (ChangeKind::Created, "+"),
         (ChangeKind::Changed, "~"),

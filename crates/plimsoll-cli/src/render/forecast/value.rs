@@ -31,7 +31,7 @@ pub fn field(field: &FieldReport) -> String {
 }
 
 /// A value in a few words.
-pub fn shortened(value: &Value) -> String {
+fn shortened(value: &Value) -> String {
     match value {
         Value::Array(items) if items.len() > 3 => format!("[{} items]", items.len()),
         Value::Object(fields) if fields.len() > 3 => format!("{{{} fields}}", fields.len()),
