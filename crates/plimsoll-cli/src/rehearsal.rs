@@ -26,13 +26,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kube::Client;
+use kube::api::{Patch, PatchParams};
+use plimsoll_api::CLUSTER_VERSION_NAME;
+use plimsoll_api::config::ComponentOverride;
 use plimsoll_apiserver::{ApiServer, Options};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Controller, Leadership, Settings, Survey, View};
-use plimsoll_model::{Condition, GroupKind, ObjectKey};
+use plimsoll_model::{Condition, GroupKind, ObjectKey, Reason};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -46,11 +49,12 @@ pub use timeline::{Ending, Timeline, Transition, Wait};
 
 use clock::VirtualClock;
 use recorder::{Names, Recorder, Request};
+use timeline::FAILING_FOR;
 
 /// The id of a cluster that is installed for a rehearsal.
 const CLUSTER_ID: &str = "0f4e8b52-9b1d-4c53-8a87-3d5c1f6e2a90";
-/// How long an installation without faults may take in virtual time.
-const INSTALLED_WITHIN: Duration = Duration::from_secs(60 * 60);
+/// How long nothing may get on while the outgoing release is installed: nobody is slow then.
+const INSTALL_FAILING_FOR: Duration = Duration::from_secs(60);
 /// How long the cluster is watched after its release is complete.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
@@ -97,6 +101,17 @@ pub struct Performance {
     pub conditions: Vec<Condition>,
     /// Resources of a live cluster that could not be copied.
     pub left_out: Vec<String>,
+    /// Objects of the outgoing release that could not be installed, and were left alone.
+    pub unmanaged: Vec<Unmanaged>,
+}
+
+/// An object that is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmanaged {
+    /// The object.
+    pub key: ObjectKey,
+    /// Why it could not be installed.
+    pub message: String,
 }
 
 impl Rehearsal {
@@ -123,9 +138,10 @@ impl Rehearsal {
         });
         let server = self.server(clock)?;
         let client = Client::new(server.clone(), "default");
-        if let Scenery::Release(outgoing) = &self.stage {
-            self.install(&client, outgoing, clock).await?;
-        }
+        let unmanaged = match &self.stage {
+            Scenery::Release(outgoing) => self.install(&client, outgoing, clock).await?,
+            Scenery::Cluster(_) | Scenery::Nothing => Vec::new(),
+        };
         let (forecast, before) = self.forecast(&client).await?;
         let stop = CancellationToken::new();
         let mut playing = self.stand_ins(&client, clock, &stop).await?;
@@ -133,12 +149,12 @@ impl Rehearsal {
         let recorded = Client::new(recorder.clone(), "default");
         let (_release, release) = watch::channel(Arc::clone(&self.next));
         let (view, views) = watch::channel(View::default());
-        let began = Instant::now();
+        let (version, began) = (&self.next.release.version, Instant::now());
         let controller = self.controller(recorded, release, view, clock);
         let mut working = tokio::spawn(controller.run(stop.clone()));
         let timeline = tokio::select! {
             biased;
-            timeline = timeline::watch(views, &self.next.release.version, began) => timeline,
+            timeline = timeline::watch(views, version, began, FAILING_FOR) => timeline,
             ended = &mut working => {
                 ended.context("the controller broke down")?.context("the controller gave up")?;
                 anyhow::bail!("the controller ended before the update did");
@@ -164,6 +180,7 @@ impl Rehearsal {
                 Scenery::Cluster(snapshot) => snapshot.left_out,
                 Scenery::Release(_) | Scenery::Nothing => Vec::new(),
             },
+            unmanaged,
             timeline,
             forecast,
         })
@@ -194,13 +211,14 @@ impl Rehearsal {
         }
     }
 
-    /// Brings the outgoing release onto an empty cluster.
+    /// Brings the outgoing release onto an empty cluster. What this server refuses, though others
+    /// may complete it, is left alone: it says nothing about the update.
     async fn install(
         &self,
         client: &Client,
         outgoing: &Arc<Payload>,
         clock: VirtualClock,
-    ) -> Result<(), anyhow::Error> {
+    ) -> Result<Vec<Unmanaged>, anyhow::Error> {
         let stop = CancellationToken::new();
         let options = StandInOptions {
             payloads: vec![Arc::clone(outgoing)],
@@ -211,25 +229,30 @@ impl Rehearsal {
         };
         let playing = tokio::spawn(standins::run(client.clone(), options, stop.clone()));
         let (_release, release) = watch::channel(Arc::clone(outgoing));
-        let (view, mut views) = watch::channel(View::default());
+        let (view, views) = watch::channel(View::default());
         let controller = self.controller(client.clone(), release, view, clock);
         let working = tokio::spawn(controller.run(stop.clone()));
-        let installed =
-            tokio::time::timeout(INSTALLED_WITHIN, views.wait_for(|view| view.completed));
-        let complete = matches!(installed.await, Ok(Ok(_)));
-        let waits: Vec<String> =
-            views.borrow().waits.iter().map(|wait| wait.message.clone()).collect();
+        let version = &outgoing.release.version;
+        let install =
+            || timeline::watch(views.clone(), version, Instant::now(), INSTALL_FAILING_FOR);
+        let mut installed = install().await;
+        let unmanaged = refused(outgoing, &installed);
+        if installed.ending == Ending::Stopped && !unmanaged.is_empty() {
+            leave_alone(client, &unmanaged).await?;
+            installed = install().await;
+        }
         tokio::time::sleep(AFTERWARDS).await;
         stop.cancel();
         working.await.context("the controller broke down")?.context("the controller gave up")?;
         playing.await.context("the stand-ins broke down")??;
+        let lasting = installed.waits.iter().filter(|wait| wait.until.is_none());
+        let lasting: Vec<&str> = lasting.map(|wait| wait.message.as_str()).collect();
         anyhow::ensure!(
-            complete,
-            "the outgoing release {} cannot be installed, so there is nothing to update: {}",
-            outgoing.release.version,
-            waits.join("; ")
+            installed.ending == Ending::Complete,
+            "the outgoing release {version} cannot be installed, so there is nothing to update: {}",
+            lasting.join("; ")
         );
-        Ok(())
+        Ok(unmanaged)
     }
 
     fn controller(
@@ -316,6 +339,43 @@ fn outgoing(snapshot: &Snapshot, next: &Payload) -> Option<Script> {
     });
     let manifests = manifests.collect();
     Some(Script { version, manifests, cluster_kinds: next.cluster_kinds() })
+}
+
+/// The objects of a release that a server refuses for good.
+fn refused(release: &Payload, installed: &Timeline) -> Vec<Unmanaged> {
+    let lasting = installed.waits.iter().filter(|wait| wait.until.is_none() && wait.failed);
+    let refused = lasting.filter(|wait| {
+        [Reason::UpdatePayloadResourceInvalid, Reason::UpdatePayloadResourceForbidden]
+            .iter()
+            .any(|reason| reason.as_str() == wait.reason)
+    });
+    let keys = |object: &str| {
+        let mut keys = release.manifests.iter().map(|manifest| &manifest.key);
+        keys.find(|key| key.to_string() == object).cloned()
+    };
+    refused
+        .filter_map(|wait| {
+            Some(Unmanaged { key: keys(&wait.object)?, message: wait.message.clone() })
+        })
+        .collect()
+}
+
+/// Takes objects out of management, as an administrator would.
+async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyhow::Error> {
+    let overrides = objects.iter().map(|object| ComponentOverride {
+        kind: object.key.kind.clone(),
+        group: object.key.group.clone(),
+        namespace: object.key.namespace.clone(),
+        name: object.key.name.clone(),
+        unmanaged: true,
+    });
+    let overrides: Vec<ComponentOverride> = overrides.collect();
+    let patch = json!({ "spec": { "overrides": overrides } });
+    let api = update_plan::cluster_versions(client);
+    api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .context("failed to leave alone what cannot be installed")?;
+    Ok(())
 }
 
 /// What became of the object of each step, apart from what its own controllers report.

@@ -73,7 +73,7 @@ pub struct RehearseArguments {
 /// When there is nothing to rehearse on: a payload or a snapshot is defective, or the cluster
 /// cannot be copied.
 pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
-    logs::init(true);
+    logs::init_quiet();
     let next = Arc::new(load(&arguments.to, &arguments.profile)?);
     let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
     let (stage, on) = stage(&arguments, &next)?;

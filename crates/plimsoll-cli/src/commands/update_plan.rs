@@ -73,6 +73,17 @@ pub async fn run(arguments: UpdatePlanArguments) -> Result<ExitCode, anyhow::Err
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }
 
+/// The ClusterVersions of a cluster.
+pub fn cluster_versions(client: &Client) -> Api<DynamicObject> {
+    let gvk = kube::core::GroupVersionKind::gvk(
+        CLUSTER_VERSION.group,
+        CLUSTER_VERSION.version,
+        CLUSTER_VERSION.kind,
+    );
+    let resource = kube::core::ApiResource::from_gvk_with_plural(&gvk, CLUSTER_VERSION.plural);
+    Api::all_with(client.clone(), &resource)
+}
+
 /// How a cluster stands, as far as its next update depends on it.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
@@ -101,13 +112,7 @@ impl Standing {
     ///
     /// When the cluster cannot be asked.
     pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
-        let gvk = kube::core::GroupVersionKind::gvk(
-            CLUSTER_VERSION.group,
-            CLUSTER_VERSION.version,
-            CLUSTER_VERSION.kind,
-        );
-        let resource = kube::core::ApiResource::from_gvk_with_plural(&gvk, CLUSTER_VERSION.plural);
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let api = cluster_versions(client);
         let object = api
             .get_opt(CLUSTER_VERSION_NAME)
             .await

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// How long nothing may get on once the cluster says that it fails: longer than any pause between
 /// two tries, and than what operators usually need to recover.
-const FAILING_FOR: Duration = Duration::from_secs(10 * 60);
+pub(super) const FAILING_FOR: Duration = Duration::from_secs(10 * 60);
 /// How long nothing may get on while the cluster calls it ordinary: longer than the time after
 /// which every operator is called slow.
 const QUIET_FOR: Duration = Duration::from_secs(100 * 60);
@@ -74,11 +74,13 @@ pub struct Transition {
     pub message: String,
 }
 
-/// Watches a controller until the version is complete or nothing gets on any more.
+/// Watches a controller until the version is complete or nothing gets on any more; it may fail for
+/// as long as `patience`.
 pub(super) async fn watch(
     mut views: watch::Receiver<View>,
     version: &str,
     began: Instant,
+    patience: Duration,
 ) -> Timeline {
     let mut log = Log::default();
     loop {
@@ -88,7 +90,7 @@ pub(super) async fn watch(
         if view.completed && view.version == version {
             return log.end(&view, Ending::Complete, at);
         }
-        let deadline = log.deadline();
+        let deadline = log.deadline(patience);
         if at >= deadline {
             return log.end(&view, Ending::Stopped, at);
         }
@@ -186,10 +188,10 @@ impl Log {
     }
 
     /// When to give up, unless something happens before.
-    fn deadline(&self) -> Duration {
+    fn deadline(&self, patience: Duration) -> Duration {
         let quiet = self.progressed.0 + QUIET_FOR;
         match self.failing_since {
-            Some(since) => quiet.min(since.max(self.progressed.0) + FAILING_FOR),
+            Some(since) => quiet.min(since.max(self.progressed.0) + patience),
             None => quiet,
         }
     }
@@ -250,14 +252,18 @@ mod tests {
         let second = Duration::from_secs;
         let mut log = Log::default();
         log.note(&view(0, true, ConditionStatus::False), second(1));
-        assert_eq!(log.deadline(), QUIET_FOR);
+        assert_eq!(log.deadline(FAILING_FOR), QUIET_FOR);
         log.note(&view(1, true, ConditionStatus::True), second(5));
-        assert_eq!(log.deadline(), second(5) + FAILING_FOR);
+        assert_eq!(log.deadline(FAILING_FOR), second(5) + FAILING_FOR);
         log.note(&view(1, true, ConditionStatus::True), second(7));
-        assert_eq!(log.deadline(), second(5) + FAILING_FOR, "it has been failing all the time");
+        assert_eq!(
+            log.deadline(FAILING_FOR),
+            second(5) + FAILING_FOR,
+            "it has been failing all the time"
+        );
         let last = view(2, false, ConditionStatus::False);
         log.note(&last, second(9));
-        assert_eq!(log.deadline(), second(9) + QUIET_FOR);
+        assert_eq!(log.deadline(FAILING_FOR), second(9) + QUIET_FOR);
         let timeline = log.end(&last, Ending::Complete, second(9));
         assert_eq!(timeline.levels, [(Some(10), Some(second(9)))]);
         assert_eq!(timeline.waits.len(), 1);

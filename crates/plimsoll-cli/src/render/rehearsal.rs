@@ -67,6 +67,18 @@ pub struct Report {
     pub orphans: Vec<OrphanReport>,
     /// Resources of the cluster that could not be copied.
     pub not_copied: Vec<String>,
+    /// Objects of the outgoing release that the rehearsal leaves alone, since the embedded server
+    /// refuses them.
+    pub left_alone: Vec<LeftAlone>,
+}
+
+/// An object that the rehearsal leaves alone.
+#[derive(Debug, Serialize)]
+pub struct LeftAlone {
+    /// The object.
+    pub object: String,
+    /// Why it could not be installed.
+    pub because: String,
 }
 
 /// A run level.
@@ -210,6 +222,14 @@ impl Report {
             surprises: surprises(performance),
             orphans: told.orphans,
             not_copied: performance.left_out.clone(),
+            left_alone: performance
+                .unmanaged
+                .iter()
+                .map(|object| LeftAlone {
+                    object: object.key.to_string(),
+                    because: object.message.clone(),
+                })
+                .collect(),
         }
     }
 

@@ -6,6 +6,7 @@
 mod drift;
 mod gates;
 mod install;
+mod plans;
 mod restart;
 mod rig;
 mod weather;

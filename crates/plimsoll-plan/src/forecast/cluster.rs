@@ -46,8 +46,15 @@ pub fn of_cluster(
     cluster_kinds: &BTreeSet<GroupKind>,
 ) -> Forecast {
     let brought = Brought::by(&plan);
-    let changes = plan.steps.iter().zip(sightings);
-    let changes = changes.map(|(step, sighting)| change(step, sighting, &brought)).collect();
+    let tried = || plan.steps.iter().zip(sightings);
+    let mut changes: Vec<Change> =
+        tried().map(|(step, sighting)| change(step, sighting, &brought)).collect();
+    let redefined = redefined(&plan, &changes);
+    for ((step, sighting), change) in tried().zip(&mut changes) {
+        if redefined.contains(&step.kind()) {
+            *change = later(step, sighting, std::mem::replace(change, Change::Unchanged));
+        }
+    }
     let mut gates = gates(&plan);
     for gate in &mut gates {
         let manifest = plan.steps[gate.step].manifest.object();
@@ -82,6 +89,43 @@ impl Brought {
             Obstacle::KindNotServed(kind) => self.kinds.contains(kind),
             Obstacle::NamespaceMissing(name) => self.namespaces.contains(name),
             Obstacle::NamespaceTerminating(_) => false,
+        }
+    }
+}
+
+/// The kinds whose definition changes before their objects are applied.
+fn redefined(plan: &Plan, changes: &[Change]) -> BTreeSet<GroupVersionKind> {
+    let changed = plan.steps.iter().zip(changes);
+    let changed = changed.filter(|(_, change)| matches!(change, Change::Changed(_)));
+    changed.flat_map(|(step, _)| step.serves.iter().cloned()).collect()
+}
+
+/// What becomes of an object once its kind is defined anew: by then the server will know the
+/// fields that it dropped in the dry run.
+fn later(step: &Step, sighting: &Sighting, change: Change) -> Change {
+    let (Some(before), Answer::Would(after)) = (&sighting.before, &sighting.answer) else {
+        return change;
+    };
+    if !matches!(change, Change::Changed(_) | Change::Unchanged) {
+        return change;
+    }
+    let mut after = diff::without_bookkeeping(after.clone());
+    add_missing(&mut after, &diff::without_bookkeeping(step.manifest.object()));
+    let fields = diff::fields(&diff::without_bookkeeping(before.clone()), &after);
+    if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+}
+
+/// Adds the fields that only `more` has.
+fn add_missing(object: &mut Value, more: &Value) {
+    let (Value::Object(object), Value::Object(more)) = (object, more) else {
+        return;
+    };
+    for (name, value) in more.iter().filter(|(_, value)| !value.is_null()) {
+        match object.get_mut(name) {
+            Some(there) => add_missing(there, value),
+            None => {
+                object.insert(name.clone(), value.clone());
+            }
         }
     }
 }

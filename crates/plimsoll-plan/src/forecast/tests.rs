@@ -239,3 +239,40 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
     assert_eq!(told[6], "left vanished");
     assert_eq!(forecast.stops().len(), 2);
 }
+
+#[test]
+fn fields_that_only_the_new_definition_knows_are_foreseen() {
+    let definition = |extra: &str| {
+        let spec = json!({
+            "group": "apps", "names": {"kind": "Berth"}, "extra": extra,
+            "versions": [{"name": "v1", "served": true}],
+        });
+        let mut manifest = manifest(
+            "0000_03_a_1.yaml",
+            "CustomResourceDefinition",
+            "berths",
+            json!({"spec": spec}),
+        );
+        manifest.key.group = "apiextensions.k8s.io".to_owned();
+        manifest
+    };
+    let berth = manifest("0000_05_a_1.yaml", "Berth", "south", json!({"spec": {"power": true}}));
+    let plan = Arc::new(release("2.0.0", &[definition("new"), berth]));
+    let check = |definition: &str, expected: &str| {
+        let seen = |spec: &str| json!({"spec": {"extra": spec}});
+        let metadata = json!({"name": "south", "annotations": {"a": "b"}});
+        let live = json!({
+            "apiVersion": "apps/v1", "kind": "Berth", "metadata": metadata, "spec": {"length": 1},
+        });
+        let sightings = [
+            Sighting { before: Some(seen("old")), answer: Answer::Would(seen(definition)) },
+            // The server of the dry run has the old definition and drops what it does not know.
+            Sighting { before: Some(live.clone()), answer: Answer::Would(live) },
+        ];
+        let none = (BTreeSet::new(), BTreeSet::new());
+        let forecast = of_cluster(None, Arc::clone(&plan), &sightings, &none.0, &none.1);
+        assert_eq!(told(&forecast)[1], expected);
+    };
+    check("new", "south changed spec.power");
+    check("old", "south unchanged");
+}

@@ -64,6 +64,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied: {}.", report.not_copied.join(", "))?;
     }
+    for object in &report.left_alone {
+        writeln!(out, "\nLeft alone: `{}`: {}", object.object, escaped(&object.because))?;
+    }
     Ok(())
 }
 

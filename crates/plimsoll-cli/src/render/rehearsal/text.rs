@@ -101,7 +101,9 @@ fn name(lane: &Lane) -> &str {
 fn steps(lane: &Lane, out: &mut dyn Write, details: bool) -> io::Result<()> {
     let changed: Vec<(&str, &Step)> =
         lane.steps.iter().filter_map(|step| Some((sign(&step.step)?, step))).collect();
-    let shown = if details { changed.len() } else { OBJECTS_MAX };
+    // A line that says that there is one more could as well tell it.
+    let all = details || changed.len() == OBJECTS_MAX + 1;
+    let shown = if all { changed.len() } else { OBJECTS_MAX };
     for (sign, step) in changed.iter().take(shown) {
         let at = step.at.filter(|_| details).map(|at| format!("{} ", moment(at)));
         writeln!(out, "            {sign} {}{}", at.unwrap_or_default(), step.step.object)?;
@@ -187,6 +189,18 @@ fn surroundings(report: &Report, out: &mut dyn Write, details: bool) -> io::Resu
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied, since only their own servers know them")?;
         writeln!(out, "  {}", report.not_copied.join(", "))?;
+    }
+    if !report.left_alone.is_empty() {
+        writeln!(
+            out,
+            "\nLeft alone, since the embedded server refuses them already in the release before"
+        )?;
+        for object in &report.left_alone {
+            writeln!(out, "  {}", object.object)?;
+            if details {
+                writeln!(out, "      {}", object.because)?;
+            }
+        }
     }
     Ok(())
 }
