@@ -7,6 +7,7 @@ mod drift;
 mod gates;
 mod install;
 mod plans;
+mod removal;
 mod restart;
 mod rig;
 mod weather;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_content::inclusion::Exclusion;
 use plimsoll_model::{GroupKind, ObjectKey};
 use serde_json::Value;
 
@@ -94,8 +95,12 @@ pub(super) fn orphans<'a>(
         .iter()
         .map(|excluded| (identity(&excluded.key, cluster_kinds), &excluded.reason))
         .collect();
-    let orphans = present.filter(|key| !named.contains(key));
-    orphans
+    // What an override takes out of management, somebody else looks after.
+    let is_left = |key: &&ObjectKey| {
+        !named.contains(*key) && !matches!(excluded.get(*key), Some(Exclusion::Overridden))
+    };
+    present
+        .filter(is_left)
         .map(|key| Orphan {
             key: key.clone(),
             cause: match excluded.get(key) {
