@@ -83,7 +83,7 @@ async fn sight(
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
             Outcome::Obstacle(obstacle) => Answer::Obstacle(obstacle),
             Outcome::Failed(error) => Answer::Refused(error),
-            Outcome::Applied(_) => Answer::NotTried,
+            Outcome::Applied(_) | Outcome::Deleted(_) => Answer::NotTried,
         },
         Err(error) => return Err(failed(error)),
     };
