@@ -56,7 +56,7 @@ pub struct UpdatePlanArguments {
 ///
 /// When the payload is defective, or the cluster cannot be reached or does not let us try.
 pub async fn run(arguments: UpdatePlanArguments) -> Result<ExitCode, anyhow::Error> {
-    logs::init(true);
+    logs::init_quiet();
     let payload = load(&arguments.to, &arguments.profile)?;
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let cluster = Standing::read(&client).await?;
@@ -113,11 +113,12 @@ impl Standing {
     /// When the cluster cannot be asked.
     pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
         let api = cluster_versions(client);
-        let object = api
-            .get_opt(CLUSTER_VERSION_NAME)
-            .await
-            .context("failed to ask the cluster for its ClusterVersion")?;
-        Ok(object.map(|object| Self::of(&object.data)))
+        match api.get(CLUSTER_VERSION_NAME).await {
+            Ok(object) => Ok(Some(Self::of(&object.data))),
+            // There is none, or the kind is not even served.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error).context("failed to ask the cluster for its ClusterVersion"),
+        }
     }
 
     /// Takes the parts of a ClusterVersion; what cannot be read is left out.

@@ -25,6 +25,9 @@ use serde_json::{Value, json};
 /// Requests at the same time: a live cluster has other things to do.
 const REQUESTS_MAX: usize = 8;
 
+/// Where the addresses of copied services begin, in the embedded server's `10.96.0.0/16`.
+const FIRST_SUBNET: usize = 100;
+
 /// Kinds of which everything is copied, by group.
 const WHOLE: [(&str, &str); 7] = [
     ("", "Namespace"),
@@ -42,7 +45,7 @@ const SINGLE: [(&str, &str, &str); 2] = [
     ("ConfigMap", "openshift-config", "admin-acks"),
 ];
 
-/// Kinds of which nothing is copied, although it may be ours.
+/// Kinds of which nothing is copied, although it may be ours: they would have others asked.
 const NEVER: [(&str, &str); 3] = [
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
@@ -316,6 +319,7 @@ fn merged(base: &ApiServer, copied: Found) -> Result<Vec<u8>, anyhow::Error> {
     for ((resource, ..), object) in copied {
         all.push((1, revision(&object), resource, object));
     }
+    move_services(&mut all);
     all.sort_by_key(|(age, revision, ..)| (*age, *revision));
     header["revision"] = json!(all.len().max(1));
     header["objects"] = json!(all.len());
@@ -327,6 +331,22 @@ fn merged(base: &ApiServer, copied: Found) -> Result<Vec<u8>, anyhow::Error> {
     }
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// Gives services addresses of the embedded server's range: it refuses those of other clusters when
+/// a service is updated.
+fn move_services(objects: &mut [(u8, u64, String, Value)]) {
+    let services = objects.iter_mut().filter(|(age, _, resource, object)| {
+        let address = object["spec"]["clusterIP"].as_str().unwrap_or_default();
+        *age == 1 && resource == "services" && !matches!(address, "" | "None")
+    });
+    for (number, (_, _, _, object)) in (0..).zip(services) {
+        let address = format!("10.96.{}.{}", FIRST_SUBNET + number / 250, 1 + number % 250);
+        object["spec"]["clusterIPs"] = json!([address]);
+        object["spec"]["clusterIP"] = json!(address);
+        object["spec"]["ipFamilies"] = json!(["IPv4"]);
+        object["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    }
 }
 
 fn revision(object: &Value) -> u64 {

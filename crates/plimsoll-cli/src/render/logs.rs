@@ -8,9 +8,9 @@ pub fn init(interactive: bool) {
     start(interactive, if interactive { LevelFilter::WARN } else { LevelFilter::INFO });
 }
 
-/// Starts logging errors alone, for commands whose report tells everything else.
+/// Logs nothing unless `RUST_LOG` asks for it: for commands whose report tells everything.
 pub fn init_quiet() {
-    start(true, LevelFilter::ERROR);
+    start(true, LevelFilter::OFF);
 }
 
 fn start(interactive: bool, level: LevelFilter) {
