@@ -47,9 +47,7 @@ pub async fn survey(client: &Client, plan: &Plan) -> Result<Survey, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
     let version: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
-    let version = version
-        .get_opt(CLUSTER_VERSION_NAME)
-        .await
+    let version = found(version.get(CLUSTER_VERSION_NAME).await)
         .map_err(|source| Error::ReadClusterVersion { source })?;
     let owner = version.and_then(|object| object.uid()).unwrap_or_default();
     let writer = Writer::new(client.clone());
@@ -76,7 +74,8 @@ async fn sight(
     };
     let key = &step.manifest.key;
     let failed = |source| Error::Survey { object: key.to_string(), source };
-    let before = api(client, served, &key.namespace).get_opt(&key.name).await.map_err(failed)?;
+    let before = api(client, served, &key.namespace).get(&key.name).await;
+    let before = found(before).map_err(failed)?;
     let answer = match writer.try_out(step, served, owner).await {
         Ok(Some(object)) => Answer::Would(value(object)),
         Ok(None) => Answer::NotTried,
@@ -151,6 +150,15 @@ fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObject> 
             Api::namespaced_with(client.clone(), namespace, &served.resource)
         }
         Scope::Namespaced | Scope::Cluster => Api::all_with(client.clone(), &served.resource),
+    }
+}
+
+/// None where there is no object, or where its kind is not even served.
+fn found(answer: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObject>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a plan says beforehand is what happens, by the cluster's own account: its audit log.
 
+#![expect(clippy::panic, reason = "how a test fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,14 +121,16 @@ fn assert_foretold(
     let mut happened = BTreeMap::new();
     let mut reached = 0;
     for write in writes {
-        let level = levels.get(&write.key).copied().expect("only objects of the plan are written");
-        let first = happened.get(&write.key.to_string()).is_none();
+        let key = identity(&write.key);
+        let level = levels.get(&key).copied();
+        let level = level.unwrap_or_else(|| panic!("{key} is not an object of the plan"));
+        let first = !happened.contains_key(&key.to_string());
         // An object may be written once more when others have changed it; the order is that of
         // the first time.
-        assert!(!first || level >= reached, "{} came after its level", write.key);
+        assert!(!first || level >= reached, "{key} came after its level");
         reached = reached.max(level);
-        if first && (!gates.contains(&write.key) || foretold.contains_key(&write.key.to_string())) {
-            happened.insert(write.key.to_string(), write.kind);
+        if first && (!gates.contains(&key) || foretold.contains_key(&key.to_string())) {
+            happened.insert(key.to_string(), write.kind);
         }
     }
     assert_eq!(foretold, happened, "foretold and happened differ");
