@@ -4,9 +4,12 @@ pub mod capability;
 pub mod demo;
 pub mod inspect;
 pub mod install_config;
+pub mod rehearse;
 pub mod release;
 pub mod run;
 pub mod sandbox;
+pub mod update;
+pub mod update_plan;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -31,6 +34,16 @@ pub enum Command {
     InstallConfig(install_config::InstallConfigCommand),
     /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
     Inspect(inspect::InspectArguments),
+    /// Update a cluster to another release
+    #[command(subcommand)]
+    Update(update::UpdateCommand),
+    /// Carry out an update on a copy of the cluster, and tell how it went
+    ///
+    /// The copy lies in an embedded API server, operators and workloads are played, and time is
+    /// simulated, so it takes seconds. Nothing of the cluster is touched.
+    ///
+    /// Exits with 0 if the update would succeed, and with 3 if it would stop.
+    Rehearse(rehearse::RehearseArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -57,6 +70,8 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
         }
+        Command::Update(command) => block_on(update::run(command)),
+        Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

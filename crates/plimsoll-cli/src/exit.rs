@@ -12,6 +12,8 @@ pub const SUCCESS: Exit = Exit(0);
 pub const FAILURE: Exit = Exit(1);
 /// The command line cannot be understood (clap's code).
 pub const USAGE: Exit = Exit(2);
+/// A plan or a rehearsal shows that the update would not come to its end.
+pub const WOULD_STOP: Exit = Exit(3);
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

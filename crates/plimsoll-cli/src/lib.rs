@@ -2,6 +2,7 @@
 
 pub mod commands;
 pub mod exit;
+pub mod rehearsal;
 pub mod render;
 pub mod sandbox;
 

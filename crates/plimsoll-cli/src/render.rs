@@ -1,6 +1,9 @@
 //! What people see: live views, tables, logs.
 
+pub mod diagram;
+pub mod forecast;
 pub mod live;
 pub mod logs;
+pub mod rehearsal;
 pub mod structured;
 pub mod table;

@@ -71,6 +71,15 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// An object could not be looked at, or a change of it not be tried.
+    #[error("failed to try out what becomes of {object}")]
+    Survey {
+        /// The object, or the kind.
+        object: String,
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
     /// Somebody else took the lease, or it ran out while the API server was away.
     #[error("lost the lease \"kube-system/plimsoll\"; another controller may be at work")]
     LeaseLost,
@@ -89,7 +98,8 @@ impl Error {
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }
             | Self::Webhook { source }
-            | Self::WriteProgress { source } => match source {
+            | Self::WriteProgress { source }
+            | Self::Survey { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
                 _ => false,
             },

@@ -89,21 +89,40 @@ impl Writer {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
             };
-            let paths = prepare::undeclared_fields(&status.message);
-            let fresh: Vec<_> = paths.into_iter().filter(|path| !refused.contains(path)).collect();
-            if fresh.is_empty() {
+            if !note_refusal(step, &status, &mut refused) {
                 return Err(kube::Error::Api(status));
             }
-            let names: Vec<String> = fresh.iter().map(|path| prepare::display_path(path)).collect();
-            tracing::warn!(
-                file = %step.manifest.file,
-                object = %step.manifest.key,
-                fields = %names.join(", "),
-                "the server does not know these fields; they are dropped"
-            );
-            refused.extend(fresh);
         }
         apply(&api, name, &*body(step, served, owner, &refused)?).await
+    }
+
+    /// Tries a step without effect: the object as it would be, `None` when there is nothing to try.
+    pub(crate) async fn try_out(
+        &self,
+        step: &Step,
+        served: &Served,
+        owner: &str,
+    ) -> Result<Option<DynamicObject>, kube::Error> {
+        match step.action {
+            Action::Delete | Action::Refuse(_) => return Ok(None),
+            Action::Apply | Action::CreateOnly | Action::Gate => {}
+        }
+        let api = self.api(served, &step.manifest.key.namespace);
+        let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
+        let mut refused = Vec::new();
+        for _ in 0..=REFUSALS_MAX {
+            let body = body(step, served, owner, &refused)?;
+            let name = &step.manifest.key.name;
+            match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
+                Err(kube::Error::Api(status)) => {
+                    if !note_refusal(step, &status, &mut refused) {
+                        return Err(kube::Error::Api(status));
+                    }
+                }
+                other => return other.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     async fn create(&self, step: &Step, served: &Served, owner: &str) -> Result<Mark, kube::Error> {
@@ -287,6 +306,25 @@ fn body(
     to_raw_value(&object).map_err(kube::Error::SerdeError)
 }
 
+/// Adds the fields that a server refuses to know to those that are dropped, and says so; false when
+/// it refuses for another reason.
+fn note_refusal(step: &Step, status: &Status, refused: &mut Vec<Vec<PathPart>>) -> bool {
+    let paths = prepare::undeclared_fields(&status.message);
+    let fresh: Vec<_> = paths.into_iter().filter(|path| !refused.contains(path)).collect();
+    let names: Vec<String> = fresh.iter().map(|path| prepare::display_path(path)).collect();
+    if fresh.is_empty() {
+        return false;
+    }
+    tracing::warn!(
+        file = %step.manifest.file,
+        object = %step.manifest.key,
+        fields = %names.join(", "),
+        "the server does not know these fields; they are dropped"
+    );
+    refused.extend(fresh);
+    true
+}
+
 async fn apply<T: Serialize + Debug + ?Sized>(
     api: &Api<DynamicObject>,
     name: &str,
@@ -307,7 +345,7 @@ fn mark(metadata: &ObjectMeta) -> Mark {
 }
 
 /// What a failed execution means for its step.
-fn outcome(step: &Step, error: &kube::Error) -> Outcome {
+pub(crate) fn outcome(step: &Step, error: &kube::Error) -> Outcome {
     let kube::Error::Api(status) = error else {
         return Outcome::Failed(TryError {
             reason: Reason::UpdatePayloadClusterDown,

@@ -5,8 +5,10 @@
 //! random source: time comes in as a timestamp, variation as an attempt number.
 
 pub mod capabilities;
+pub mod diff;
 pub mod failure;
 pub mod fingerprint;
+pub mod forecast;
 pub mod gate;
 pub mod graph;
 pub mod history;
@@ -19,5 +21,6 @@ pub mod progress;
 pub mod readiness;
 pub mod removal;
 pub mod status;
+pub mod target;
 pub mod upgradeable;
 pub mod validate;

@@ -7,8 +7,10 @@ use std::sync::Once;
 use kube::Client;
 use plimsoll_apiserver::faults::Faults;
 use plimsoll_apiserver::{ApiServer, Options};
+use serde_json::Value;
 use tower::Layer;
 
+use crate::audit::{self, AuditTrail};
 use crate::control_plane::{ControlPlane, assets};
 use crate::error::StartError;
 use crate::request_log::RequestLog;
@@ -68,7 +70,7 @@ pub struct TestCluster {
 }
 
 enum Server {
-    Embedded(ApiServer),
+    Embedded(ApiServer, AuditTrail),
     ControlPlane(Box<ControlPlane>),
 }
 
@@ -79,8 +81,12 @@ impl TestCluster {
     }
 
     /// A cluster in process that is set up otherwise, such as with a clock of the test's own.
-    pub fn embedded_with(options: Options) -> Self {
-        Self { server: Server::Embedded(ApiServer::new(options)) }
+    ///
+    /// It keeps the audit log for [`Self::audit`], unless it is told to keep another one.
+    pub fn embedded_with(mut options: Options) -> Self {
+        let trail = AuditTrail::default();
+        options.access.audit.get_or_insert_with(|| trail.audit());
+        Self { server: Server::Embedded(ApiServer::new(options), trail) }
     }
 
     /// A control plane of the programs that `KUBEBUILDER_ASSETS` points at, on free ports of
@@ -100,7 +106,7 @@ impl TestCluster {
     /// What this cluster is made of.
     pub fn kind(&self) -> ClusterKind {
         match self.server {
-            Server::Embedded(_) => ClusterKind::Embedded,
+            Server::Embedded(..) => ClusterKind::Embedded,
             Server::ControlPlane(_) => ClusterKind::ControlPlane,
         }
     }
@@ -108,7 +114,7 @@ impl TestCluster {
     /// A client that neither throttles nor repeats what fails. Call it within a runtime.
     pub fn client(&self) -> Client {
         match &self.server {
-            Server::Embedded(server) => Client::new(server.clone(), DEFAULT_NAMESPACE),
+            Server::Embedded(server, _) => Client::new(server.clone(), DEFAULT_NAMESPACE),
             Server::ControlPlane(control_plane) => control_plane.client(),
         }
     }
@@ -134,10 +140,19 @@ impl TestCluster {
         (Client::new(service, DEFAULT_NAMESPACE), log)
     }
 
+    /// The audit log: an `Event` of `audit.k8s.io/v1` for each write that was answered, in the
+    /// order of the answers, without bodies.
+    pub fn audit(&self) -> Vec<Value> {
+        match &self.server {
+            Server::Embedded(_, trail) => trail.events(),
+            Server::ControlPlane(control_plane) => audit::read(&control_plane.audit_log()),
+        }
+    }
+
     /// The kubeconfig of a real control plane, with every right in it; none of an embedded one.
     pub fn kubeconfig(&self) -> Option<&Path> {
         match &self.server {
-            Server::Embedded(_) => None,
+            Server::Embedded(..) => None,
             Server::ControlPlane(control_plane) => Some(control_plane.kubeconfig()),
         }
     }
@@ -145,7 +160,7 @@ impl TestCluster {
     /// The embedded server, to serve it on a port or to look into it; none of a real control plane.
     pub fn server(&self) -> Option<&ApiServer> {
         match &self.server {
-            Server::Embedded(server) => Some(server),
+            Server::Embedded(server, _) => Some(server),
             Server::ControlPlane(_) => None,
         }
     }

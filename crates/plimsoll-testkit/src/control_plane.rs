@@ -43,7 +43,7 @@ pub(crate) struct ControlPlane {
     _etcd: Process,
     config: Config,
     kubeconfig: PathBuf,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// The directory of the programs, if the environment names one.
@@ -75,6 +75,7 @@ impl ControlPlane {
 
         let etcd = Process::spawn(&assets, "etcd", root, &etcd_arguments(root, etcd_port))?;
         files::write_tokens(root)?;
+        files::write_audit_policy(root)?;
         let arguments = api_server_arguments(root, etcd_port, api_port);
         let api_server = Process::spawn(&assets, "kube-apiserver", root, &arguments)?;
         let mut starting = Starting { etcd, api_server, since: Instant::now() };
@@ -97,13 +98,18 @@ impl ControlPlane {
             _etcd: starting.etcd,
             config,
             kubeconfig,
-            _directory: directory,
+            directory,
         })
     }
 
     /// A client of its own, with its own connections.
     pub(crate) fn client(&self) -> Client {
         new_client(&self.config).expect("the same configuration made a client before")
+    }
+
+    /// Where the audit log lies.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.directory.path().join(files::AUDIT_LOG)
     }
 
     /// Where the kubeconfig lies.
@@ -217,6 +223,8 @@ fn api_server_arguments(root: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         format!("--token-auth-file={}", root.join(files::TOKENS).display()),
+        format!("--audit-policy-file={}", root.join(files::AUDIT_POLICY).display()),
+        format!("--audit-log-path={}", root.join(files::AUDIT_LOG).display()),
         "--allow-privileged=true".to_owned(),
         // Starting sooner: no shares among clients, no endpoint of a service that nobody calls.
         "--enable-priority-and-fairness=false".to_owned(),

@@ -6,6 +6,7 @@
 //! [`Faults`] makes its server have a
 //! bad day; both work with either kind of cluster.
 
+mod audit;
 mod cluster;
 mod control_plane;
 mod error;

@@ -2,6 +2,7 @@
 
 mod info;
 mod lint;
+mod plan;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+
+pub use plan::{PlanArguments, Setup, load};
 
 use crate::exit;
 
@@ -19,6 +22,8 @@ pub enum ReleaseCommand {
     Info(InfoArguments),
     /// Name every defect of a payload
     Lint(LintArguments),
+    /// Tell what an update would do, from the files of both releases alone
+    Plan(PlanArguments),
 }
 
 /// Arguments of `plimsoll release info`.
@@ -66,6 +71,7 @@ pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, any
     let result = match command {
         ReleaseCommand::Info(arguments) => info::run(&arguments, out),
         ReleaseCommand::Lint(arguments) => lint::run(&arguments, out),
+        ReleaseCommand::Plan(arguments) => plan::run(&arguments, out),
     };
     read_by_people(result)
 }
@@ -85,7 +91,7 @@ pub(super) fn read_by_people(
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
     let json = || error.downcast_ref::<serde_json::Error>().and_then(|it| it.io_error_kind());
     io.or_else(json) == Some(io::ErrorKind::BrokenPipe)

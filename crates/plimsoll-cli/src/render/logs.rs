@@ -5,7 +5,15 @@ use tracing_subscriber::filter::LevelFilter;
 
 /// Starts logging to stderr; `RUST_LOG` sets what is logged.
 pub fn init(interactive: bool) {
-    let level = if interactive { LevelFilter::WARN } else { LevelFilter::INFO };
+    start(interactive, if interactive { LevelFilter::WARN } else { LevelFilter::INFO });
+}
+
+/// Logs nothing unless `RUST_LOG` asks for it: for commands whose report tells everything.
+pub fn init_quiet() {
+    start(true, LevelFilter::OFF);
+}
+
+fn start(interactive: bool, level: LevelFilter) {
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second initialisation, as in tests, keeps the first.

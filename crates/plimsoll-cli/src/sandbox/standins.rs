@@ -51,6 +51,8 @@ pub struct StandInOptions {
     /// The releases that the cluster may be at. Operators report the versions of the one that
     /// their live Deployments belong to.
     pub payloads: Vec<Arc<Payload>>,
+    /// Releases of which there is no payload, but only what it has left in the cluster.
+    pub scripts: Vec<Script>,
     /// Cluster profile in which the releases are taken.
     pub profile: String,
     /// Feature set in which the releases are taken.
@@ -67,6 +69,7 @@ impl Default for StandInOptions {
     fn default() -> Self {
         Self {
             payloads: Vec::new(),
+            scripts: Vec::new(),
             profile: inclusion::DEFAULT_PROFILE.to_owned(),
             feature_set: inclusion::DEFAULT_FEATURE_SET.to_owned(),
             delay: Duration::ZERO,
@@ -80,6 +83,7 @@ impl fmt::Debug for StandInOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StandInOptions")
             .field("payloads", &self.payloads.len())
+            .field("scripts", &self.scripts.len())
             .field("profile", &self.profile)
             .field("feature_set", &self.feature_set)
             .field("delay", &self.delay)
@@ -99,7 +103,8 @@ pub async fn run(
     options: StandInOptions,
     stop: CancellationToken,
 ) -> Result<(), FaultError> {
-    let scripts: Vec<Script> = options.payloads.iter().map(|it| script(it, &options)).collect();
+    let mut scripts = options.scripts.clone();
+    scripts.extend(options.payloads.iter().map(|it| script(it, &options)));
     let cast = Cast::new(&scripts);
     drop(scripts);
     let operators: BTreeSet<&str> = cast.operators.keys().map(String::as_str).collect();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::audit;
 use crate::error::StartError;
 
 /// Where the API server puts its certificate.
@@ -16,6 +17,10 @@ pub(super) const CERTIFICATE: &str = "api-server/apiserver.crt";
 pub(super) const KEY: &str = "api-server/apiserver.key";
 /// Who may log in with which token.
 pub(super) const TOKENS: &str = "tokens.csv";
+/// What the API server records of requests.
+pub(super) const AUDIT_POLICY: &str = "audit-policy.json";
+/// Where it records them.
+pub(super) const AUDIT_LOG: &str = "audit.log";
 
 /// Logs in as a member of `system:masters`, on loopback and as long as the test runs.
 const TOKEN: &str = "plimsoll-test";
@@ -32,6 +37,12 @@ pub(super) fn directory() -> Result<TempDir, StartError> {
 pub(super) fn write_tokens(root: &Path) -> Result<(), StartError> {
     let line = format!("{TOKEN},plimsoll-test,plimsoll-test,\"system:masters\"\n");
     write(&root.join(TOKENS), &line, "write the tokens of the API server")
+}
+
+/// Writes what is recorded of requests.
+pub(super) fn write_audit_policy(root: &Path) -> Result<(), StartError> {
+    let policy = format!("{:#}\n", audit::policy());
+    write(&root.join(AUDIT_POLICY), &policy, "write the audit policy of the API server")
 }
 
 /// Writes the kubeconfig for a server on `port`.

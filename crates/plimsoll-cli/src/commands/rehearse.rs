@@ -1,0 +1,125 @@
+//! `plimsoll rehearse`: an update on a copy of the cluster, before it happens.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{ArgGroup, Args};
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+
+use super::release::{is_broken_pipe, load};
+use super::run::client;
+use crate::exit;
+use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
+use crate::render::logs;
+use crate::render::rehearsal::{Format, Report};
+use crate::sandbox::standins::Faults;
+
+/// What to rehearse, and on what.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("stage").required(true))]
+pub struct RehearseArguments {
+    /// Directory of the release to go to
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// Rehearse on an installation of the release in this directory
+    #[arg(long, value_name = "DIR", group = "stage")]
+    pub from: Option<PathBuf>,
+    /// Rehearse on a copy of what the release touches in a live cluster
+    #[arg(long, group = "stage")]
+    pub from_cluster: bool,
+    /// Rehearse on the cluster in this file, as `--save` or `sandbox serve --snapshot` wrote it
+    #[arg(long, value_name = "FILE", group = "stage")]
+    pub snapshot: Option<PathBuf>,
+    /// Rehearse an installation, on an empty cluster
+    #[arg(long, group = "stage")]
+    pub install: bool,
+    /// Kubeconfig of the live cluster; without it, KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE", requires = "from_cluster")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, requires = "from_cluster")]
+    pub context: Option<String>,
+    /// Keep the copy of the live cluster in this file, for other rehearsals
+    #[arg(long, value_name = "FILE", requires = "from_cluster")]
+    pub save: Option<PathBuf>,
+    /// YAML list of faults, as for `plimsoll sandbox operators`
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+    /// How long each operator takes from the change of its workloads to its report
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = humantime::parse_duration)]
+    pub delay: Duration,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub feature_set: String,
+    /// Show every object, field and condition
+    #[arg(long)]
+    pub details: bool,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// Rehearses and reports.
+///
+/// # Errors
+///
+/// When there is nothing to rehearse on: a payload or a snapshot is defective, or the cluster
+/// cannot be copied.
+pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
+    logs::init_quiet();
+    let next = Arc::new(load(&arguments.to, &arguments.profile)?);
+    let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
+    let (stage, on) = stage(&arguments, &next)?;
+    let rehearsal = Rehearsal {
+        stage,
+        next,
+        profile: arguments.profile,
+        feature_set: arguments.feature_set,
+        delay: arguments.delay,
+        faults,
+    };
+    let report = Report::of(&rehearsal.perform()?, on);
+    let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
+    match written.map_err(anyhow::Error::from) {
+        // Who reads the output has seen enough of it.
+        Err(error) if is_broken_pipe(&error) => {}
+        other => other?,
+    }
+    Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
+}
+
+/// What it is rehearsed on, and how that is called.
+fn stage(
+    arguments: &RehearseArguments,
+    next: &Payload,
+) -> Result<(Scenery, String), anyhow::Error> {
+    if let Some(path) = &arguments.from {
+        let outgoing = load(path, &arguments.profile)?;
+        let on = format!("an installation of {}", outgoing.release.version);
+        return Ok((Scenery::Release(Arc::new(outgoing)), on));
+    }
+    if let Some(path) = &arguments.snapshot {
+        let on = format!("snapshot {}", path.display());
+        return Ok((Scenery::Cluster(Snapshot::read(path)?), on));
+    }
+    if !arguments.from_cluster {
+        return Ok((Scenery::Nothing, "an empty cluster".to_owned()));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let copy = runtime.block_on(async {
+        let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+        Snapshot::of_cluster(&client, next).await
+    })?;
+    if let Some(path) = &arguments.save {
+        std::fs::write(path, copy.bytes())
+            .with_context(|| format!("failed to write snapshot `{}`", path.display()))?;
+    }
+    Ok((Scenery::Cluster(copy), "a copy of the cluster".to_owned()))
+}

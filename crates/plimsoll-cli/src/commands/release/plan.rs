@@ -1,0 +1,118 @@
+//! `plimsoll release plan`: what an update would do, from the files of both releases alone.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_plan::capabilities;
+use plimsoll_plan::forecast::{Forecast, between};
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::target::Target;
+
+use crate::exit;
+use crate::render::forecast::{Format, Report};
+
+/// Arguments of `plimsoll release plan`.
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    /// Directory of the release that the cluster is at; without it, an installation is planned
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// Directory of the release to go to
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// How the cluster is set up
+    #[command(flatten)]
+    setup: Setup,
+    /// Show every object and field
+    #[arg(long)]
+    details: bool,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// How a cluster is set up, where there is none to ask.
+#[derive(Debug, Clone, Args)]
+pub struct Setup {
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub feature_set: String,
+    /// Capability set of the cluster, as in the ClusterVersion
+    #[arg(long, value_name = "SET", default_value = "")]
+    pub baseline: String,
+    /// A capability beyond the set; give it once for each
+    #[arg(long, value_name = "NAME")]
+    pub capability: Vec<String>,
+}
+
+impl Setup {
+    /// What such a cluster asks for.
+    pub fn target(&self) -> Target {
+        let capabilities = CapabilitiesSpec {
+            baseline_capability_set: self.baseline.clone(),
+            additional_enabled_capabilities: self.capability.clone(),
+        };
+        Target {
+            profile: self.profile.clone(),
+            feature_set: self.feature_set.clone(),
+            spec: ClusterVersionSpec {
+                capabilities: Some(capabilities),
+                ..ClusterVersionSpec::default()
+            },
+            ..Target::default()
+        }
+    }
+}
+
+pub(super) fn run(
+    arguments: &PlanArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let target = arguments.setup.target();
+    let from = arguments.from.as_deref().map(|path| load(path, &target.profile)).transpose()?;
+    let to = load(&arguments.to, &target.profile)?;
+    let forecast = forecast(from.as_ref(), &to, &target);
+    let report = Report::of(&forecast);
+    report.write(arguments.output, arguments.details, out)?;
+    let would_stop = !report.in_the_way.is_empty();
+    Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
+}
+
+/// Loads a payload.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub fn load(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
+    let template =
+        TemplateContext { release_image: String::new(), cluster_profile: profile.to_owned() };
+    plimsoll_source::load(path, &template)
+        .with_context(|| format!("failed to load release `{}`", path.display()))
+}
+
+/// Forecasts the way from one payload to another on a cluster that is at the first.
+fn forecast(from: Option<&Payload>, to: &Payload, target: &Target) -> Forecast {
+    let Some(from) = from else {
+        let plan = Arc::new(target.plan(to, Mode::Initializing));
+        return between(None, plan, &to.cluster_kinds());
+    };
+    let enabled = target.capabilities(from).enabled;
+    let context = from.context(&target.profile, &target.feature_set);
+    let applied = capabilities::applied(&from.manifests, &context, &enabled);
+    let before = Target { enabled, ..target.clone() };
+    let (next, capabilities) = before.towards(to, &applied);
+    let outgoing = before.plan(from, Mode::Updating);
+    let plan = Arc::new(next.plan(to, Mode::Updating));
+    Forecast { capabilities, ..between(Some(&outgoing), plan, &to.cluster_kinds()) }
+}

@@ -1,0 +1,283 @@
+//! What happened when: levels, waits and conditions of a controller at work, and its end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_controller::View;
+use plimsoll_model::ConditionStatus;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// How long nothing may get on once the cluster says that it fails: longer than any pause between
+/// two tries, and than what operators usually need to recover.
+pub(super) const FAILING_FOR: Duration = Duration::from_secs(10 * 60);
+/// How long nothing may get on while the cluster calls it ordinary: longer than the time after
+/// which every operator is called slow.
+const QUIET_FOR: Duration = Duration::from_secs(100 * 60);
+
+/// What happened when; times are spans since the update began.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// How it ended.
+    pub ending: Ending,
+    /// When it ended.
+    pub took: Duration,
+    /// Steps done at the end, and all of them.
+    pub done: (usize, usize),
+    /// When each run level was complete; `None` for those that never were.
+    pub levels: Vec<(Option<u32>, Option<Duration>)>,
+    /// What was waited for, in the order in which it began.
+    pub waits: Vec<Wait>,
+    /// The changes of the ClusterVersion's conditions, in order.
+    pub transitions: Vec<Transition>,
+}
+
+/// How an update ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The release is complete.
+    Complete,
+    /// Nothing got on any more.
+    #[default]
+    Stopped,
+}
+
+/// A step that waited, or failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// Its object.
+    pub object: String,
+    /// Why, as it was said last.
+    pub reason: &'static str,
+    /// The whole story, as it was said last.
+    pub message: String,
+    /// From when.
+    pub from: Duration,
+    /// Until when; `None` for one that lasts.
+    pub until: Option<Duration>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// A condition that changed its status or its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// When.
+    pub at: Duration,
+    /// Its type.
+    pub type_: String,
+    /// Its status from then on.
+    pub status: ConditionStatus,
+    /// Its reason from then on.
+    pub reason: String,
+    /// Its message at that moment.
+    pub message: String,
+}
+
+/// Watches a controller until the version is complete or nothing gets on any more; it may fail for
+/// as long as `patience`.
+pub(super) async fn watch(
+    mut views: watch::Receiver<View>,
+    version: &str,
+    began: Instant,
+    patience: Duration,
+) -> Timeline {
+    let mut log = Log::default();
+    loop {
+        let at = began.elapsed();
+        log.note(&views.borrow_and_update(), at);
+        let view = views.borrow().clone();
+        if view.completed && view.version == version {
+            return log.end(&view, Ending::Complete, at);
+        }
+        let deadline = log.deadline(patience);
+        if at >= deadline {
+            return log.end(&view, Ending::Stopped, at);
+        }
+        tokio::select! {
+            biased;
+            changed = views.changed() => if changed.is_err() {
+                return log.end(&view, Ending::Stopped, began.elapsed());
+            },
+            () = sleep_until(began + deadline) => {}
+        }
+    }
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+struct Log {
+    levels: BTreeMap<Option<u32>, Option<Duration>>,
+    order: Vec<Option<u32>>,
+    /// Waits that last, by object, as places in `waits`.
+    open: BTreeMap<String, usize>,
+    waits: Vec<Wait>,
+    conditions: BTreeMap<String, (ConditionStatus, String)>,
+    transitions: Vec<Transition>,
+    /// When the number of done steps last grew, and to what.
+    progressed: (Duration, usize),
+    failing_since: Option<Duration>,
+}
+
+impl Log {
+    fn note(&mut self, view: &View, at: Duration) {
+        if view.done > self.progressed.1 {
+            self.progressed = (at, view.done);
+        }
+        for level in &view.levels {
+            if !self.levels.contains_key(&level.level) {
+                self.order.push(level.level);
+            }
+            let done = self.levels.entry(level.level).or_default();
+            if level.done == level.total {
+                done.get_or_insert(at);
+            }
+        }
+        self.note_waits(view, at);
+        for condition in &view.conditions {
+            let now = (condition.status, condition.reason.clone());
+            if self.conditions.get(&condition.type_) == Some(&now) {
+                continue;
+            }
+            self.conditions.insert(condition.type_.clone(), now);
+            self.transitions.push(Transition {
+                at,
+                type_: condition.type_.clone(),
+                status: condition.status,
+                reason: condition.reason.clone(),
+                message: condition.message.clone(),
+            });
+        }
+        let failing = view.conditions.iter().any(|condition| match condition.type_.as_str() {
+            "Failing" => condition.status != ConditionStatus::False,
+            "ReleaseAccepted" => condition.status == ConditionStatus::False,
+            _ => false,
+        });
+        self.failing_since = failing.then(|| self.failing_since.unwrap_or(at));
+    }
+
+    fn note_waits(&mut self, view: &View, at: Duration) {
+        let over: Vec<String> = self
+            .open
+            .keys()
+            .filter(|object| !view.waits.iter().any(|wait| wait.object == **object))
+            .cloned()
+            .collect();
+        for object in over {
+            if let Some(index) = self.open.remove(&object) {
+                self.waits[index].until = Some(at);
+            }
+        }
+        for wait in &view.waits {
+            let index = *self.open.entry(wait.object.clone()).or_insert_with(|| {
+                self.waits.push(Wait {
+                    object: wait.object.clone(),
+                    reason: wait.reason,
+                    message: String::new(),
+                    from: at,
+                    until: None,
+                    failed: false,
+                });
+                self.waits.len() - 1
+            });
+            let known = &mut self.waits[index];
+            known.reason = wait.reason;
+            known.message.clone_from(&wait.message);
+            known.failed = wait.failed;
+        }
+    }
+
+    /// When to give up, unless something happens before.
+    fn deadline(&self, patience: Duration) -> Duration {
+        let quiet = self.progressed.0 + QUIET_FOR;
+        match self.failing_since {
+            Some(since) => quiet.min(since.max(self.progressed.0) + patience),
+            None => quiet,
+        }
+    }
+
+    fn end(self, view: &View, ending: Ending, at: Duration) -> Timeline {
+        Timeline {
+            ending,
+            took: match ending {
+                Ending::Complete => at,
+                Ending::Stopped => self.progressed.0,
+            },
+            done: (view.done, view.total),
+            levels: self.order.iter().map(|level| (*level, self.levels[level])).collect(),
+            waits: self.waits,
+            transitions: self.transitions,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! A few views in a row, and what is remembered of them.
+
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use plimsoll_controller::{LevelView, View, WaitView};
+    use plimsoll_model::{Condition, ConditionStatus};
+
+    use super::{Ending, FAILING_FOR, Log, QUIET_FOR};
+
+    fn view(done: usize, waiting: bool, failing: ConditionStatus) -> View {
+        let wait = WaitView {
+            object: "crane".to_owned(),
+            reason: "ClusterOperatorUpdating",
+            message: format!("at {done}"),
+            since: Timestamp::UNIX_EPOCH,
+            failed: false,
+        };
+        View {
+            done,
+            total: 2,
+            levels: vec![LevelView { level: Some(10), done, total: 2, lanes: Vec::new() }],
+            waits: if waiting { vec![wait] } else { Vec::new() },
+            conditions: vec![Condition {
+                type_: "Failing".to_owned(),
+                status: failing,
+                last_transition_time: Timestamp::UNIX_EPOCH,
+                reason: String::new(),
+                message: String::new(),
+            }],
+            ..View::default()
+        }
+    }
+
+    #[test]
+    fn waits_levels_and_conditions_are_remembered_with_their_times() {
+        let second = Duration::from_secs;
+        let mut log = Log::default();
+        log.note(&view(0, true, ConditionStatus::False), second(1));
+        assert_eq!(log.deadline(FAILING_FOR), QUIET_FOR);
+        log.note(&view(1, true, ConditionStatus::True), second(5));
+        assert_eq!(log.deadline(FAILING_FOR), second(5) + FAILING_FOR);
+        log.note(&view(1, true, ConditionStatus::True), second(7));
+        assert_eq!(
+            log.deadline(FAILING_FOR),
+            second(5) + FAILING_FOR,
+            "it has been failing all the time"
+        );
+        let last = view(2, false, ConditionStatus::False);
+        log.note(&last, second(9));
+        assert_eq!(log.deadline(FAILING_FOR), second(9) + QUIET_FOR);
+        let timeline = log.end(&last, Ending::Complete, second(9));
+        assert_eq!(timeline.levels, [(Some(10), Some(second(9)))]);
+        assert_eq!(timeline.waits.len(), 1);
+        assert_eq!(timeline.waits[0].message, "at 1");
+        assert_eq!((timeline.waits[0].from, timeline.waits[0].until), (second(1), Some(second(9))));
+        let transitions: Vec<_> =
+            timeline.transitions.iter().map(|it| (it.at, it.status)).collect();
+        assert_eq!(
+            transitions,
+            [
+                (second(1), ConditionStatus::False),
+                (second(5), ConditionStatus::True),
+                (second(9), ConditionStatus::False),
+            ]
+        );
+    }
+}

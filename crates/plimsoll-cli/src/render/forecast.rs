@@ -1,0 +1,395 @@
+//! Forecasts as people and programs read them: text, Markdown, JSON, and the run levels as a
+//! diagram.
+
+mod markdown;
+mod text;
+mod value;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use plimsoll_model::Verdict;
+use plimsoll_plan::diff::FieldChange;
+use plimsoll_plan::forecast::{
+    Change, ChangeKind, Forecast, ForecastLane, Gate, Hindrance, OrphanCause, awaited, count,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::diagram::{Diagram, Node, Rank, Tone};
+
+pub(super) use markdown::escaped;
+pub(super) use text::sign;
+pub use value::field;
+
+/// What a plan is told as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people at a terminal
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// For a change request or a ticket
+    Markdown,
+    /// The run levels as a picture
+    Svg,
+    /// The run levels for Graphviz
+    Dot,
+    /// The run levels for Markdown viewers
+    Mermaid,
+}
+
+/// A forecast in words.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Version of the release that is left.
+    pub from: Option<String>,
+    /// Version of the release that is gone to.
+    pub to: String,
+    /// Hash of the plan; the ReleaseProgress object shows the same while it is carried out.
+    pub plan_hash: String,
+    /// The rules of the plan.
+    pub mode: &'static str,
+    /// Steps of each sort.
+    pub counts: BTreeMap<&'static str, usize>,
+    /// What stands in the way; empty when nothing does.
+    pub in_the_way: Vec<Obstruction>,
+    /// Capabilities that become enabled, and why.
+    pub capabilities: Vec<Capability>,
+    /// The run levels in their order.
+    pub levels: Vec<Level>,
+    /// What is waited for at ClusterOperators.
+    pub gates: Vec<GateReport>,
+    /// Objects that are left behind.
+    pub orphans: Vec<OrphanReport>,
+    /// Documents of the payload that are left out, and why.
+    pub excluded: Vec<Excluded>,
+}
+
+/// Something that stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Obstruction {
+    /// From the list of reasons.
+    pub reason: &'static str,
+    /// The whole story.
+    pub message: String,
+}
+
+impl From<Hindrance> for Obstruction {
+    fn from(hindrance: Hindrance) -> Self {
+        Self { reason: hindrance.reason.as_str(), message: hindrance.message }
+    }
+}
+
+/// A capability that becomes enabled.
+#[derive(Debug, Serialize)]
+pub struct Capability {
+    /// Its name.
+    pub name: String,
+    /// What makes it so.
+    pub because: String,
+}
+
+/// A run level.
+#[derive(Debug, Serialize)]
+pub struct Level {
+    /// Its number; none for files that name none.
+    pub level: Option<u32>,
+    /// Its lanes, which run side by side.
+    pub lanes: Vec<Lane>,
+}
+
+/// Steps that are done one after the other.
+#[derive(Debug, Serialize)]
+pub struct Lane {
+    /// The component.
+    pub component: Option<String>,
+    /// Steps of each sort.
+    pub counts: BTreeMap<&'static str, usize>,
+    /// Its steps.
+    pub steps: Vec<StepReport>,
+}
+
+impl Lane {
+    /// Whether nothing changes in it and nothing is waited for at a gate.
+    fn is_quiet(&self) -> bool {
+        let unchanged = ChangeKind::Unchanged.as_str();
+        self.steps.iter().all(|step| step.change == unchanged && !step.is_gate())
+    }
+}
+
+impl StepReport {
+    fn is_gate(&self) -> bool {
+        self.object.starts_with("clusteroperator.config.openshift.io ")
+    }
+}
+
+/// A step.
+#[derive(Debug, Serialize)]
+pub struct StepReport {
+    /// Manifest file.
+    pub file: String,
+    /// Number of the document in the file, from 0.
+    pub document: usize,
+    /// The object, as `kind.group "namespace/name"`.
+    pub object: String,
+    /// What becomes of it.
+    pub change: &'static str,
+    /// Which fields change, and how.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldReport>,
+    /// Why it is not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Obstruction>,
+    /// What is waited for before the lane goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<&'static str>,
+}
+
+/// A field that changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldReport {
+    /// Where it is.
+    pub path: String,
+    /// What it was; left out where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What it becomes; left out where it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+impl From<&FieldChange> for FieldReport {
+    fn from(change: &FieldChange) -> Self {
+        let FieldChange { path, before, after } = change.clone();
+        Self { path, before, after }
+    }
+}
+
+/// A gate.
+#[derive(Debug, Serialize)]
+pub struct GateReport {
+    /// Name of the ClusterOperator.
+    pub operator: String,
+    /// Run level.
+    pub level: Option<u32>,
+    /// The versions that it must report, by name.
+    pub expects: BTreeMap<String, String>,
+    /// What keeps it from passing now; none where nothing does or nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<Obstruction>,
+}
+
+/// An object that is left behind.
+#[derive(Debug, Serialize)]
+pub struct OrphanReport {
+    /// The object.
+    pub object: String,
+    /// Why.
+    pub because: String,
+}
+
+/// A document that is left out.
+#[derive(Debug, Serialize)]
+pub struct Excluded {
+    /// Manifest file.
+    pub file: String,
+    /// Number of the document in the file, from 0.
+    pub document: usize,
+    /// The object.
+    pub object: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Report {
+    /// Puts a forecast into words.
+    pub fn of(forecast: &Forecast) -> Self {
+        let plan = &forecast.plan;
+        let levels = forecast.levels().into_iter().map(|level| Level {
+            level: level.level,
+            lanes: level.lanes.into_iter().map(|lane| self::lane(forecast, lane)).collect(),
+        });
+        let capabilities = forecast.capabilities.iter().cloned();
+        Self {
+            from: forecast.from.as_ref().map(|release| release.version.clone()),
+            to: plan.release.version.clone(),
+            plan_hash: plan.hash.clone(),
+            mode: plan.mode.as_str(),
+            counts: named(&forecast.counts()),
+            in_the_way: forecast.stops().into_iter().map(Obstruction::from).collect(),
+            capabilities: capabilities
+                .map(|it| Capability { name: it.name, because: it.because })
+                .collect(),
+            levels: levels.collect(),
+            gates: forecast.gates.iter().map(|gate| self::gate(forecast, gate)).collect(),
+            orphans: forecast
+                .orphans
+                .iter()
+                .map(|orphan| OrphanReport {
+                    object: orphan.key.to_string(),
+                    because: match &orphan.cause {
+                        OrphanCause::Vanished => "the release has no manifest of it".to_owned(),
+                        OrphanCause::Excluded(reason) => {
+                            format!("its manifest is left out: {reason}")
+                        }
+                    },
+                })
+                .collect(),
+            excluded: plan
+                .excluded
+                .iter()
+                .map(|excluded| Excluded {
+                    file: excluded.file.to_string(),
+                    document: excluded.document,
+                    object: excluded.key.to_string(),
+                    reason: excluded.reason.to_string(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Writes the report; `details` shows every object and field in a text.
+    ///
+    /// # Errors
+    ///
+    /// When the output cannot be written.
+    pub fn write(&self, format: Format, details: bool, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Text => self.text(out, details),
+            Format::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                writeln!(out)
+            }
+            Format::Markdown => self.markdown(out),
+            Format::Svg => out.write_all(self.diagram().svg().as_bytes()),
+            Format::Dot => out.write_all(self.diagram().dot().as_bytes()),
+            Format::Mermaid => out.write_all(self.diagram().mermaid().as_bytes()),
+        }
+    }
+
+    /// For people.
+    ///
+    /// # Errors
+    ///
+    /// When the output cannot be written.
+    pub fn text(&self, out: &mut dyn Write, details: bool) -> io::Result<()> {
+        text::write(self, out, details)
+    }
+
+    /// For a change request or a ticket.
+    ///
+    /// # Errors
+    ///
+    /// When the output cannot be written.
+    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        markdown::write(self, out)
+    }
+
+    /// The run levels and what happens in them.
+    pub fn diagram(&self) -> Diagram {
+        Diagram {
+            title: self.title(),
+            ranks: self.levels.iter().map(rank).collect(),
+            edges: Vec::new(),
+        }
+    }
+
+    /// What it is about.
+    fn title(&self) -> String {
+        match &self.from {
+            Some(from) => format!("Update from {from} to {}", self.to),
+            None => format!("Installation of {}", self.to),
+        }
+    }
+}
+
+fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
+    let steps = lane.steps.iter().map(|&index| {
+        let (step, change) = (&forecast.plan.steps[index], &forecast.changes[index]);
+        StepReport {
+            file: step.manifest.file.to_string(),
+            document: step.manifest.document,
+            object: step.manifest.key.to_string(),
+            change: change.kind().as_str(),
+            fields: match change {
+                Change::Changed(fields) => fields.iter().map(FieldReport::from).collect(),
+                _ => Vec::new(),
+            },
+            problem: match change {
+                Change::Refused { reason, message } | Change::Waiting { reason, message } => {
+                    Some(Obstruction { reason: reason.as_str(), message: message.clone() })
+                }
+                _ => None,
+            },
+            awaits: awaited(step),
+        }
+    });
+    Lane {
+        component: lane.component,
+        counts: named(&count(lane.steps.iter().map(|&index| &forecast.changes[index]))),
+        steps: steps.collect(),
+    }
+}
+
+fn gate(forecast: &Forecast, gate: &Gate) -> GateReport {
+    let manifest = &forecast.plan.steps[gate.step].manifest;
+    let position = plimsoll_plan::graph::position(&manifest.file);
+    let expects = gate.expects.iter().cloned();
+    GateReport {
+        operator: manifest.key.name.clone(),
+        level: position.map(|position| position.level),
+        expects: expects.map(|version| (version.name, version.version)).collect(),
+        now: match &gate.now {
+            Some(Verdict::Waiting { reason, message, .. })
+            | Some(Verdict::ReadyWith { reason, message }) => {
+                Some(Obstruction { reason: reason.as_str(), message: message.clone() })
+            }
+            Some(Verdict::Ready) | None => None,
+        },
+    }
+}
+
+fn named(counts: &BTreeMap<ChangeKind, usize>) -> BTreeMap<&'static str, usize> {
+    counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect()
+}
+
+/// `3 created, 1 changed, 12 unchanged`, the sorts that matter most first.
+pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
+    let counts = ChangeKind::ALL.iter().filter_map(|kind| {
+        let count = counts.get(kind.as_str()).filter(|count| **count > 0)?;
+        Some(format!("{count} {}", kind.as_str()))
+    });
+    let words: Vec<String> = counts.collect();
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+fn rank(level: &Level) -> Rank {
+    let nodes = level.lanes.iter().map(|lane| {
+        let mut lines = vec![lane.component.clone().unwrap_or_else(|| "(no component)".to_owned())];
+        lines.push(in_words(&lane.counts));
+        let gates = lane.steps.iter().filter(|step| step.awaits.is_some()).count();
+        if gates > 0 {
+            lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
+        }
+        let quiet = lane.steps.iter().all(|step| step.change == ChangeKind::Unchanged.as_str());
+        let tone = match (lane.steps.iter().any(|step| step.problem.is_some()), quiet) {
+            (true, _) => Tone::Bad,
+            (false, true) => Tone::Quiet,
+            (false, false) => Tone::Active,
+        };
+        Node { lines, tone }
+    });
+    Rank { label: level_name(level.level), nodes: nodes.collect() }
+}
+
+/// How a run level is called.
+pub fn level_name(level: Option<u32>) -> String {
+    level.map_or_else(|| "no level".to_owned(), |level| format!("level {level:02}"))
+}
+
+#[cfg(test)]
+mod tests;

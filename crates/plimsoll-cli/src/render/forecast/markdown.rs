@@ -1,0 +1,103 @@
+//! A forecast for a change request: headings, tables, and the details folded away.
+
+use std::io::{self, Write};
+
+use super::{Lane, Report, field, in_words, level_name, sign};
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# {}\n", report.title())?;
+    writeln!(out, "{}. Plan `{}`.\n", in_words(&report.counts), report.plan_hash)?;
+    if report.in_the_way.is_empty() {
+        writeln!(out, "Nothing stands in the way.\n")?;
+    } else {
+        writeln!(out, "## In the way\n")?;
+        for obstruction in &report.in_the_way {
+            let message = obstruction.message.replace('\n', " ");
+            writeln!(out, "- **{}**: {}", obstruction.reason, escaped(&message))?;
+        }
+        writeln!(out)?;
+    }
+    if !report.capabilities.is_empty() {
+        writeln!(out, "## Capabilities that become enabled\n")?;
+        for capability in &report.capabilities {
+            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "## Order\n")?;
+    writeln!(out, "Levels follow each other; the components of a level run side by side.\n")?;
+    writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
+    for level in &report.levels {
+        for lane in &level.lanes {
+            writeln!(
+                out,
+                "| {} | {} | {} | {} |",
+                level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
+                lane.component.as_deref().unwrap_or("-"),
+                in_words(&lane.counts),
+                gates(report, lane)
+            )?;
+        }
+    }
+    writeln!(out, "\n## Objects\n")?;
+    for level in &report.levels {
+        objects(&level_name(level.level), &level.lanes, out)?;
+    }
+    if !report.orphans.is_empty() {
+        writeln!(out, "## Left behind\n\nObjects that nobody looks after any more.\n")?;
+        for orphan in &report.orphans {
+            writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
+        }
+    }
+    Ok(())
+}
+
+fn gates(report: &Report, lane: &Lane) -> String {
+    let named = |operator: &str| {
+        let object = format!("clusteroperator.config.openshift.io \"{operator}\"");
+        lane.steps.iter().any(|step| step.object == object)
+    };
+    let gates = report.gates.iter().filter(|gate| named(&gate.operator));
+    let gates: Vec<String> = gates
+        .map(|gate| match &gate.now {
+            Some(now) => format!("`{}` (now {})", gate.operator, now.reason),
+            None => format!("`{}`", gate.operator),
+        })
+        .collect();
+    gates.join(", ")
+}
+
+/// The objects of a level that something happens to.
+fn objects(name: &str, lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
+    let steps: Vec<_> = lanes
+        .iter()
+        .flat_map(|lane| &lane.steps)
+        .filter_map(|step| Some((sign(step)?, step)))
+        .collect();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<details><summary>{name}: {} objects</summary>\n", steps.len())?;
+    for (_, step) in steps {
+        writeln!(out, "- {} `{}`", step.change, step.object)?;
+        for change in &step.fields {
+            writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
+        }
+        if let Some(problem) = &step.problem {
+            writeln!(out, "  - **{}**: {}", problem.reason, escaped(&problem.message))?;
+        }
+    }
+    writeln!(out, "\n</details>\n")
+}
+
+/// A text without what Markdown would take for its own.
+pub(in crate::render) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '|' | '*' | '_' | '`' | '<' | '>') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}

@@ -1,0 +1,66 @@
+//! What is said of the sample release's update.
+
+use std::sync::Arc;
+
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
+use plimsoll_plan::forecast::between;
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::target::Target;
+
+use super::{Format, Report};
+use crate::sandbox::sample;
+
+fn report() -> Report {
+    let target = Target {
+        profile: DEFAULT_PROFILE.to_owned(),
+        feature_set: DEFAULT_FEATURE_SET.to_owned(),
+        ..Target::default()
+    };
+    let payload = |files: &[SourceFile]| {
+        parse(files, &TemplateContext::default()).expect("the sample is in order")
+    };
+    let (from, to) = (payload(&sample::v1()), payload(&sample::v2()));
+    let outgoing = target.plan(&from, Mode::Updating);
+    let plan = Arc::new(target.plan(&to, Mode::Updating));
+    Report::of(&between(Some(&outgoing), plan, &to.cluster_kinds()))
+}
+
+fn written(format: Format, details: bool) -> String {
+    let mut out = Vec::new();
+    report().write(format, details, &mut out).expect("a vector takes everything");
+    String::from_utf8(out).expect("it is text")
+}
+
+#[test]
+fn a_text_tells_counts_levels_and_gates() {
+    let text = written(Format::Text, false);
+    assert!(text.starts_with("Update from 1.0.0 to 1.1.0: "), "{text}");
+    assert!(text.contains("Nothing stands in the way."), "{text}");
+    assert!(text.contains("Level 30 (3 lanes side by side)"), "{text}");
+    assert!(text.contains("then waits for operator crane"), "{text}");
+    assert!(!text.contains("deployment.apps"), "objects are details: {text}");
+    let details = written(Format::Text, true);
+    assert!(details.contains("    ~ deployment.apps \""), "{details}");
+    assert!(details.contains("    + "), "{details}");
+}
+
+#[test]
+fn every_form_tells_the_same_plan() {
+    let json: serde_json::Value =
+        serde_json::from_str(&written(Format::Json, false)).expect("it is JSON");
+    let report = report();
+    assert_eq!(json["planHash"], report.plan_hash.as_str());
+    assert_eq!(json["counts"]["changed"], report.counts["changed"]);
+    let markdown = written(Format::Markdown, false);
+    for level in &report.levels {
+        for lane in &level.lanes {
+            let component = lane.component.as_deref().unwrap_or("-");
+            assert!(markdown.contains(&format!("| {component} |")), "{component}: {markdown}");
+        }
+    }
+    let lanes: usize = report.levels.iter().map(|level| level.lanes.len()).sum();
+    assert_eq!(written(Format::Mermaid, false).matches("[\"").count(), lanes + report.levels.len());
+    assert!(written(Format::Dot, false).starts_with("digraph {"));
+    assert!(written(Format::Svg, false).starts_with("<svg "));
+}

@@ -1,0 +1,141 @@
+//! A forecast for people at a terminal: counts first, then the run levels in their order.
+
+use std::io::{self, Write};
+
+use super::{Lane, Report, StepReport, field, in_words, level_name};
+use plimsoll_plan::forecast::ChangeKind;
+
+/// Objects of a list that are shown; the rest is counted.
+const LISTED_MAX: usize = 20;
+
+pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    writeln!(out, "{}: {}", report.title(), in_words(&report.counts))?;
+    in_the_way(report, out)?;
+    capabilities(report, out)?;
+    levels(report, out, details)?;
+    orphans(report, out, details)?;
+    if !details {
+        writeln!(out, "\n--details shows every object and field.")?;
+    }
+    Ok(())
+}
+
+fn in_the_way(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.in_the_way.is_empty() {
+        return writeln!(out, "Nothing stands in the way.");
+    }
+    writeln!(out, "\nIn the way")?;
+    for obstruction in &report.in_the_way {
+        let message = obstruction.message.replace('\n', "\n      ");
+        writeln!(out, "  ✗ {}: {message}", obstruction.reason)?;
+    }
+    Ok(())
+}
+
+fn capabilities(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.capabilities.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nCapabilities that become enabled")?;
+    for capability in &report.capabilities {
+        writeln!(out, "  + {}", capability.name)?;
+        writeln!(out, "      {}", capability.because)?;
+    }
+    Ok(())
+}
+
+fn levels(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    let lanes = report.levels.iter().flat_map(|level| &level.lanes);
+    let width = lanes.map(|lane| name(lane).chars().count()).max().unwrap_or(0);
+    for level in &report.levels {
+        let mut heading = level_name(level.level);
+        heading[..1].make_ascii_uppercase();
+        let lanes = match level.lanes.len() {
+            0 | 1 => String::new(),
+            lanes => format!(" ({lanes} lanes side by side)"),
+        };
+        let (quiet, shown): (Vec<&Lane>, Vec<&Lane>) =
+            level.lanes.iter().partition(|lane| lane.is_quiet());
+        if shown.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{heading}{lanes}")?;
+        for lane in shown {
+            let gate = gate(report, lane).map(|gate| format!(", then {gate}")).unwrap_or_default();
+            writeln!(out, "  {:<width$}  {}{gate}", name(lane), in_words(&lane.counts))?;
+            if details {
+                steps(lane, out)?;
+            }
+        }
+        if !quiet.is_empty() {
+            writeln!(out, "  … and {} in which nothing changes", quiet.len())?;
+        }
+    }
+    Ok(())
+}
+
+fn name(lane: &Lane) -> &str {
+    lane.component.as_deref().unwrap_or("(no component)")
+}
+
+/// What the lane waits for at its end.
+fn gate(report: &Report, lane: &Lane) -> Option<String> {
+    let prefix = "clusteroperator.config.openshift.io \"";
+    let mut gates = lane.steps.iter().filter_map(|step| {
+        let operator = step.object.strip_prefix(prefix)?.strip_suffix('"')?;
+        let gate = report.gates.iter().find(|gate| gate.operator == operator)?;
+        let now = match &gate.now {
+            Some(now) => format!(" (now {})", now.reason),
+            None => String::new(),
+        };
+        Some(format!("{operator}{now}"))
+    });
+    let first = gates.next()?;
+    let all = gates.fold(first, |all, next| format!("{all}, {next}"));
+    Some(format!("waits for operator {all}"))
+}
+
+fn steps(lane: &Lane, out: &mut dyn Write) -> io::Result<()> {
+    for step in &lane.steps {
+        let Some(sign) = sign(step) else { continue };
+        writeln!(out, "    {sign} {}", step.object)?;
+        for change in &step.fields {
+            writeln!(out, "        {}", field(change))?;
+        }
+        if let Some(problem) = &step.problem {
+            writeln!(out, "        {}: {}", problem.reason, problem.message)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sign of what becomes of an object; none where nothing does.
+pub(in crate::render) fn sign(step: &StepReport) -> Option<&'static str> {
+    let signs = [
+        (ChangeKind::Created, "+"),
+        (ChangeKind::Changed, "~"),
+        (ChangeKind::Deleted, "-"),
+        (ChangeKind::Refused, "✗"),
+        (ChangeKind::Waiting, "…"),
+    ];
+    signs.iter().find(|(kind, _)| kind.as_str() == step.change).map(|(_, sign)| *sign)
+}
+
+fn orphans(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    if report.orphans.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nLeft behind: {} objects that nobody looks after any more",
+        report.orphans.len()
+    )?;
+    let shown = if details { report.orphans.len() } else { LISTED_MAX };
+    for orphan in report.orphans.iter().take(shown) {
+        writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
+    }
+    if report.orphans.len() > shown {
+        writeln!(out, "  … and {} more", report.orphans.len() - shown)?;
+    }
+    Ok(())
+}

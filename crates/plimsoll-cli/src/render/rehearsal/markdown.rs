@@ -1,0 +1,111 @@
+//! A rehearsal for a change request: the verdict, a table of the levels, the details folded away.
+
+use std::io::{self, Write};
+
+use super::super::forecast::{escaped, field, in_words, level_name, sign};
+use super::{Level, Report, moment, short, span};
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# Rehearsal: {}\n", report.title())?;
+    writeln!(out, "On {}. Plan `{}`.\n", escaped(&report.on), report.plan_hash)?;
+    let (took, counts) = (span(report.seconds), in_words(&report.counts));
+    if report.succeeds {
+        writeln!(out, "**It would succeed**, in {took} of simulated time: {counts}.\n")?;
+    } else {
+        let (done, total) = (report.done, report.total);
+        writeln!(
+            out,
+            "**It would stop** after {took}, with {done} of {total} steps done: {counts}.\n"
+        )?;
+        for complaint in &report.complaints {
+            let message = escaped(&complaint.message.replace('\n', " "));
+            let (type_, status, at) = (&complaint.type_, complaint.status, moment(complaint.at));
+            writeln!(out, "- {at} `{type_}={status}` **{}**: {message}", complaint.reason)?;
+        }
+        writeln!(out)?;
+    }
+    if !report.capabilities.is_empty() {
+        writeln!(out, "## Capabilities that become enabled\n")?;
+        for capability in &report.capabilities {
+            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "## What happened when\n")?;
+    writeln!(out, "| Begun | Done | Level | Component | What happened | Waited for |")?;
+    writeln!(out, "|---|---|---|---|---|---|")?;
+    for level in &report.levels {
+        rows(level, out)?;
+    }
+    writeln!(out, "\n## Objects\n")?;
+    for level in &report.levels {
+        objects(level, out)?;
+    }
+    writeln!(out, "## Conditions of the ClusterVersion\n")?;
+    for condition in &report.conditions {
+        let message = escaped(&condition.message.replace('\n', " "));
+        let (at, reason) = (moment(condition.at), &condition.reason);
+        writeln!(out, "- {at} `{}={}` {reason} {message}", condition.type_, condition.status)?;
+    }
+    for surprise in &report.surprises {
+        let (foreseen, happened) = (surprise.foreseen, surprise.happened);
+        writeln!(
+            out,
+            "\nOtherwise than a dry run says: `{}` is {happened}, not {foreseen}.",
+            surprise.object
+        )?;
+    }
+    if !report.orphans.is_empty() {
+        writeln!(out, "\n## Left behind\n\nObjects that nobody looks after any more.\n")?;
+        for orphan in &report.orphans {
+            writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
+        }
+    }
+    if !report.not_copied.is_empty() {
+        writeln!(out, "\nNot copied: {}.", report.not_copied.join(", "))?;
+    }
+    for object in &report.left_alone {
+        writeln!(out, "\nLeft alone: `{}`: {}", object.object, escaped(&object.because))?;
+    }
+    Ok(())
+}
+
+fn rows(level: &Level, out: &mut dyn Write) -> io::Result<()> {
+    let time = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), moment);
+    for lane in &level.lanes {
+        let waits = lane.waits.iter().map(|wait| match wait.lasted() {
+            Some(lasted) => format!("{} ({}, {})", short(&wait.object), wait.reason, span(lasted)),
+            None => format!("**{}, {}**, to the end", short(&wait.object), wait.reason),
+        });
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            time(level.began),
+            time(level.completed),
+            level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
+            lane.component.as_deref().unwrap_or("-"),
+            in_words(&lane.counts),
+            waits.collect::<Vec<_>>().join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+/// The objects of a level that something happened to.
+fn objects(level: &Level, out: &mut dyn Write) -> io::Result<()> {
+    let steps = level.lanes.iter().flat_map(|lane| &lane.steps);
+    let steps: Vec<_> = steps.filter(|step| sign(&step.step).is_some()).collect();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let name = level_name(level.level);
+    writeln!(out, "<details><summary>{name}: {} objects</summary>\n", steps.len())?;
+    for step in steps {
+        let at = step.at.map(|at| format!("{} ", moment(at))).unwrap_or_default();
+        writeln!(out, "- {at}{} `{}`", step.step.change, step.step.object)?;
+        for change in &step.step.fields {
+            writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
+        }
+    }
+    writeln!(out, "\n</details>\n")
+}

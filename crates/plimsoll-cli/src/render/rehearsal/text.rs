@@ -1,0 +1,206 @@
+//! A rehearsal for people at a terminal: the verdict first, then what happened when.
+
+use std::io::{self, Write};
+
+use super::super::forecast::{field, in_words, level_name, sign};
+use super::{Lane, Level, Report, Step, WaitReport, moment, short, span};
+
+/// Objects of a lane that are shown without details.
+const OBJECTS_MAX: usize = 3;
+/// Left-behind objects that are shown without details.
+const ORPHANS_MAX: usize = 10;
+
+pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    writeln!(out, "{}, rehearsed on {}", report.title(), report.on)?;
+    verdict(report, out)?;
+    if !report.capabilities.is_empty() {
+        writeln!(out, "\nCapabilities that become enabled")?;
+        for capability in &report.capabilities {
+            writeln!(out, "  + {}: {}", capability.name, capability.because)?;
+        }
+    }
+    writeln!(out)?;
+    let lanes = report.levels.iter().flat_map(|level| &level.lanes).filter(|lane| is_told(lane));
+    let width = lanes.map(|lane| name(lane).chars().count()).max().unwrap_or(0);
+    for level in &report.levels {
+        self::level(level, width, out, details)?;
+    }
+    ending(report, out)?;
+    if details {
+        conditions(report, out)?;
+    }
+    surroundings(report, out, details)?;
+    if !details {
+        writeln!(out, "\n--details shows every object, field and condition.")?;
+    }
+    Ok(())
+}
+
+fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let (took, counts) = (span(report.seconds), in_words(&report.counts));
+    if report.succeeds {
+        return writeln!(out, "It would succeed, in {took} of simulated time: {counts}.");
+    }
+    let (done, total) = (report.done, report.total);
+    if done == total {
+        writeln!(out, "It would be applied in {took} of simulated time, and then fail: {counts}.")?;
+    } else {
+        writeln!(out, "It would stop after {took}, with {done} of {total} steps done: {counts}.")?;
+    }
+    for complaint in &report.complaints {
+        let reason = match complaint.reason.as_str() {
+            "" => String::new(),
+            reason => format!(" {reason}"),
+        };
+        writeln!(
+            out,
+            "  {:>6}  {}={}{reason}: {}",
+            moment(complaint.at),
+            complaint.type_,
+            complaint.status,
+            complaint.message.replace('\n', "\n          ")
+        )?;
+    }
+    Ok(())
+}
+
+fn level(level: &Level, width: usize, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    let Some(began) = level.began else { return Ok(()) };
+    let told: Vec<&Lane> = level.lanes.iter().filter(|lane| is_told(lane)).collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    let side_by_side = match level.lanes.len() {
+        0 | 1 => String::new(),
+        lanes => format!(" ({lanes} lanes side by side)"),
+    };
+    writeln!(out, "{:>6}  {}{side_by_side}", moment(began), level_name(level.level))?;
+    for lane in &told {
+        writeln!(out, "          {:<width$}  {}", name(lane), in_words(&lane.counts))?;
+        steps(lane, out, details)?;
+        for wait in &lane.waits {
+            self::wait(wait, out)?;
+        }
+    }
+    let quiet = level.lanes.len() - told.len();
+    if quiet > 0 {
+        writeln!(out, "          … and {quiet} in which nothing changes")?;
+    }
+    Ok(())
+}
+
+/// Whether there is anything to tell of a lane.
+fn is_told(lane: &Lane) -> bool {
+    !lane.waits.is_empty() || lane.steps.iter().any(|step| sign(&step.step).is_some())
+}
+
+fn name(lane: &Lane) -> &str {
+    lane.component.as_deref().unwrap_or("(no component)")
+}
+
+fn steps(lane: &Lane, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    let changed: Vec<(&str, &Step)> =
+        lane.steps.iter().filter_map(|step| Some((sign(&step.step)?, step))).collect();
+    // A line that says that there is one more could as well tell it.
+    let all = details || changed.len() == OBJECTS_MAX + 1;
+    let shown = if all { changed.len() } else { OBJECTS_MAX };
+    for (sign, step) in changed.iter().take(shown) {
+        let at = step.at.filter(|_| details).map(|at| format!("{} ", moment(at)));
+        writeln!(out, "            {sign} {}{}", at.unwrap_or_default(), step.step.object)?;
+        if details {
+            for change in &step.step.fields {
+                writeln!(out, "                {}", field(change))?;
+            }
+        }
+        if let Some(problem) = &step.step.problem {
+            writeln!(out, "                {}: {}", problem.reason, problem.message)?;
+        }
+    }
+    if changed.len() > shown {
+        writeln!(out, "              and {} more", changed.len() - shown)?;
+    }
+    Ok(())
+}
+
+fn wait(wait: &WaitReport, out: &mut dyn Write) -> io::Result<()> {
+    let object = short(&wait.object);
+    match wait.lasted() {
+        Some(lasted) => {
+            writeln!(out, "            ⧗ {} for {object} ({})", span(lasted), wait.reason)
+        }
+        None => {
+            let sign = if wait.failed { "✗" } else { "⧗" };
+            let since = moment(wait.from);
+            let message = wait.message.replace('\n', " ");
+            writeln!(out, "            {sign} since {since} {object}, {}: {message}", wait.reason)
+        }
+    }
+}
+
+fn ending(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let at = moment(report.seconds);
+    if report.done == report.total {
+        return writeln!(out, "{at:>6}  {} is complete", report.to);
+    }
+    writeln!(out, "{at:>6}  nothing gets on any more")?;
+    let not_reached = report.not_reached();
+    if !not_reached.is_empty() {
+        writeln!(out, "        not reached: {}", not_reached.join(", "))?;
+    }
+    Ok(())
+}
+
+fn conditions(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nConditions of the ClusterVersion")?;
+    for condition in &report.conditions {
+        let message = condition.message.replace('\n', " ");
+        writeln!(
+            out,
+            "{:>6}  {}={} {} {message}",
+            moment(condition.at),
+            condition.type_,
+            condition.status,
+            condition.reason
+        )?;
+    }
+    Ok(())
+}
+
+/// What is about the update and not of it.
+fn surroundings(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    if !report.surprises.is_empty() {
+        writeln!(out, "\nOtherwise than a dry run says")?;
+        for surprise in &report.surprises {
+            let (foreseen, happened) = (surprise.foreseen, surprise.happened);
+            writeln!(out, "  ! {}: {happened}, not {foreseen}", surprise.object)?;
+        }
+    }
+    if !report.orphans.is_empty() {
+        let count = report.orphans.len();
+        writeln!(out, "\nLeft behind: {count} objects that nobody looks after any more")?;
+        let shown = if details { count } else { ORPHANS_MAX };
+        for orphan in report.orphans.iter().take(shown) {
+            writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
+        }
+        if count > shown {
+            writeln!(out, "  … and {} more", count - shown)?;
+        }
+    }
+    if !report.not_copied.is_empty() {
+        writeln!(out, "\nNot copied, since only their own servers know them")?;
+        writeln!(out, "  {}", report.not_copied.join(", "))?;
+    }
+    if !report.left_alone.is_empty() {
+        writeln!(
+            out,
+            "\nLeft alone, since the embedded server refuses them already in the release before"
+        )?;
+        for object in &report.left_alone {
+            writeln!(out, "  {}", object.object)?;
+            if details {
+                writeln!(out, "      {}", object.because)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! What a cluster would make of a plan, without anything being changed: each step is tried in a
+//! dry run of the API server, with the very request that would carry it out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::{Api, Client, ResourceExt};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_plan::forecast::{Answer, Sighting};
+use plimsoll_plan::plan::{Plan, Step};
+use plimsoll_plan::progress::{Obstacle, Outcome, Scope, Trace};
+use serde_json::Value;
+
+use crate::Error;
+use crate::bootstrap::api_resource;
+use crate::observe::trace;
+use crate::resources::{Resources, Served};
+use crate::write::{Writer, outcome};
+
+/// Requests at the same time: as many as the plan itself makes while updating.
+const REQUESTS_MAX: usize = 16;
+/// Objects that are listed at a time.
+const PAGE: u32 = 500;
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// One entry for each step of the plan.
+    pub sightings: Vec<Sighting>,
+    /// All objects of the cluster that are ours: applied by us, and owned by the ClusterVersion.
+    pub ours: BTreeSet<ObjectKey>,
+    /// The kinds known to have no namespace.
+    pub cluster_kinds: BTreeSet<GroupKind>,
+}
+
+/// Tries every step of a plan on a cluster, without effect, and looks for what is ours.
+///
+/// # Errors
+///
+/// When the API server cannot be reached, or does not let us look. What it refuses of single
+/// steps is part of the result.
+pub async fn survey(client: &Client, plan: &Plan) -> Result<Survey, Error> {
+    let resources =
+        Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
+    let version: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
+    let version = found(version.get(CLUSTER_VERSION_NAME).await)
+        .map_err(|source| Error::ReadClusterVersion { source })?;
+    let owner = version.and_then(|object| object.uid()).unwrap_or_default();
+    let writer = Writer::new(client.clone());
+    let sightings = futures::stream::iter(&plan.steps)
+        .map(|step| sight(client, &writer, &resources, step, &owner))
+        .buffered(REQUESTS_MAX)
+        .try_collect()
+        .await?;
+    let kinds = resources.iter().filter(|(_, served)| served.scope == Scope::Cluster);
+    let cluster_kinds = kinds.map(|(kind, _)| GroupKind::new(&kind.group, &kind.kind)).collect();
+    Ok(Survey { sightings, ours: ours(client, &resources).await?, cluster_kinds })
+}
+
+async fn sight(
+    client: &Client,
+    writer: &Writer,
+    resources: &Resources,
+    step: &Step,
+    owner: &str,
+) -> Result<Sighting, Error> {
+    let Some(served) = resources.get(&step.kind()) else {
+        let answer = Answer::Obstacle(Obstacle::KindNotServed(step.kind()));
+        return Ok(Sighting { before: None, answer });
+    };
+    let key = &step.manifest.key;
+    let failed = |source| Error::Survey { object: key.to_string(), source };
+    let before = api(client, served, &key.namespace).get(&key.name).await;
+    let before = found(before).map_err(failed)?;
+    let answer = match writer.try_out(step, served, owner).await {
+        Ok(Some(object)) => Answer::Would(value(object)),
+        Ok(None) => Answer::NotTried,
+        Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
+            Outcome::Obstacle(obstacle) => Answer::Obstacle(obstacle),
+            Outcome::Failed(error) => Answer::Refused(error),
+            Outcome::Applied(_) | Outcome::Deleted(_) => Answer::NotTried,
+        },
+        Err(error) => return Err(failed(error)),
+    };
+    Ok(Sighting { before: before.map(value), answer })
+}
+
+/// The objects of a cluster that are ours, by metadata alone. Kinds that cannot be listed have
+/// none.
+async fn ours(client: &Client, resources: &Resources) -> Result<BTreeSet<ObjectKey>, Error> {
+    // One version of each kind is enough: the objects are the same.
+    let kinds: BTreeMap<GroupKind, &Served> = resources
+        .iter()
+        .map(|(kind, served)| (GroupKind::new(&kind.group, &kind.kind), served))
+        .collect();
+    let found: Vec<Vec<ObjectKey>> = futures::stream::iter(kinds)
+        .map(|(kind, served)| ours_of(client, kind, served))
+        .buffered(REQUESTS_MAX)
+        .try_collect()
+        .await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+async fn ours_of(
+    client: &Client,
+    kind: GroupKind,
+    served: &Served,
+) -> Result<Vec<ObjectKey>, Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &served.resource);
+    let mut parameters = ListParams::default().limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = match api.list_metadata(&parameters).await {
+            Ok(page) => page,
+            Err(kube::Error::Api(_)) => return Ok(found),
+            Err(source) => return Err(Error::Survey { object: kind.to_string(), source }),
+        };
+        let ours = page.items.iter().filter(|object| is_ours(&object.metadata));
+        found.extend(ours.map(|object| ObjectKey {
+            group: kind.group.clone(),
+            kind: kind.kind.clone(),
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            name: object.metadata.name.clone().unwrap_or_default(),
+        }));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Whether an object came from a release: what we make for ourselves has no controlling owner.
+fn is_ours(metadata: &ObjectMeta) -> bool {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    let controlled = owners.iter().any(|owner| {
+        owner.kind == CLUSTER_VERSION.kind
+            && owner.name == CLUSTER_VERSION_NAME
+            && owner.controller == Some(true)
+    });
+    controlled && matches!(trace(metadata), Trace::Ours(_))
+}
+
+fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObject> {
+    match served.scope {
+        Scope::Namespaced if !namespace.is_empty() => {
+            Api::namespaced_with(client.clone(), namespace, &served.resource)
+        }
+        Scope::Namespaced | Scope::Cluster => Api::all_with(client.clone(), &served.resource),
+    }
+}
+
+/// None where there is no object, or where its kind is not even served.
+fn found(answer: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObject>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn value(object: DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}

@@ -1,0 +1,292 @@
+//! What carrying out a plan would change, told before anything happens.
+//!
+//! A forecast is about the very [`Plan`] that the controller executes, and says for each of its
+//! steps what becomes of the object: from files alone, by comparison with the plan of the release
+//! that is left ([`between`]), or from a cluster, by what its API server answered to a dry run
+//! ([`of_cluster`]). It also names what is left behind, and what stands in the way.
+
+mod cluster;
+mod files;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_api::config::{OperandVersion, Release};
+use plimsoll_content::inclusion::Exclusion;
+use plimsoll_model::{ObjectKey, Reason, Verdict};
+
+pub use cluster::{Answer, Sighting, of_cluster};
+pub use files::between;
+pub(crate) use files::orphans;
+
+use crate::diff::FieldChange;
+use crate::parse;
+use crate::plan::{Action, Plan, Readiness, Step};
+
+/// What would happen if a plan were carried out now.
+#[derive(Debug, Clone)]
+pub struct Forecast {
+    /// The release that is left; `None` where there is none, or none is known.
+    pub from: Option<Release>,
+    /// The plan: the value that the controller executes.
+    pub plan: Arc<Plan>,
+    /// What becomes of the object of each step, in the order of the plan's steps.
+    pub changes: Vec<Change>,
+    /// The gates of the plan, in its order.
+    pub gates: Vec<Gate>,
+    /// Objects that are ours and that the plan leaves behind.
+    pub orphans: Vec<Orphan>,
+    /// Capabilities that become enabled.
+    pub capabilities: Vec<EnabledCapability>,
+    /// What stands in the way beyond single steps.
+    pub hindrances: Vec<Hindrance>,
+}
+
+/// What becomes of the object of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// It is created.
+    Created,
+    /// Some of its fields change.
+    Changed(Vec<FieldChange>),
+    /// It is deleted.
+    Deleted,
+    /// It is to be deleted, and is not there.
+    Absent,
+    /// It is there, and is only ever created.
+    Kept,
+    /// It is as it is to be.
+    Unchanged,
+    /// It cannot be tried now, and nothing in the plan changes that.
+    Waiting {
+        /// Why.
+        reason: Reason,
+        /// What it waits for.
+        message: String,
+    },
+    /// It is refused.
+    Refused {
+        /// Why.
+        reason: Reason,
+        /// By whom, in whose words.
+        message: String,
+    },
+}
+
+/// A sort of change, to count and to group by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// [`Change::Created`].
+    Created,
+    /// [`Change::Changed`].
+    Changed,
+    /// [`Change::Deleted`].
+    Deleted,
+    /// [`Change::Refused`].
+    Refused,
+    /// [`Change::Waiting`].
+    Waiting,
+    /// [`Change::Kept`], [`Change::Absent`] and [`Change::Unchanged`].
+    Unchanged,
+}
+
+impl ChangeKind {
+    /// All of them, the ones that matter most first.
+    pub const ALL: [Self; 6] = [
+        Self::Refused,
+        Self::Waiting,
+        Self::Created,
+        Self::Changed,
+        Self::Deleted,
+        Self::Unchanged,
+    ];
+
+    /// As people read it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+            Self::Refused => "refused",
+            Self::Waiting => "waiting",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+impl Change {
+    /// Its sort.
+    pub fn kind(&self) -> ChangeKind {
+        match self {
+            Self::Created => ChangeKind::Created,
+            Self::Changed(_) => ChangeKind::Changed,
+            Self::Deleted => ChangeKind::Deleted,
+            Self::Refused { .. } => ChangeKind::Refused,
+            Self::Waiting { .. } => ChangeKind::Waiting,
+            Self::Absent | Self::Kept | Self::Unchanged => ChangeKind::Unchanged,
+        }
+    }
+}
+
+/// What the plan waits for at a ClusterOperator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// The step.
+    pub step: usize,
+    /// The versions that the operator must report, beside being available and not degraded.
+    pub expects: Vec<OperandVersion>,
+    /// How the operator stands to the gate now; `None` where no cluster was asked.
+    pub now: Option<Verdict>,
+}
+
+/// An object that is ours and that the plan leaves behind: nobody looks after it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// The object.
+    pub key: ObjectKey,
+    /// Why the plan does not name it.
+    pub cause: OrphanCause,
+}
+
+/// Why a plan does not name an object that the one before did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrphanCause {
+    /// The new payload has no manifest of it.
+    Vanished,
+    /// The new payload has one, and it is left out.
+    Excluded(Exclusion),
+}
+
+/// A capability that becomes enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnabledCapability {
+    /// Its name.
+    pub name: String,
+    /// Which manifest forces it, or that somebody asks for it.
+    pub because: String,
+}
+
+/// Something that stands in the way of the whole plan: a precondition that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hindrance {
+    /// Why.
+    pub reason: Reason,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// A run level of a forecast: its lanes run side by side, and the next level waits for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForecastLevel {
+    /// Its number; `None` for files that name none.
+    pub level: Option<u32>,
+    /// Its lanes, in the order of the plan.
+    pub lanes: Vec<ForecastLane>,
+}
+
+/// A lane: its steps are done one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForecastLane {
+    /// The component, if its files name one.
+    pub component: Option<String>,
+    /// Its steps.
+    pub steps: Vec<usize>,
+}
+
+impl Forecast {
+    /// The run levels, in the order in which they are done, whatever the mode of the plan: what
+    /// belongs together is shown together.
+    pub fn levels(&self) -> Vec<ForecastLevel> {
+        let mut levels: Vec<ForecastLevel> = Vec::new();
+        for node in &self.plan.graph.nodes {
+            let lane =
+                ForecastLane { component: node.component.clone(), steps: node.tasks.clone() };
+            match levels.last_mut() {
+                Some(last) if last.level == node.level => last.lanes.push(lane),
+                _ => levels.push(ForecastLevel { level: node.level, lanes: vec![lane] }),
+            }
+        }
+        levels
+    }
+
+    /// How many steps there are of each sort of change.
+    pub fn counts(&self) -> BTreeMap<ChangeKind, usize> {
+        count(self.changes.iter())
+    }
+
+    /// The objects that become other than they are, in the order of the plan's steps.
+    pub fn effects(&self) -> impl Iterator<Item = (&Step, &Change)> {
+        self.plan.steps.iter().zip(&self.changes).filter(|(_, change)| {
+            matches!(change.kind(), ChangeKind::Created | ChangeKind::Changed | ChangeKind::Deleted)
+        })
+    }
+
+    /// Why the plan would not come to its end, as far as can be told before; empty when it would.
+    pub fn stops(&self) -> Vec<Hindrance> {
+        let mut stops = self.hindrances.clone();
+        for (step, change) in self.plan.steps.iter().zip(&self.changes) {
+            if let Change::Refused { reason, message } | Change::Waiting { reason, message } =
+                change
+            {
+                let message = format!("{}: {message}", step.describe());
+                stops.push(Hindrance { reason: *reason, message });
+            }
+        }
+        for gate in self.gates.iter().filter(|gate| gate.expects.is_empty()) {
+            let name = &self.plan.steps[gate.step].manifest.key.name;
+            stops.push(Hindrance {
+                reason: Reason::ClusterOperatorNoVersions,
+                message: format!("Cluster operator {name} does not declare expected versions"),
+            });
+        }
+        stops
+    }
+}
+
+/// How many changes there are of each sort.
+pub fn count<'a>(changes: impl Iterator<Item = &'a Change>) -> BTreeMap<ChangeKind, usize> {
+    let mut counts = BTreeMap::new();
+    for change in changes {
+        *counts.entry(change.kind()).or_default() += 1;
+    }
+    counts
+}
+
+/// What a step waits for once its object is applied; `None` when applied is enough.
+pub fn awaited(step: &Step) -> Option<&'static str> {
+    match step.readiness {
+        Readiness::Applied => None,
+        Readiness::Served => Some("its kinds are served"),
+        Readiness::RolledOut => Some("it has rolled out"),
+        Readiness::Gate => Some("the operator reports this release, available and not degraded"),
+    }
+}
+
+/// The gates of a plan, as its manifests tell them.
+fn gates(plan: &Plan) -> Vec<Gate> {
+    let steps = plan.steps.iter().enumerate();
+    let gates = steps.filter(|(_, step)| step.action == Action::Gate);
+    gates
+        .map(|(index, step)| {
+            let versions = step.manifest.object();
+            let expects = parse::versions(&versions).map(|version| OperandVersion {
+                name: version.name.to_owned(),
+                version: version.version.to_owned(),
+            });
+            Gate { step: index, expects: expects.collect(), now: None }
+        })
+        .collect()
+}
+
+/// What the manifest alone decides about a step, whatever there is.
+fn decided(step: &Step) -> Option<Change> {
+    match &step.action {
+        Action::Refuse(message) => {
+            Some(Change::Refused { reason: Reason::UpdatePayloadFailed, message: message.clone() })
+        }
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Delete => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

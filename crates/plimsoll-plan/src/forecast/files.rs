@@ -1,0 +1,121 @@
+//! From files alone: one plan compared with another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_content::inclusion::Exclusion;
+use plimsoll_model::{GroupKind, ObjectKey};
+use serde_json::Value;
+
+use super::{Change, Forecast, Orphan, OrphanCause, decided, gates};
+use crate::diff;
+use crate::plan::{Action, Plan, Step};
+use crate::prepare;
+use crate::progress::Scope;
+
+/// Forecasts `plan` on a cluster that is exactly as the `outgoing` plan left it; without one, on
+/// an empty cluster. `cluster_kinds` are the kinds known to have no namespace.
+pub fn between(
+    outgoing: Option<&Plan>,
+    plan: Arc<Plan>,
+    cluster_kinds: &BTreeSet<GroupKind>,
+) -> Forecast {
+    let before = outgoing.map(|plan| present(plan, cluster_kinds)).unwrap_or_default();
+    let changes = plan.steps.iter().map(|step| change(step, &before, cluster_kinds)).collect();
+    let orphans = orphans(before.keys(), &plan, cluster_kinds);
+    Forecast {
+        from: outgoing.map(|plan| plan.release.clone()),
+        changes,
+        gates: gates(&plan),
+        orphans,
+        capabilities: Vec::new(),
+        hindrances: Vec::new(),
+        plan,
+    }
+}
+
+/// The steps whose objects are there once a plan is carried out; several where an object has
+/// several manifests.
+fn present<'a>(
+    plan: &'a Plan,
+    cluster_kinds: &BTreeSet<GroupKind>,
+) -> BTreeMap<ObjectKey, Vec<&'a Step>> {
+    let mut present: BTreeMap<ObjectKey, Vec<&Step>> = BTreeMap::new();
+    for step in &plan.steps {
+        if matches!(step.action, Action::Apply | Action::CreateOnly | Action::Gate) {
+            present.entry(identity(&step.manifest.key, cluster_kinds)).or_default().push(step);
+        }
+    }
+    present
+}
+
+fn change(
+    step: &Step,
+    before: &BTreeMap<ObjectKey, Vec<&Step>>,
+    cluster_kinds: &BTreeSet<GroupKind>,
+) -> Change {
+    if let Some(change) = decided(step) {
+        return change;
+    }
+    let key = identity(&step.manifest.key, cluster_kinds);
+    let there = before.get(&key).map(Vec::as_slice).unwrap_or_default();
+    let Some(last) = there.last() else {
+        return if step.action == Action::Delete { Change::Absent } else { Change::Created };
+    };
+    match step.action {
+        Action::Delete => Change::Deleted,
+        Action::CreateOnly => Change::Kept,
+        Action::Apply | Action::Gate | Action::Refuse(_) => {
+            if there.iter().any(|other| other.manifest.raw == step.manifest.raw) {
+                return Change::Unchanged;
+            }
+            let fields = diff::fields(&applied(last, cluster_kinds), &applied(step, cluster_kinds));
+            if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+        }
+    }
+}
+
+/// The object that a step applies.
+fn applied(step: &Step, cluster_kinds: &BTreeSet<GroupKind>) -> Value {
+    let cluster = cluster_kinds.contains(&step.manifest.key.group_kind());
+    let scope = if cluster { Scope::Cluster } else { Scope::Namespaced };
+    prepare::object(step, scope, None)
+}
+
+/// The objects of `present` that a plan does not name, in the order of their keys.
+pub(crate) fn orphans<'a>(
+    present: impl Iterator<Item = &'a ObjectKey>,
+    plan: &Plan,
+    cluster_kinds: &BTreeSet<GroupKind>,
+) -> Vec<Orphan> {
+    let named: BTreeSet<ObjectKey> =
+        plan.steps.iter().map(|step| identity(&step.manifest.key, cluster_kinds)).collect();
+    let excluded: BTreeMap<ObjectKey, _> = plan
+        .excluded
+        .iter()
+        .map(|excluded| (identity(&excluded.key, cluster_kinds), &excluded.reason))
+        .collect();
+    // What an override takes out of management, somebody else looks after.
+    let is_left = |key: &&ObjectKey| {
+        !named.contains(*key) && !matches!(excluded.get(*key), Some(Exclusion::Overridden))
+    };
+    present
+        .filter(is_left)
+        .map(|key| Orphan {
+            key: key.clone(),
+            cause: match excluded.get(key) {
+                Some(reason) => OrphanCause::Excluded((*reason).clone()),
+                None => OrphanCause::Vanished,
+            },
+        })
+        .collect()
+}
+
+/// The key of the object: without a namespace where its kind has none.
+pub(super) fn identity(key: &ObjectKey, cluster_kinds: &BTreeSet<GroupKind>) -> ObjectKey {
+    let mut key = key.clone();
+    if cluster_kinds.contains(&key.group_kind()) {
+        key.namespace.clear();
+    }
+    key
+}

@@ -1,0 +1,278 @@
+//! Small releases and what is said about going from one to the other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_api::config::Release;
+use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::Context;
+use plimsoll_model::{GroupKind, ObjectKey, Reason};
+use serde_json::{Value, json};
+
+use super::{Answer, Forecast, OrphanCause, Sighting, between, of_cluster};
+use crate::mode::Mode;
+use crate::plan::{Plan, plan};
+use crate::progress::{Obstacle, Transience, TryError};
+
+/// A document of a file: kind, name, and what else there is in it.
+fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
+    let (group, version) = match kind {
+        "ConfigMap" | "Namespace" => ("", "v1"),
+        "ClusterOperator" => ("config.openshift.io", "v1"),
+        _ => ("apps", "v1"),
+    };
+    let mut object = json!({
+        "apiVersion": if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
+        "kind": kind,
+        "metadata": { "name": name, "annotations": { "a": "b" } },
+    });
+    for (field, value) in extra.as_object().expect("an object") {
+        if field == "annotations" {
+            object["metadata"]["annotations"] = value.clone();
+        } else {
+            object[field] = value.clone();
+        }
+    }
+    let annotations = object["metadata"]["annotations"].as_object().expect("annotations");
+    Manifest {
+        file: file.into(),
+        document: 0,
+        key: ObjectKey {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+        },
+        version: version.to_owned(),
+        annotations: annotations
+            .iter()
+            .map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()))
+            .collect(),
+        raw: Arc::from(serde_json::to_vec(&object).expect("it is JSON")),
+    }
+}
+
+fn release(version: &str, manifests: &[Manifest]) -> Plan {
+    let release = Release { version: version.to_owned(), ..Release::default() };
+    let context = Context { profile: None, ..Context::default() };
+    plan(manifests, &context, release, Mode::Updating, 0)
+}
+
+/// A line for each step, then one for each orphan.
+fn told(forecast: &Forecast) -> Vec<String> {
+    let steps = forecast.plan.steps.iter().zip(&forecast.changes).map(|(step, change)| {
+        let text = format!("{} {}", step.manifest.key.name, change.kind().as_str());
+        match change {
+            super::Change::Changed(fields) => {
+                let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
+                format!("{text} {}", paths.join(","))
+            }
+            super::Change::Refused { reason, message }
+            | super::Change::Waiting { reason, message } => format!("{text} {reason} {message}"),
+            _ => text,
+        }
+    });
+    let orphans = forecast.orphans.iter().map(|orphan| match &orphan.cause {
+        OrphanCause::Vanished => format!("{} vanished", orphan.key.name),
+        OrphanCause::Excluded(reason) => format!("{} left out: {reason}", orphan.key.name),
+    });
+    steps.chain(orphans).collect()
+}
+
+fn files(before: &[Manifest], after: &[Manifest]) -> Forecast {
+    let plan = Arc::new(release("2.0.0", after));
+    between(Some(&release("1.0.0", before)), plan, &BTreeSet::new())
+}
+
+#[test]
+fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left() {
+    let delete = json!({"annotations": {"release.openshift.io/delete": "true"}});
+    let once = json!({"annotations": {"release.openshift.io/create-only": "true"}});
+    let before = [
+        manifest("0000_10_a_1.yaml", "ConfigMap", "same", json!({"data": {"k": "v"}})),
+        manifest("0000_10_a_2.yaml", "ConfigMap", "other", json!({"data": {"k": "v"}})),
+        manifest("0000_10_a_3.yaml", "ConfigMap", "going", json!({})),
+        manifest("0000_10_a_4.yaml", "ConfigMap", "kept", once.clone()),
+        manifest("0000_10_a_5.yaml", "ConfigMap", "forgotten", json!({})),
+        manifest("0000_10_a_6.yaml", "ConfigMap", "dropped", json!({})),
+        manifest("0000_10_a_7.yaml", "ConfigMap", "gone", delete.clone()),
+    ];
+    let mut dropped = manifest("0000_10_a_6.yaml", "ConfigMap", "dropped", json!({}));
+    dropped.annotations.clear();
+    let after = [
+        manifest("0000_10_a_1.yaml", "ConfigMap", "same", json!({"data": {"k": "v"}})),
+        manifest("0000_10_a_2.yaml", "ConfigMap", "other", json!({"data": {"k": "w", "l": "x"}})),
+        manifest("0000_10_a_3.yaml", "ConfigMap", "going", delete.clone()),
+        manifest("0000_10_a_4.yaml", "ConfigMap", "kept", once.clone()),
+        dropped,
+        manifest("0000_10_a_7.yaml", "ConfigMap", "gone", delete),
+        manifest("0000_10_a_8.yaml", "ConfigMap", "new", json!({})),
+        manifest(
+            "0000_10_a_9.yaml",
+            "ConfigMap",
+            "odd",
+            json!({"annotations": {"release.openshift.io/delete": "soon"}}),
+        ),
+    ];
+    let forecast = files(&before, &after);
+    assert_eq!(
+        told(&forecast),
+        [
+            "same unchanged",
+            "other changed data.k,data.l",
+            "going deleted",
+            "kept unchanged",
+            "gone unchanged",
+            "new created",
+            "odd refused UpdatePayloadFailed invalid delete annotation \
+             \"release.openshift.io/delete\" value: \"soon\"",
+            "dropped left out: no annotations",
+            "forgotten vanished",
+        ]
+    );
+    let stops = forecast.stops();
+    assert_eq!(stops.len(), 1);
+    assert!(stops[0].message.starts_with("configmap \"odd\": "), "{stops:?}");
+    let effects: Vec<&str> =
+        forecast.effects().map(|(step, _)| step.manifest.key.name.as_str()).collect();
+    assert_eq!(effects, ["other", "going", "new"]);
+}
+
+#[test]
+fn what_an_operator_reports_is_no_change_of_the_release() {
+    let operator = |version: &str| {
+        let status = json!({"versions": [{"name": "operator", "version": version}]});
+        [manifest("0000_10_a_9.yaml", "ClusterOperator", "crane", json!({ "status": status }))]
+    };
+    let forecast = files(&operator("1"), &operator("2"));
+    assert_eq!(told(&forecast), ["crane unchanged"]);
+    assert_eq!(forecast.gates.len(), 1);
+    assert_eq!(forecast.gates[0].expects[0].version, "2");
+    assert!(forecast.stops().is_empty());
+    let without = [manifest("0000_10_a_9.yaml", "ClusterOperator", "crane", json!({}))];
+    let forecast = files(&operator("1"), &without);
+    assert_eq!(forecast.stops()[0].reason, Reason::ClusterOperatorNoVersions);
+}
+
+#[test]
+fn levels_follow_each_other_and_hold_their_lanes() {
+    let plan = Arc::new(release(
+        "1.0.0",
+        &[
+            manifest("0000_10_a_1.yaml", "ConfigMap", "a1", json!({})),
+            manifest("0000_10_b_1.yaml", "ConfigMap", "b1", json!({})),
+            manifest("0000_10_a_2.yaml", "ConfigMap", "a2", json!({})),
+            manifest("0000_9_c_1.yaml", "ConfigMap", "c1", json!({})),
+        ],
+    ));
+    let forecast = between(None, plan, &BTreeSet::new());
+    assert!(forecast.from.is_none());
+    let levels: Vec<_> = forecast
+        .levels()
+        .into_iter()
+        .map(|level| {
+            let lanes = level.lanes.into_iter().map(|lane| lane.steps).collect::<Vec<_>>();
+            (level.level, lanes)
+        })
+        .collect();
+    assert_eq!(levels, [(Some(9), vec![vec![3]]), (Some(10), vec![vec![0, 2], vec![1]])]);
+}
+
+#[test]
+fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
+    let namespaced = |name: &str| {
+        let mut manifest = manifest("0000_10_a_5.yaml", "Deployment", name, json!({}));
+        manifest.key.namespace = "quay".to_owned();
+        manifest
+    };
+    let plan = Arc::new(release(
+        "2.0.0",
+        &[
+            manifest("0000_10_a_1.yaml", "Namespace", "quay", json!({})),
+            manifest("0000_10_a_2.yaml", "ConfigMap", "drifted", json!({})),
+            manifest("0000_10_a_3.yaml", "ConfigMap", "same", json!({})),
+            namespaced("early"),
+            manifest("0000_10_a_6.yaml", "ConfigMap", "unwanted", json!({})),
+            manifest("0000_10_a_7.yaml", "ConfigMap", "homeless", json!({})),
+        ],
+    ));
+    let live = |value: &str| json!({"metadata": {"uid": value}, "data": {"k": value}});
+    let would =
+        |before: Option<Value>, after: Value| Sighting { before, answer: Answer::Would(after) };
+    let not = |answer: Answer| Sighting { before: None, answer };
+    let refusal = TryError {
+        reason: Reason::UpdatePayloadResourceForbidden,
+        cause: "not on Sundays".to_owned(),
+        transience: Transience::Lasting,
+        retry_after: None,
+    };
+    let same = json!({"metadata": {"resourceVersion": "7"}, "data": {}});
+    let sightings = [
+        would(None, json!({})),
+        would(Some(live("a")), live("b")),
+        would(Some(json!({"metadata": {"resourceVersion": "3"}, "data": {}})), same),
+        not(Answer::Obstacle(Obstacle::NamespaceMissing("quay".to_owned()))),
+        not(Answer::Refused(refusal)),
+        not(Answer::Obstacle(Obstacle::NamespaceMissing("pier".to_owned()))),
+    ];
+    let key = |kind: &str, name: &str| ObjectKey {
+        group: String::new(),
+        kind: kind.to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    };
+    let ours = BTreeSet::from([key("Namespace", "quay"), key("ConfigMap", "left")]);
+    let kinds = BTreeSet::from([GroupKind::new("", "Namespace")]);
+    let forecast = of_cluster(None, plan, &sightings, &ours, &kinds);
+    let told = told(&forecast);
+    assert_eq!(
+        told[..5],
+        [
+            "quay created",
+            "drifted changed data.k",
+            "same unchanged",
+            "early created",
+            "unwanted refused UpdatePayloadResourceForbidden not on Sundays",
+        ]
+    );
+    assert!(told[5].starts_with("homeless waiting NamespaceMissing"), "{}", told[5]);
+    assert_eq!(told[6], "left vanished");
+    assert_eq!(forecast.stops().len(), 2);
+}
+
+#[test]
+fn fields_that_only_the_new_definition_knows_are_foreseen() {
+    let definition = |extra: &str| {
+        let spec = json!({
+            "group": "apps", "names": {"kind": "Berth"}, "extra": extra,
+            "versions": [{"name": "v1", "served": true}],
+        });
+        let mut manifest = manifest(
+            "0000_03_a_1.yaml",
+            "CustomResourceDefinition",
+            "berths",
+            json!({"spec": spec}),
+        );
+        manifest.key.group = "apiextensions.k8s.io".to_owned();
+        manifest
+    };
+    let berth = manifest("0000_05_a_1.yaml", "Berth", "south", json!({"spec": {"power": true}}));
+    let plan = Arc::new(release("2.0.0", &[definition("new"), berth]));
+    let check = |definition: &str, expected: &str| {
+        let seen = |spec: &str| json!({"spec": {"extra": spec}});
+        let metadata = json!({"name": "south", "annotations": {"a": "b"}});
+        let live = json!({
+            "apiVersion": "apps/v1", "kind": "Berth", "metadata": metadata, "spec": {"length": 1},
+        });
+        let sightings = [
+            Sighting { before: Some(seen("old")), answer: Answer::Would(seen(definition)) },
+            // The server of the dry run has the old definition and drops what it does not know.
+            Sighting { before: Some(live.clone()), answer: Answer::Would(live) },
+        ];
+        let none = (BTreeSet::new(), BTreeSet::new());
+        let forecast = of_cluster(None, Arc::clone(&plan), &sightings, &none.0, &none.1);
+        assert_eq!(told(&forecast)[1], expected);
+    };
+    check("new", "south changed spec.power");
+    check("old", "south unchanged");
+}
