@@ -116,18 +116,22 @@ fn untyped(why: impl std::fmt::Display) -> String {
 const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                     Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
-/// Sees to it that a document can say what it is.
-fn typed(document: Value) -> Result<Value, String> {
-    let name = |value: &Value| match value {
+/// What a server of Go calls a kind of JSON.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
+    }
+}
+
+/// Sees to it that a document can say what it is.
+fn typed(document: Value) -> Result<Value, String> {
     if !document.is_object() && !document.is_null() {
-        let given = name(&document);
+        let given = kind_of(&document);
         return Err(untyped(format!(
             "json: cannot unmarshal {given} into Go value of type {TYPE}"
         )));
@@ -135,7 +139,7 @@ fn typed(document: Value) -> Result<Value, String> {
     for field in ["apiVersion", "kind"] {
         let value = &document[field];
         if !value.is_string() && !value.is_null() {
-            let given = name(value);
+            let given = kind_of(value);
             return Err(untyped(format!(
                 "json: cannot unmarshal {given} into Go struct field .{field} of type string"
             )));
@@ -164,7 +168,7 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
         return Err("yaml: found character that cannot start any token".to_owned());
     }
-    serde_saphyr::from_str(first_document(text)).map_err(|error| {
+    lenient_yaml(first_document(text)).map_err(|error| {
         let shown = error.to_string();
         let told = shown.lines().next().unwrap_or_default();
         let told = told.trim_start_matches("error: ");
@@ -200,20 +204,39 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
 
-/// Reads YAML, of which JSON is a part.
-///
-/// # Errors
-/// When it is not YAML.
-pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
-    if bytes.trim_ascii_start().first() == Some(&b'{') {
-        return decode_json(bytes);
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-    // Of a field that is there twice, the last one counts.
+/// Reads YAML; of keys that are there twice the last one counts.
+fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
     serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+}
+
+/// Reads an applied document; of keys that are there twice the last one counts.
+///
+/// # Errors
+/// When it is neither YAML nor an object.
+pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
+    let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let malformed = |why: String| refused(format!("error converting YAML to JSON: yaml: {why}"));
+    let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
+        serde_json::from_slice(bytes).map_err(|error: serde_json::Error| {
+            malformed(if error.is_eof() {
+                format!("line {}: did not find expected node content", error.line())
+            } else {
+                error.to_string()
+            })
+        })?
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
+        lenient_yaml(text).map_err(|error| malformed(error.to_string()))?
+    };
+    if document.is_object() || document.is_null() {
+        return Ok(document);
+    }
+    let kind = kind_of(&document);
+    Err(refused(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
+         value of type map[string]interface {{}}"
+    )))
 }

@@ -229,7 +229,9 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
     if !keeps_unknown(resource) {
         schema::prune(resource.schema(), object);
     }
-    let result = complete(resource, object).map_err(ApiError::internal);
+    let result = check_decodable(resource, object)
+        .and_then(|()| complete(resource, object))
+        .map_err(ApiError::internal);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
@@ -237,11 +239,14 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
 }
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let refused = |problem: String| cannot_be_handled(resource, &problem);
+    // What cannot be decoded has no unknown fields to tell of.
+    check_decodable(resource, object).map_err(refused)?;
     if !keeps_unknown(resource) {
         let unknown = schema::prune(resource.schema(), object);
         report_unknown(call, resource, &unknown)?;
     }
-    complete(resource, object).map_err(|problem| cannot_be_handled(resource, &problem))?;
+    complete(resource, object).map_err(refused)?;
     if resource.custom().is_none() {
         kinds::convert_input(resource, object)?;
     }
@@ -252,7 +257,15 @@ fn keeps_unknown(resource: &ApiResource) -> bool {
     resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
 }
 
-/// Gives values their canonical form and fills in defaults; says which value has the wrong type.
+/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Result<(), String> {
+    if resource.custom().is_some() {
+        return Ok(());
+    }
+    schema::decoding_error(resource.schema(), object).map_or(Ok(()), Err)
+}
+
+/// Gives values their canonical form and fills in defaults; says which value has no such form.
 fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
     let kind_schema = resource.schema();
     if resource.custom().is_some() {
@@ -262,10 +275,6 @@ fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(
         }
         schema::apply_defaults(kind_schema, object);
         return Ok(());
-    }
-    // A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
-    if let Some(problem) = schema::decoding_error(kind_schema, object) {
-        return Err(problem);
     }
     schema::canonicalize(kind_schema, object)?;
     schema::apply_defaults(kind_schema, object);

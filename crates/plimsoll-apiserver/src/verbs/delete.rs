@@ -280,7 +280,13 @@ pub(crate) fn delete(
         return Ok(Deleted::Gone(last));
     }
     if dry {
-        return Ok(Deleted::Marked(stored));
+        // A namespace is marked before its dry run ends, anything else is not.
+        let is_namespace = resource.is("", "Namespace");
+        return Ok(Deleted::Marked(if is_namespace {
+            with_value(&stored, object)
+        } else {
+            stored
+        }));
     }
     let marked = cluster.put(&resource.storage, key, object, stored.stamp);
     Ok(Deleted::Marked(marked))

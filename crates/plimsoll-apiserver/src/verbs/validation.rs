@@ -167,8 +167,8 @@ fn nested<'a>(
         }
         if !at.is_object() {
             let detail = format!(
-                ".{} accessor error: {} is of the type {}, expected map[string]interface {{}}",
-                names[..index].join("."),
+                ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                names[..=index].join("."),
                 go_value(at),
                 go_type(at)
             );

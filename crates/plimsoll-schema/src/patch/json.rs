@@ -16,17 +16,17 @@ pub const OPERATIONS_MAX: usize = 10_000;
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     let wrong = |value: &Value, wanted: &str| {
         PatchError::Malformed(format!(
-            "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
+            "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
             go_kind(value)
         ))
     };
-    let operations = patch.as_array().ok_or_else(|| wrong(patch, "Patch"))?;
+    let operations = patch.as_array().ok_or_else(|| wrong(patch, "[]handlers.jsonPatchOp"))?;
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooMany(operations.len()));
     }
     let mut parsed = Vec::with_capacity(operations.len());
     for operation in operations {
-        parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "Operation"))?);
+        parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "handlers.jsonPatchOp"))?);
     }
     let mut out = object.clone();
     for operation in parsed {
@@ -35,7 +35,8 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(out)
 }
 
-fn go_kind(value: &Value) -> &'static str {
+/// What Go calls a kind of JSON.
+pub(super) fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

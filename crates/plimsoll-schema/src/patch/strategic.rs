@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use super::json::go_kind;
 use crate::Schema;
 use crate::schema::node::{Edge, PatchStrategy};
 use crate::typed::go_text;
@@ -27,7 +28,10 @@ pub fn strategic_merge_patch(
     patch: &Value,
 ) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
-        return Err(PatchError::Malformed("invalid JSON patch".to_owned()));
+        return Err(PatchError::Malformed(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go_kind(patch)
+        )));
     };
     let original = object.as_object().cloned().unwrap_or_default();
     let walker = Walker { schema };
