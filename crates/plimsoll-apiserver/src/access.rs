@@ -12,6 +12,7 @@ pub(crate) mod authenticate;
 pub(crate) mod certificates;
 pub(crate) mod escalation;
 mod impersonate;
+pub(crate) mod issuer;
 mod keys;
 pub(crate) mod options;
 pub(crate) mod policy;

@@ -47,7 +47,8 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
         }
         let given_version = if api_version.is_empty() { &expected } else { &api_version };
         let kind = if kind.is_empty() { &resource.kind } else { &kind };
-        return Err(other_type(resource, given_version, kind));
+        let (given_version, kind) = (given_version.clone(), kind.clone());
+        return Err(other_type(resource, &given_version, &kind, object));
     }
     fields.values_mut().for_each(schema::canonical_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
@@ -91,9 +92,10 @@ const READ_ONLY_VERSIONS: [&str; 8] = [
 ];
 
 /// The error about a document of another type than the path's.
-fn other_type(resource: &ApiResource, given_version: &str, kind: &str) -> ApiError {
+fn other_type(resource: &ApiResource, given_version: &str, kind: &str, object: &Value) -> ApiError {
     let (group, version) = given_version.split_once('/').unwrap_or(("", given_version));
-    let is_known = schema::builtin::schema(group, version, kind).is_some();
+    let known = schema::builtin::schema(group, version, kind);
+    let is_known = known.is_some();
     let is_old = group == resource.group && READ_ONLY_VERSIONS.contains(&given_version);
     if kind == resource.kind && group == resource.group && (is_known || is_old) {
         return ApiError::bad_request(format!(
@@ -102,7 +104,14 @@ fn other_type(resource: &ApiResource, given_version: &str, kind: &str) -> ApiErr
             resource.api_version()
         ));
     }
-    let why = if is_known {
+    // It is decoded as what it says it is, before it is found to be something else.
+    let undecodable = known.and_then(|known| {
+        schema::decoding_error(&known, object)
+            .or_else(|| schema::canonicalize(&known, &mut object.clone()).err())
+    });
+    let why = if let Some(undecodable) = undecodable {
+        undecodable
+    } else if is_known {
         let package = match resource.group.as_str() {
             "" | "events.k8s.io" => "core",
             group => group.split('.').next().unwrap_or_default(),
