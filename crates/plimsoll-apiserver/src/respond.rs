@@ -44,8 +44,9 @@ pub(crate) fn tagged(
     let is_known =
         request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = if is_known {
-        let mut response = bytes(StatusCode::NOT_MODIFIED, Bytes::new());
-        response.headers_mut().remove(CONTENT_LENGTH);
+        // Clients take its headers over those of the answer that they keep.
+        let mut response = Response::new(Body::whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
         answer()
