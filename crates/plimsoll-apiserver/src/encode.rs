@@ -81,6 +81,11 @@ pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Byt
         metadata["continue"] = "".into();
     }
     out.extend_from_slice(&json(&metadata));
+    if view == View::Metadata && listing.items.is_empty() {
+        // A list of metadata without items is the one that says so.
+        out.extend_from_slice(b",\"items\":null}");
+        return out.into();
+    }
     out.extend_from_slice(b",\"items\":[");
     for (index, stored) in listing.items.iter().enumerate() {
         if index > 0 {

@@ -9,6 +9,9 @@ use crate::status::{ApiError, StatusReason};
 
 mod syntax;
 
+/// A small document of aliases may stand for one that fits no memory.
+const TOO_MANY_ALIASES: &str = "document contains excessive aliasing";
+
 /// How much of an unreadable body an error repeats.
 const SHOWN_LEN_MAX: usize = 30;
 
@@ -31,7 +34,15 @@ impl MediaType {
             return Some(Self::Json);
         };
         let text = value.to_str().unwrap_or_default();
-        match text.split(';').next().unwrap_or_default().trim() {
+        let mut parts = text.trim_end().trim_end_matches(';').split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        // Parameters say nothing to us, but have to be some (RFC 2045, section 5.1).
+        if !parts
+            .all(|parameter| parameter.split_once('=').is_some_and(|(name, _)| !name.is_empty()))
+        {
+            return None;
+        }
+        match name.as_str() {
             "" if !text.is_empty() => None,
             "" | "application/json" => Some(Self::Json),
             "application/yaml" => Some(Self::Yaml),
@@ -170,7 +181,10 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     }
     lenient_yaml(first_document(text)).map_err(|error| {
         let shown = error.to_string();
-        let told = shown.lines().next().unwrap_or_default();
+        let told = match is_too_much(&error) {
+            true => TOO_MANY_ALIASES,
+            false => shown.lines().next().unwrap_or_default(),
+        };
         let told = told.trim_start_matches("error: ");
         // The first line is not worth a mention.
         let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
@@ -204,6 +218,16 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
 
+/// Whether a document stands for more than it may.
+fn is_too_much(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    match error {
+        Error::Budget { .. } => true,
+        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => is_too_much(error),
+        _ => false,
+    }
+}
+
 /// Reads YAML; of keys that are there twice the last one counts.
 fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
@@ -229,7 +253,12 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
         })?
     } else {
         let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
-        lenient_yaml(text).map_err(|error| malformed(error.to_string()))?
+        lenient_yaml(text).map_err(|error| match is_too_much(&error) {
+            true => {
+                ApiError::bad_request(format!("error encoding patch: yaml: {TOO_MANY_ALIASES}"))
+            }
+            false => malformed(error.to_string()),
+        })?
     };
     if document.is_object() || document.is_null() {
         return Ok(document);
