@@ -10,11 +10,6 @@ use serde_json::Value;
 pub use json::{OPERATIONS_MAX, json_patch};
 pub use strategic::strategic_merge_patch;
 
-/// A patch as Go prints it, which is how errors repeat a strategic merge patch.
-pub fn shown_patch(patch: &Value) -> String {
-    crate::typed::go_text(patch)
-}
-
 /// Why a patch could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {

@@ -1,6 +1,7 @@
 //! Request bodies: media types and decoding.
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use plimsoll_schema::go_kind;
 use plimsoll_schema::protobuf::{self, ProtobufError};
 use serde_json::Value;
 
@@ -127,22 +128,10 @@ fn untyped(why: impl std::fmt::Display) -> String {
 const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                     Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
-/// What a server of Go calls a kind of JSON.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// Sees to it that a document can say what it is.
 fn typed(document: Value) -> Result<Value, String> {
     if !document.is_object() && !document.is_null() {
-        let given = kind_of(&document);
+        let given = go_kind(&document);
         return Err(untyped(format!(
             "json: cannot unmarshal {given} into Go value of type {TYPE}"
         )));
@@ -150,7 +139,7 @@ fn typed(document: Value) -> Result<Value, String> {
     for field in ["apiVersion", "kind"] {
         let value = &document[field];
         if !value.is_string() && !value.is_null() {
-            let given = kind_of(value);
+            let given = go_kind(value);
             return Err(untyped(format!(
                 "json: cannot unmarshal {given} into Go struct field .{field} of type string"
             )));
@@ -263,7 +252,7 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
     if document.is_object() || document.is_null() {
         return Ok(document);
     }
-    let kind = kind_of(&document);
+    let kind = go_kind(&document);
     Err(refused(format!(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
          value of type map[string]interface {{}}"

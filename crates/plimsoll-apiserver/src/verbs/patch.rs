@@ -1,7 +1,7 @@
 //! The four kinds of patch.
 use plimsoll_schema::managed::{self, ApplyError};
 use plimsoll_schema::patch as schema_patch;
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::Value;
 
 use super::create::{Origin, actor, create};
@@ -9,7 +9,7 @@ use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use super::{decode, metadata};
 use crate::cluster::{Call, Cluster};
 use crate::convert;
-use crate::request::content::{MediaType, kind_of};
+use crate::request::content::MediaType;
 use crate::request::parameters::{FieldValidation, OptionsKind};
 use crate::status::{ApiError, Cause, Result, StatusReason};
 
@@ -124,7 +124,7 @@ pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
     let kind = match document {
         Value::Object(_) => return Ok(()),
         Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),
-        other => kind_of(other),
+        other => go_kind(other),
     };
     Err(ApiError::bad_request(format!(
         "error decoding patch: json: cannot unmarshal {kind} into Go value of type \

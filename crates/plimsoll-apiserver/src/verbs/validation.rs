@@ -170,7 +170,7 @@ fn nested<'a>(
                 ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
                 names[..=index].join("."),
                 go_value(at),
-                go_type(at)
+                schema::go_type(at)
             );
             return (None, Some(detail));
         }
@@ -186,7 +186,7 @@ fn nested<'a>(
         ".{} accessor error: {} is of the type {}, expected {expected}",
         names.join("."),
         go_value(at),
-        go_type(at)
+        schema::go_type(at)
     );
     (None, Some(detail))
 }
@@ -196,17 +196,5 @@ fn go_value(value: &Value) -> String {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

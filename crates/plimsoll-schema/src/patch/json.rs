@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::go::go_kind;
 
 /// More operations than this are too many for one patch.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -33,18 +34,6 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         apply(&mut out, operation).map_err(PatchError::Failed)?;
     }
     Ok(out)
-}
-
-/// What Go calls a kind of JSON.
-pub(super) fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn apply(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {

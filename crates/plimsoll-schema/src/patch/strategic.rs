@@ -5,10 +5,9 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use super::json::go_kind;
 use crate::Schema;
+use crate::go::{go_kind, go_text};
 use crate::schema::node::{Edge, PatchStrategy};
-use crate::typed::go_text;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

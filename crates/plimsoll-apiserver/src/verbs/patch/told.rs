@@ -1,6 +1,5 @@
 //! A patch whose result is no object of its kind, as errors repeat it.
-use plimsoll_schema::patch::shown_patch;
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, go_text};
 use serde_json::{Map, Value};
 
 use super::{Patch, patched};
@@ -37,7 +36,7 @@ const MANAGED_ORDER: [&str; 7] =
 /// kube-apiserver sorts the fields of what the patch touched and leaves the rest as it was.
 fn shown(resource: &ApiResource, patch: &Patch, patched: &Value) -> String {
     if patch.media_type == MediaType::StrategicMergePatch {
-        return shown_patch(&patch.document);
+        return go_text(&patch.document);
     }
     let Some(fields) = patched.as_object().filter(|_| resource.custom().is_none()) else {
         return patched.to_string();
