@@ -42,7 +42,9 @@ mod typed;
 mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;
-pub use builtin_rules::{check_webhook_service, check_webhook_url, validate_builtin};
+pub use builtin_rules::{
+    check_review_versions, check_webhook_service, check_webhook_url, validate_builtin,
+};
 pub use canonical::{canonicalize, canonicalize_numbers};
 pub use decode::decoding_error;
 pub use default::apply_defaults;
