@@ -23,7 +23,7 @@ const TREE_DEPTH_MAX: usize = 100;
 /// Longest expression, in characters.
 const LENGTH_MAX: usize = 100_000;
 /// Words that are no identifiers.
-const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
