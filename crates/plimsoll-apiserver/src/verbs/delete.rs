@@ -280,13 +280,7 @@ pub(crate) fn delete(
         return Ok(Deleted::Gone(last));
     }
     if dry {
-        // A namespace is marked before its dry run ends, anything else is not.
-        let is_namespace = resource.is("", "Namespace");
-        return Ok(Deleted::Marked(if is_namespace {
-            with_value(&stored, object)
-        } else {
-            stored
-        }));
+        return Ok(Deleted::Marked(with_value(&stored, object)));
     }
     let marked = cluster.put(&resource.storage, key, object, stored.stamp);
     Ok(Deleted::Marked(marked))

@@ -69,7 +69,9 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    if resource.custom().is_none() && !is_definition {
+    // Nobody looks at those of definitions and disruption budgets.
+    let is_lenient = is_definition || resource.is("policy", "PodDisruptionBudget");
+    if resource.custom().is_none() && !is_lenient {
         plain_finalizers(object, &mut errors);
     }
     errors

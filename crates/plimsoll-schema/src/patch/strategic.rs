@@ -183,6 +183,7 @@ impl Walker<'_> {
             }
         }
         if replace {
+            check_keys(&items, merge_key)?;
             return Ok(items);
         }
         let server_order = original.clone();
@@ -198,6 +199,7 @@ impl Walker<'_> {
                 (_, item) => original.push(item),
             }
         }
+        check_keys(&original, merge_key)?;
         Ok(arrange(original, &order, &server_order, Some(merge_key)))
     }
 }
@@ -222,6 +224,11 @@ fn key_of(item: &Value, merge_key: &str) -> Result<Value, PatchError> {
             go_text(item)
         ))
     })
+}
+
+/// Without their keys items cannot be put in order.
+fn check_keys(items: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    items.iter().try_for_each(|item| key_of(item, merge_key).map(drop))
 }
 
 /// Holds the order that a patch sets against the items it brings: each of them, but those with a
