@@ -143,13 +143,12 @@ async fn make_pod(client: &Client) {
         "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "main", "image": "main"}]},
     });
-    for _ in 0..TRIES_MAX {
-        if ask(client, "POST /api/v1/namespaces/default/pods", &pod).await.0 == 201 {
-            return;
-        }
+    let mut tries = 0;
+    while ask(client, "POST /api/v1/namespaces/default/pods", &pod).await.0 != 201 {
+        tries += 1;
+        assert!(tries < TRIES_MAX, "a pod cannot be created");
         tokio::time::sleep(PAUSE).await;
     }
-    panic!("a pod cannot be created");
 }
 
 async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
