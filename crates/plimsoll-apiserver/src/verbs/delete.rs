@@ -1,7 +1,7 @@
 //! Delete, of one object and of many.
 use std::sync::Arc;
 
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
@@ -87,7 +87,7 @@ impl DeleteOptions {
                 ApiError::bad_request(format!(
                     "json: cannot unmarshal {} into Go struct field \
                      DeleteOptions.gracePeriodSeconds of type int64",
-                    type_name(given)
+                    go_kind(given)
                 ))
             })?),
         };
@@ -185,17 +185,6 @@ fn check_kind(body: &Value) -> Result<()> {
         "no kind {kind:?} is registered for version {version:?} in scheme \
          \"pkg/runtime/scheme.go:111\""
     )))
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// The old way to say what becomes of dependents, and the new one, exclude each other.
