@@ -31,7 +31,10 @@ impl Built {
 
 /// The documents of a cluster, by name, with the stamps of the schemas in them.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<BTreeMap<String, (Vec<u64>, Arc<Built>)>>);
+pub(crate) struct Kept(Mutex<BTreeMap<String, Told>>);
+
+/// The stamps of the schemas that a document tells of, and the document.
+type Told = (Vec<u64>, Arc<Built>);
 
 impl Kept {
     /// The document of a name; it is built unless it was built of the same schemas before.

@@ -92,9 +92,12 @@ impl Prepared {
     }
 }
 
+/// A text in an encoded object, and what stands in its place.
+type Mark<'a> = (&'a str, fn() -> Piece);
+
 /// Takes an encoded object apart where its marks are.
 fn pieces(mut text: &str, uid: &str) -> Vec<Piece> {
-    let marks: [(&str, fn() -> Piece); 3] =
+    let marks: [Mark<'_>; 3] =
         [(uid, || Piece::Uid), (NOW, || Piece::Now), (AUTHORITY, || Piece::Authority)];
     let mut found = Vec::new();
     loop {
