@@ -17,6 +17,8 @@ pub struct Body {
 
 enum Kind {
     Whole(Option<Bytes>),
+    /// A complete body that is only made while it is read, and how much of it is left.
+    Pieces(usize, Box<dyn Iterator<Item = Bytes> + Send>),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -26,11 +28,22 @@ impl Body {
         Self { kind: Kind::Whole(Some(bytes.into())), _guard: None }
     }
 
+    /// A complete body of `length` bytes that is made piece by piece while it is read.
+    pub(crate) fn pieces(
+        length: usize,
+        pieces: impl Iterator<Item = Bytes> + Send + 'static,
+    ) -> Self {
+        Self { kind: Kind::Pieces(length, Box::new(pieces)), _guard: None }
+    }
+
     /// The whole of a complete body that nobody has read yet.
-    pub(crate) fn as_whole(&self) -> Option<&Bytes> {
+    pub(crate) fn as_whole(&mut self) -> Option<&Bytes> {
+        if let Kind::Pieces(_, pieces) = &mut self.kind {
+            self.kind = Kind::Whole(Some(concatenated(pieces)));
+        }
         match &self.kind {
             Kind::Whole(bytes) => bytes.as_ref(),
-            Kind::Stream(_) => None,
+            Kind::Pieces(..) | Kind::Stream(_) => None,
         }
     }
 
@@ -38,6 +51,7 @@ impl Body {
     pub(crate) fn into_stream(self) -> Pin<Box<dyn Stream<Item = Bytes> + Send>> {
         match self.kind {
             Kind::Whole(bytes) => Box::pin(futures::stream::iter(bytes)),
+            Kind::Pieces(_, pieces) => Box::pin(futures::stream::iter(pieces)),
             Kind::Stream(stream) => stream,
         }
     }
@@ -56,6 +70,7 @@ impl Body {
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.kind {
             Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
+            Kind::Pieces(_, mut pieces) => Ok(concatenated(&mut pieces)),
             Kind::Stream(stream) => Err(Self { kind: Kind::Stream(stream), _guard: self._guard }),
         }
     }
@@ -64,10 +79,19 @@ impl Body {
     pub(crate) fn map(self, change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
         let kind = match self.kind {
             Kind::Whole(bytes) => Kind::Whole(bytes.map(change)),
+            Kind::Pieces(_, pieces) => {
+                Kind::Stream(Box::pin(futures::stream::iter(pieces).map(change)))
+            }
             Kind::Stream(stream) => Kind::Stream(Box::pin(stream.map(change))),
         };
         Self { kind, _guard: self._guard }
     }
+}
+
+fn concatenated(pieces: &mut dyn Iterator<Item = Bytes>) -> Bytes {
+    let mut whole = Vec::new();
+    pieces.for_each(|piece| whole.extend_from_slice(&piece));
+    whole.into()
 }
 
 impl HttpBody for Body {
@@ -82,6 +106,11 @@ impl HttpBody for Body {
             Kind::Whole(bytes) => Poll::Ready(
                 bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
             ),
+            Kind::Pieces(left, pieces) => {
+                let piece = pieces.next();
+                *left = left.saturating_sub(piece.as_ref().map_or(0, Bytes::len));
+                Poll::Ready(piece.map(|bytes| Ok(Frame::data(bytes))))
+            }
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|item| item.map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -97,6 +126,7 @@ impl HttpBody for Body {
             Kind::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
+            Kind::Pieces(left, _) => SizeHint::with_exact(*left as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -106,6 +136,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
             Kind::Whole(bytes) => write!(out, "Body({})", bytes.as_ref().map_or(0, Bytes::len)),
+            Kind::Pieces(left, _) => write!(out, "Body({left} in pieces)"),
             Kind::Stream(_) => out.write_str("Body(stream)"),
         }
     }

@@ -9,6 +9,7 @@ use crate::access::aggregate::Aggregators;
 use crate::access::rbac::Policy;
 use crate::admission::PolicyCache;
 use crate::asking::Asking;
+use crate::controllers::definition::outline::Outlines;
 use crate::ids::Ids;
 use crate::registry::{ApiResource, Registry};
 use crate::request::parameters::Parameters;
@@ -35,6 +36,8 @@ pub(crate) struct Cluster {
     pub(crate) stamp: u64,
     /// Compiled admission policies.
     pub(crate) policies: PolicyCache,
+    /// The names of definitions.
+    pub(crate) outlines: Outlines,
 }
 
 /// One write, as the controllers hear of it.
@@ -91,6 +94,7 @@ impl Cluster {
             aggregators: Aggregators::default(),
             stamp: 0,
             policies: PolicyCache::default(),
+            outlines: Outlines::default(),
         }
     }
 

@@ -1,4 +1,6 @@
 //! From objects at rest to the bytes of answers.
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,11 +70,30 @@ fn typed(out: &mut Vec<u8>, kind: &str, api_version: &str) {
 
 /// Encodes a list.
 pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Bytes {
-    let size: usize = listing.items.iter().map(|stored| stored.bytes().len() + 64).sum();
-    let mut out = Vec::with_capacity(size + 256);
+    let mut out = Vec::with_capacity(list_len(listing));
+    begin_list(&mut out, resource, listing, view);
+    if view == View::Metadata && listing.items.is_empty() {
+        // A list of metadata without items is the one that says so.
+        out.extend_from_slice(b"null}");
+        return out.into();
+    }
+    out.push(b'[');
+    for index in 0..listing.items.len() {
+        item(&mut out, resource, listing, view, index);
+    }
+    out.extend_from_slice(b"]}");
+    out.into()
+}
+
+/// About as long as an encoded list is.
+pub(crate) fn list_len(listing: &Listing) -> usize {
+    listing.items.iter().map(|stored| stored.bytes().len() + 64).sum::<usize>() + 256
+}
+
+fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &Listing, view: View) {
     match view {
-        View::Full | View::Table => typed(&mut out, &resource.list_kind, &resource.api_version()),
-        View::Metadata => typed(&mut out, "PartialObjectMetadataList", "meta.k8s.io/v1"),
+        View::Full | View::Table => typed(out, &resource.list_kind, &resource.api_version()),
+        View::Metadata => typed(out, "PartialObjectMetadataList", "meta.k8s.io/v1"),
     }
     out.extend_from_slice(b",\"metadata\":");
     let mut metadata = list_metadata(listing);
@@ -81,26 +102,66 @@ pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Byt
         metadata["continue"] = "".into();
     }
     out.extend_from_slice(&json(&metadata));
-    if view == View::Metadata && listing.items.is_empty() {
-        // A list of metadata without items is the one that says so.
-        out.extend_from_slice(b",\"items\":null}");
-        return out.into();
+    out.extend_from_slice(b",\"items\":");
+}
+
+fn item(out: &mut Vec<u8>, resource: &ApiResource, listing: &Listing, view: View, index: usize) {
+    let Some(stored) = listing.items.get(index) else { return };
+    if index > 0 {
+        out.push(b',');
     }
-    out.extend_from_slice(b",\"items\":[");
-    for (index, stored) in listing.items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
+    match (&resource.origin, view) {
+        // Items of built-in lists do not repeat their type.
+        (Origin::BuiltIn, View::Full) => {
+            out.extend_from_slice(&convert::read_bytes(resource, stored));
         }
-        match (&resource.origin, view) {
-            // Items of built-in lists do not repeat their type.
-            (Origin::BuiltIn, View::Full) => {
-                out.extend_from_slice(&convert::read_bytes(resource, stored));
-            }
-            _ => object(&mut out, resource, stored, view),
-        }
+        _ => object(out, resource, stored, view),
     }
-    out.extend_from_slice(b"]}");
-    out.into()
+}
+
+/// How long a piece of a long list is, in bytes: what an allocator has at hand.
+const PIECE_LEN: usize = 64 << 10;
+
+/// Encodes a list of whole objects piece by piece, as its reader goes on: memory for all of it at
+/// once would take longer to get than the list to write. Also tells how long it will be.
+///
+/// The list comes back if its objects have to be converted first.
+pub(crate) fn list_pieces(
+    resource: Arc<ApiResource>,
+    listing: Listing,
+) -> Result<(usize, impl Iterator<Item = Bytes> + Send), Listing> {
+    if !listing.items.iter().all(|stored| convert::is_verbatim(&resource, stored)) {
+        return Err(listing);
+    }
+    let mut first = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 4);
+    begin_list(&mut first, &resource, &listing, View::Full);
+    first.push(b'[');
+    let mut prefix = Vec::new();
+    if let Origin::Custom(_) = resource.origin {
+        typed(&mut prefix, &resource.kind, &resource.api_version());
+    }
+    let items = listing.items.iter().map(|stored| prefix.len() + stored.bytes().len());
+    let commas = listing.items.len().saturating_sub(1);
+    let length = first.len() + items.sum::<usize>() + commas + b"]}".len();
+    let mut next = 0;
+    let pieces = std::iter::from_fn(move || {
+        let count = listing.items.len();
+        if next > count {
+            return None;
+        }
+        let mut out = std::mem::take(&mut first);
+        out.reserve(PIECE_LEN + PIECE_LEN / 4);
+        while next < count && out.len() < PIECE_LEN {
+            item(&mut out, &resource, &listing, View::Full, next);
+            next += 1;
+        }
+        if next == count {
+            out.extend_from_slice(b"]}");
+            next += 1;
+        }
+        Some(out.into())
+    });
+    Ok((length, pieces))
 }
 
 /// The metadata of a list.
@@ -122,4 +183,32 @@ pub(crate) fn metadata_view(object: &Value) -> Value {
         "apiVersion": "meta.k8s.io/v1",
         "metadata": object["metadata"],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::Registry;
+    use crate::store::ObjectKey;
+
+    #[test]
+    fn the_pieces_of_a_list_are_the_list() {
+        let registry = Registry::new();
+        let resource = registry.find("", "v1", "configmaps").expect("it is built in");
+        for count in [0, 1, 200, 1_000] {
+            let items = (0..count).map(|index| {
+                let mut value = json!({"metadata": {"name": format!("m-{index}")},
+                    "data": {"filling": "x".repeat(index)}});
+                Arc::new(Stored::new(ObjectKey::new("a", ""), &mut value, 1, 0))
+            });
+            let listing = Listing { revision: 7, items: items.collect(), rest: None };
+            let whole = list(resource, &listing, View::Full);
+            let (length, pieces) = list_pieces(Arc::clone(resource), listing).expect("as it is");
+            let pieces: Vec<Bytes> = pieces.collect();
+            assert_eq!(pieces.len() > 1, count == 1_000, "{count}");
+            assert_eq!((length, pieces.concat()), (whole.len(), whole.to_vec()), "{count}");
+        }
+    }
 }

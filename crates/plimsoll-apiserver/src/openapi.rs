@@ -2,6 +2,8 @@
 //!
 //! Those of the built-in kinds are what a real server published, kept compressed and sent as they
 //! are. Those of custom resources are built from their definitions.
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LOCATION, VARY,
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::encode;
+use crate::registry::ApiResource;
 use crate::request::accept::accepts_gzip;
 use crate::respond;
 use crate::server::Shared;
@@ -21,7 +24,11 @@ use crate::status::{ApiError, Result, StatusReason};
 
 mod binary;
 mod custom;
+mod kept;
 mod version_2;
+
+use kept::Built;
+pub(crate) use kept::Kept;
 
 /// The media types under which clients ask for the binary forms.
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -41,14 +48,14 @@ fn info() -> Value {
 /// A document to answer with.
 enum Found {
     Packed(Document),
-    Built(Bytes),
+    Built(Arc<Built>),
 }
 
 impl Found {
     fn digest(&self) -> String {
         match self {
             Self::Packed(document) => document.digest.to_owned(),
-            Self::Built(text) => encode::digest(text),
+            Self::Built(built) => built.digest.clone(),
         }
     }
 }
@@ -60,8 +67,12 @@ impl Found {
 pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
     let path = parts.uri.path().trim_end_matches('/');
     if path == "/openapi/v3" {
-        let index = shared.read(index);
-        let mut response = respond::bytes(StatusCode::OK, encode::json(&index));
+        let found = shared.read(|cluster| {
+            let build = || Some(encode::json(&index(&shared.documents, cluster)));
+            shared.documents.find("v3", stamps(cluster, |_| true), build)
+        });
+        let index = found.map(|built| built.text.clone()).unwrap_or_default();
+        let mut response = respond::bytes(StatusCode::OK, index);
         response
             .headers_mut()
             .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -73,18 +84,13 @@ pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
         })
     };
     if path == "/openapi/v2" {
-        let document = shared.read(version_2::document);
-        if accepted(VERSION_2_PROTOBUF) {
-            return Ok(binary(version_2::protobuf(&document)));
-        }
-        let found = if document.is_packed { packed("v2")? } else { built(&document.value) };
-        return Ok(send(&parts.headers, &found));
+        return version_2(shared, parts, accepted(VERSION_2_PROTOBUF));
     }
     if accepted(VERSION_3_PROTOBUF) {
         return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
-    match shared.read(|cluster| version_3(cluster, name)) {
+    match shared.read(|cluster| version_3(&shared.documents, cluster, name)) {
         Some(found) => Ok(with_hash(parts, &found)),
         None => Ok(nothing()),
     }
@@ -101,23 +107,45 @@ fn packed(name: &str) -> Result<Found> {
     builtin::document(name).map(Found::Packed).ok_or_else(ApiError::no_such_path)
 }
 
-fn built(value: &Value) -> Found {
-    Found::Built(encode::json(value))
+/// The stamps of the custom schemas that a document tells of: it stays the same as long as they do.
+fn stamps(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
+    let custom = cluster.registry.all().filter(|resource| resource.custom().is_some());
+    custom.filter(|resource| is_told(resource)).map(|resource| resource.stamp).collect()
 }
 
-fn version_3(cluster: &Cluster, name: &str) -> Option<Found> {
+/// The document of all kinds, in JSON or in its binary form.
+fn version_2(shared: &Shared, parts: &Parts, is_binary: bool) -> Result<Response<Body>> {
+    let found = shared.read(|cluster| {
+        let stamps = stamps(cluster, |_| true);
+        let document = || version_2::document(cluster);
+        if is_binary {
+            let build = || Some(version_2::protobuf(&document()).into());
+            shared.documents.find("v2.protobuf", stamps, build)
+        } else if stamps.is_empty() {
+            None
+        } else {
+            shared.documents.find("v2", stamps, || Some(encode::json(&document().value)))
+        }
+    });
+    Ok(match found {
+        Some(built) if is_binary => binary(built.text.clone()),
+        Some(built) => send(&parts.headers, &Found::Built(built)),
+        None => send(&parts.headers, &packed("v2")?),
+    })
+}
+
+fn version_3(documents: &Kept, cluster: &Cluster, name: &str) -> Option<Found> {
     if let Some(document) = builtin::document(&format!("v3/{name}")) {
         return Some(Found::Packed(document));
     }
-    let value = match name.strip_prefix("apis/")?.split_once('/') {
-        Some((group, version)) => custom::document(cluster, group, version)?,
-        None => return None,
-    };
-    Some(built(&value))
+    let (group, version) = name.strip_prefix("apis/")?.split_once('/')?;
+    let stamps = stamps(cluster, |of| of.group == group && of.version == version);
+    let build = || custom::document(cluster, group, version).map(|value| encode::json(&value));
+    documents.find(&format!("v3/{name}"), stamps, build).map(Found::Built)
 }
 
 /// `/openapi/v3`: where the documents are.
-fn index(cluster: &Cluster) -> Value {
+fn index(documents: &Kept, cluster: &Cluster) -> Value {
     let mut paths = Map::new();
     for document in builtin::documents() {
         if let Some(name) = document.name.strip_prefix("v3/") {
@@ -127,12 +155,13 @@ fn index(cluster: &Cluster) -> Value {
     for resource in cluster.registry.all().filter(|resource| resource.custom().is_some()) {
         let name = format!("apis/{}/{}", resource.group, resource.version);
         if !paths.contains_key(&name)
-            && let Some(found) = version_3(cluster, &name)
+            && let Some(found) = version_3(documents, cluster, &name)
         {
             let entry = url(&name, &found.digest());
             paths.insert(name, entry);
         }
     }
+    documents.retain(|name| name.strip_prefix("v3/").is_none_or(|name| paths.contains_key(name)));
     json!({"paths": paths})
 }
 
@@ -170,14 +199,20 @@ fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
             response
         }
         Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
-        Found::Built(text) => respond::compressed(request, StatusCode::OK, text.clone()),
+        Found::Built(built) => {
+            let is_worth_it = respond::is_worth_compressing(request, &built.text);
+            match is_worth_it.then(|| built.gzip()).flatten() {
+                Some(gzip) => respond::gzip(StatusCode::OK, gzip.clone()),
+                None => respond::bytes(StatusCode::OK, built.text.clone()),
+            }
+        }
     });
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
     response
 }
 
-fn binary(bytes: Vec<u8>) -> Response<Body> {
-    let mut response = respond::bytes(StatusCode::OK, bytes.into());
+fn binary(bytes: Bytes) -> Response<Body> {
+    let mut response = respond::bytes(StatusCode::OK, bytes);
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));

@@ -1,6 +1,6 @@
 //! What is served: the built-in resources, and those that CustomResourceDefinitions add.
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plimsoll_schema::builtin;
 
@@ -33,11 +33,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// The built-in resources, in the stable versions that a server offers unasked.
     pub(crate) fn new() -> Self {
-        let built_in: Vec<_> = builtin::resources()
-            .iter()
-            .filter(|resource| versions::is_stable(&resource.version))
-            .map(|resource| Arc::new(ApiResource::built_in(resource)))
-            .collect();
+        let built_in = built_in().to_vec();
         let by_name =
             built_in.iter().map(|resource| (name_of(resource), Arc::clone(resource))).collect();
         Self {
@@ -140,6 +136,18 @@ impl Registry {
     pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
         self.sources.get(definition) == Some(&digest(source))
     }
+}
+
+/// The built-in resources, which all clusters share.
+fn built_in() -> &'static [Arc<ApiResource>] {
+    static BUILT_IN: OnceLock<Vec<Arc<ApiResource>>> = OnceLock::new();
+    BUILT_IN.get_or_init(|| {
+        builtin::resources()
+            .iter()
+            .filter(|resource| versions::is_stable(&resource.version))
+            .map(|resource| Arc::new(ApiResource::built_in(resource)))
+            .collect()
+    })
 }
 
 fn name_of(resource: &ApiResource) -> ResourceName {

@@ -57,6 +57,17 @@ pub(crate) fn tagged(
     response
 }
 
+/// An answer of pieces that make up so many bytes of JSON.
+pub(crate) fn pieces(
+    length: usize,
+    pieces: impl Iterator<Item = Bytes> + Send + 'static,
+) -> Response<Body> {
+    let mut response = bytes(StatusCode::OK, Bytes::new());
+    *response.body_mut() = Body::pieces(length, pieces);
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    response
+}
+
 /// An answer of JSON, or YAML if the client prefers that.
 pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Response<Body> {
     match format {
@@ -134,18 +145,29 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
 
 /// Compresses a large answer for a client that can read it.
 pub(crate) fn compressed(request: &HeaderMap, status: StatusCode, body: Bytes) -> Response<Body> {
-    if body.len() < GZIP_LEN_MIN || !accepts_gzip(request) {
-        return bytes(status, body);
+    let compressed = is_worth_compressing(request, &body).then(|| compress(&body)).flatten();
+    match compressed {
+        Some(compressed) => gzip(status, compressed),
+        None => bytes(status, body),
     }
+}
+
+/// Whether an answer is large, and the client can read it compressed.
+pub(crate) fn is_worth_compressing(request: &HeaderMap, body: &[u8]) -> bool {
+    body.len() >= GZIP_LEN_MIN && accepts_gzip(request)
+}
+
+/// Compresses an answer, if that is possible.
+pub(crate) fn compress(body: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-    match encoder.write_all(&body).and_then(|()| encoder.finish()) {
-        Ok(compressed) => {
-            let mut response = bytes(status, compressed.into());
-            let headers = response.headers_mut();
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-            response
-        }
-        Err(_) => bytes(status, body),
-    }
+    encoder.write_all(body).and_then(|()| encoder.finish()).map(Bytes::from).ok()
+}
+
+/// An answer that is compressed already.
+pub(crate) fn gzip(status: StatusCode, compressed: Bytes) -> Response<Body> {
+    let mut response = bytes(status, compressed);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
 }

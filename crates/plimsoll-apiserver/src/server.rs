@@ -21,6 +21,7 @@ use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::cluster::{Call, Cluster};
 use crate::faults::CompactFirst;
 use crate::metrics::Metrics;
+use crate::openapi::Kept;
 use crate::render::Form;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::store::History;
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     webhooks: Webhooks,
     cluster: RwLock<Cluster>,
     pub(crate) metrics: Metrics,
+    /// OpenAPI documents that were built.
+    pub(crate) documents: Kept,
 }
 
 impl Shared {
@@ -159,7 +162,8 @@ impl ApiServer {
         access.certificates().authority().clone_into(&mut cluster.authority);
         prepare(&mut cluster, &rfc3339_seconds(clock.now()));
         let (cluster, metrics) = (RwLock::new(cluster), Metrics::new());
-        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics }) }
+        let documents = Kept::default();
+        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics, documents }) }
     }
 
     /// Looks at the cluster.

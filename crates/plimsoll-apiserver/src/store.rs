@@ -288,8 +288,18 @@ impl Store {
     ) -> Arc<Stored> {
         self.revision += 1;
         value["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        let stored = Arc::new(Stored::new(key.clone(), &mut value, self.revision, stamp));
-        let place = (storage.clone(), key.clone());
+        let stored = Stored::new(key.clone(), &mut value, self.revision, stamp);
+        self.keep(storage, Arc::new(stored))
+    }
+
+    /// Writes an object under the revision that it has, which comes after all others.
+    pub(crate) fn replay(&mut self, storage: &StorageId, stored: Stored) {
+        self.revision = stored.revision;
+        self.keep(storage, Arc::new(stored));
+    }
+
+    fn keep(&mut self, storage: &StorageId, stored: Arc<Stored>) -> Arc<Stored> {
+        let place = (storage.clone(), stored.key.clone());
         let found = self.storage(storage);
         let previous = found.insert(&stored);
         found.log.push(Event::put(Arc::clone(&stored), previous.clone()));
@@ -320,6 +330,13 @@ impl Store {
         if let Some(found) = self.storages.get_mut(storage) {
             found.log.close();
         }
+    }
+
+    /// All that is known of what happened, by resource.
+    pub(crate) fn history(&self) -> impl Iterator<Item = (&StorageId, &Arc<Event>)> {
+        self.storages
+            .iter()
+            .flat_map(|(storage, found)| found.log.all().map(move |event| (storage, event)))
     }
 
     /// The events of one resource after `revision`.

@@ -40,6 +40,7 @@ mod quantity;
 mod schema;
 mod typed;
 mod validate;
+mod verdicts;
 
 pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::{

@@ -1,12 +1,24 @@
 //! What a cluster contains from the beginning.
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
 use crate::access::policy;
 use crate::cluster::{Call, Cluster};
 use crate::verbs::create::{Origin, create};
 
+mod prepared;
+
+use prepared::Prepared;
+
 /// Creates what a cluster has before anybody asks for anything.
 pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+    static PREPARED: OnceLock<Prepared> = OnceLock::new();
+    PREPARED.get_or_init(|| Prepared::record(fill)).install(cluster, now);
+}
+
+/// Creates all of it, one after the other.
+fn fill(cluster: &mut Cluster, now: &str) {
     bootstrap_objects(cluster, now);
     policy::install(cluster, now);
 }

@@ -14,6 +14,7 @@ use crate::verbs::delete::{DeleteOptions, delete};
 use crate::verbs::metadata;
 
 pub(crate) mod approval;
+pub(crate) mod outline;
 pub(crate) mod rules;
 
 pub(crate) use rules::{name_problems, validate, validate_status};
@@ -93,7 +94,7 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
         resettle_names(cluster, now, &name);
         return;
     };
-    if !super::is_current(cluster, notice) {
+    if !super::is_current(cluster, notice) || cluster.outlines.is_settled(current) {
         return;
     }
     if current.deleting {
@@ -153,7 +154,8 @@ fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let name = stored.key.name.to_string();
     let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
     let was_established = condition_is(&object, "Established", "True");
-    let conflict = accept_names(cluster, &resource, &mut object);
+    let taken = Names::of_group(cluster, object["spec"]["group"].as_str().unwrap_or_default());
+    let conflict = accept_names(&taken, &mut object);
     let conditions = &mut object["status"]["conditions"];
     let mut set = |condition: &str, status: &str, reason: &str, message: &str| {
         set_condition(conditions, condition, status, reason, message, now);
@@ -182,11 +184,13 @@ fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
         );
     }
     if conflict.is_none() || was_established {
-        let mut accepted = object.clone();
-        accepted["spec"]["names"] = object["status"]["acceptedNames"].clone();
-        serve(cluster, &name, &accepted);
+        let accepted = object["status"]["acceptedNames"].clone();
+        let wanted = std::mem::replace(&mut object["spec"]["names"], accepted);
+        serve(cluster, &name, &object);
+        object["spec"]["names"] = wanted;
     }
-    super::write_as(cluster, now, MANAGER, &resource, stored, object);
+    let written = super::write_as(cluster, now, MANAGER, &resource, stored, object);
+    cluster.outlines.settle(&written);
 }
 
 fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
@@ -205,14 +209,13 @@ struct Names {
 }
 
 impl Names {
-    fn of_group(cluster: &Cluster, definitions: &ApiResource, group: &str) -> Self {
+    fn of_group(cluster: &mut Cluster, group: &str) -> Self {
         let mut found = Self::default();
-        for stored in cluster.store.list(&definitions.storage, None) {
-            let object = stored.decode();
-            if object["spec"]["group"] != group {
+        for outline in cluster.outlines.all(&cluster.store) {
+            if outline.group != group {
                 continue;
             }
-            let names = &object["status"]["acceptedNames"];
+            let names = &outline.accepted_names;
             let text = |name: &str| names[name].as_str().map(str::to_owned);
             found.resources.extend(["plural", "singular"].iter().filter_map(|name| text(name)));
             found.resources.extend(texts(&names["shortNames"]).map(str::to_owned));
@@ -223,14 +226,8 @@ impl Names {
 }
 
 /// Accepts each name that is free or the definition's own; tells the last one that is not.
-fn accept_names(
-    cluster: &Cluster,
-    definitions: &ApiResource,
-    object: &mut Value,
-) -> Option<(&'static str, String)> {
+fn accept_names(taken: &Names, object: &mut Value) -> Option<(&'static str, String)> {
     let wanted = object["spec"]["names"].clone();
-    let group = object["spec"]["group"].as_str().unwrap_or_default();
-    let taken = Names::of_group(cluster, definitions, group);
     let accepted = &mut object["status"]["acceptedNames"];
     let in_use = |name: &str| format!("{name:?} is already in use");
     let mut conflict = None;

@@ -2,6 +2,7 @@
 //! them.
 use serde_json::{Value, json};
 
+use super::definition::outline::Outline;
 use super::{set_condition, write_as};
 use crate::cluster::{Call, Cluster, Notice};
 use crate::store::{ObjectKey, StorageId};
@@ -68,14 +69,12 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
 /// Follows what a definition adds to the API and takes away from it.
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
     for stored in [&notice.previous, &notice.current].into_iter().flatten() {
-        let definition = stored.decode();
-        let group = definition["spec"]["group"].as_str().unwrap_or_default();
-        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
-            let version = version["name"].as_str().unwrap_or_default();
+        let Outline { group, versions, .. } = &Outline::read(stored);
+        for version in versions {
             let is_served = cluster.registry.all().any(|resource| {
                 resource.custom().is_some()
-                    && resource.group == group
-                    && resource.version == version
+                    && resource.group == *group
+                    && resource.version == *version
             });
             let key = ObjectKey::new("", &name_of(group, version));
             let is_listed = cluster.store.find(&storage(), &key).is_some();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::body::Body;
 use crate::cluster::Call;
 use crate::registry::{ApiResource, Scope};
-use crate::request::accept::{Accept, Format, View};
+use crate::request::accept::{Accept, Format, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::Target;
 use crate::request::strict;
@@ -27,6 +27,9 @@ use crate::verbs::{create, delete, patch, pods, scale, update};
 use crate::{access, convert, encode, health, respond, warnings};
 
 const NO_NAME: &str = "name must be provided";
+
+/// Lists from this size on are encoded piece by piece while they are sent.
+const PIECES_LEN_MIN: usize = 1 << 20;
 
 /// A request whose resource is known.
 struct Request<'a> {
@@ -271,6 +274,16 @@ impl Request<'_> {
             listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
             Ok(listing)
         })?;
+        let is_plain = self.accept.view == View::Full && self.accept.format == Format::Json;
+        let is_long = encode::list_len(&listing) >= PIECES_LEN_MIN;
+        let listing = if is_plain && is_long && !accepts_gzip(&self.parts.headers) {
+            match encode::list_pieces(Arc::clone(&self.resource), listing) {
+                Ok((length, pieces)) => return Ok(respond::pieces(length, pieces)),
+                Err(listing) => listing,
+            }
+        } else {
+            listing
+        };
         self.show_list(&listing)
     }
 

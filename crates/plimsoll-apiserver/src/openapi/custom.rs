@@ -1,4 +1,6 @@
 //! OpenAPI documents of custom resources, built from their definitions.
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
@@ -42,9 +44,9 @@ pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<
     if resources.is_empty() {
         return None;
     }
-    let mut schemas = meta_schemas();
+    let mut schemas = meta_schemas().clone();
     if resources.iter().any(|resource| resource.subresource("scale").is_some()) {
-        schemas.extend(types_of(SCALE_DOCUMENT, |name| name.starts_with(SCALE_PREFIX)));
+        schemas.extend(scale_schemas().clone());
     }
     let mut paths = Map::new();
     for resource in resources {
@@ -75,10 +77,19 @@ fn types_of(document: &str, is_wanted: impl Fn(&str) -> bool) -> Map<String, Val
 }
 
 /// The types that all kinds share, such as `ObjectMeta`.
-fn meta_schemas() -> Map<String, Value> {
-    types_of(META_DOCUMENT, |name| {
-        name.strip_prefix(META_PREFIX).is_some_and(|name| !NOT_SHARED.contains(&name))
+fn meta_schemas() -> &'static Map<String, Value> {
+    static META: OnceLock<Map<String, Value>> = OnceLock::new();
+    META.get_or_init(|| {
+        types_of(META_DOCUMENT, |name| {
+            name.strip_prefix(META_PREFIX).is_some_and(|name| !NOT_SHARED.contains(&name))
+        })
     })
+}
+
+/// The types of the scale subresource.
+fn scale_schemas() -> &'static Map<String, Value> {
+    static SCALE: OnceLock<Map<String, Value>> = OnceLock::new();
+    SCALE.get_or_init(|| types_of(SCALE_DOCUMENT, |name| name.starts_with(SCALE_PREFIX)))
 }
 
 /// Adds the type of a resource, and of lists of it.

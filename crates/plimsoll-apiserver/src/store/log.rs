@@ -134,6 +134,11 @@ impl Log {
         self.compacted
     }
 
+    /// All events that are known.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.events.iter()
+    }
+
     /// The events after a revision.
     pub(super) fn after(
         &self,

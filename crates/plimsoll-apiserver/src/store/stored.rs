@@ -147,6 +147,11 @@ impl Stored {
         Self::new(self.key.clone(), &mut value, revision, self.stamp)
     }
 
+    /// The same object with another uid and encoding.
+    pub(crate) fn with(&self, uid: &str, bytes: impl Into<Bytes>) -> Self {
+        Self { uid: uid.into(), bytes: bytes.into(), ..self.clone() }
+    }
+
     /// The object without `apiVersion` and `kind`.
     pub(crate) fn decode(&self) -> Value {
         serde_json::from_slice(&self.bytes).expect("objects at rest are JSON that we encoded")

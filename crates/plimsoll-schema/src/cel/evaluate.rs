@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cel::ast::{ACCUMULATOR, operator};
-use crate::cel::library;
+use crate::cel::library::{self, pattern::Constant};
 use crate::cel::plan::{CallPlan, FoldPlan, Plan, Start};
 use crate::cel::program::{Bindings, EXPRESSION_COST_LIMIT};
 use crate::cel::value::{MapKey, MapValue, equal};
@@ -250,7 +250,8 @@ impl<'a> Evaluator<'a> {
             self.charge(cost)?;
             return extended;
         }
-        let outcome = library::call(&call.function, &arguments, call.pattern.as_ref());
+        let pattern = call.pattern.as_ref().and_then(Constant::regex);
+        let outcome = library::call(&call.function, &arguments, pattern);
         self.charge(cost::of_call(call, &arguments, outcome.as_ref().ok()))?;
         outcome
     }

@@ -4,8 +4,6 @@
 //! cel-go's planner finds them.
 use std::sync::Arc;
 
-use regex::Regex;
-
 use crate::cel::ast::{Call, Expr, ExprKind, Fold, operator};
 use crate::cel::check::Checked;
 use crate::cel::evaluate;
@@ -65,8 +63,8 @@ pub(crate) struct CallPlan {
     /// The one signature that the call can mean; nothing if the values decide.
     pub(crate) overload: Option<&'static str>,
     pub(crate) arguments: Vec<Plan>,
-    /// The compiled pattern, where it is constant.
-    pub(crate) pattern: Option<Regex>,
+    /// The pattern, where it is constant.
+    pub(crate) pattern: Option<pattern::Constant>,
 }
 
 #[derive(Clone, Debug)]
@@ -277,10 +275,13 @@ fn among(value: Plan, list: Plan) -> Plan {
     }))
 }
 
-fn constant_pattern(function: &str, arguments: &[Plan]) -> Result<Option<Regex>, EvaluationError> {
+fn constant_pattern(
+    function: &str,
+    arguments: &[Plan],
+) -> Result<Option<pattern::Constant>, EvaluationError> {
     match (function, arguments) {
         ("matches" | "find" | "findAll", [_, Plan::Constant(Value::String(text)), ..]) => {
-            pattern::compile(text).map(Some).map_err(EvaluationError::Failed)
+            pattern::Constant::new(text).map(Some).map_err(EvaluationError::Failed)
         }
         _ => Ok(None),
     }

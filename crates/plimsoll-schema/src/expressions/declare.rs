@@ -188,10 +188,8 @@ fn object(schema: &Map<String, Value>, is_root: bool, name: &str) -> Option<Arc<
         }));
     }
     let own = schema.get("properties").and_then(Value::as_object);
-    let mut properties: Map<String, Value> = own.cloned().unwrap_or_default();
-    if is_root {
-        add_metadata(&mut properties);
-    }
+    let added = if is_root { metadata(own) } else { Map::new() };
+    let own = own.into_iter().flatten().filter(|(field, _)| !added.contains_key(*field));
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -201,7 +199,7 @@ fn object(schema: &Map<String, Value>, is_root: bool, name: &str) -> Option<Arc<
         .collect();
     let mut fields = BTreeMap::new();
     let mut least_size = 2;
-    for (field, property) in &properties {
+    for (field, property) in own.chain(&added) {
         let below = format!("{name}.{field}");
         let Some(declared) = declare(property, is_embedded(property), &below) else { continue };
         let has_default = property.get("default").is_some_and(|default| !default.is_null());
@@ -223,12 +221,13 @@ fn object(schema: &Map<String, Value>, is_root: bool, name: &str) -> Option<Arc<
     }))
 }
 
-/// What every resource has, whether its schema says so or not.
-fn add_metadata(properties: &mut Map<String, Value>) {
+/// What every resource has, whether its schema says so or not, unless it says it well.
+fn metadata(properties: Option<&Map<String, Value>>) -> Map<String, Value> {
     let text = serde_json::json!({"type": "string"});
-    properties.insert("kind".to_owned(), text.clone());
-    properties.insert("apiVersion".to_owned(), text.clone());
-    let own = properties.get("metadata").and_then(|metadata| metadata.get("properties"));
+    let mut added = Map::new();
+    added.insert("kind".to_owned(), text.clone());
+    added.insert("apiVersion".to_owned(), text.clone());
+    let own = properties.and_then(|own| own.get("metadata")?.get("properties"));
     let is_text =
         |key: &str| own.and_then(|own| own.get(key)).is_some_and(|of| of["type"] == "string");
     if !(is_text("name") && is_text("generateName")) {
@@ -236,8 +235,9 @@ fn add_metadata(properties: &mut Map<String, Value>) {
             "type": "object",
             "properties": {"name": text, "generateName": text},
         });
-        properties.insert("metadata".to_owned(), metadata);
+        added.insert("metadata".to_owned(), metadata);
     }
+    added
 }
 
 /// The sizes of what `self` leads to.

@@ -200,7 +200,7 @@ fn check_extensions(schema: &Map<String, Value>, path: &str, errors: &mut Vec<Fi
 
 /// Whether alternatives are those of an int-or-string.
 fn is_choice(alternatives: Option<&Value>) -> bool {
-    alternatives == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+    alternatives.is_some_and(|found| *found == json!([{"type": "integer"}, {"type": "string"}]))
 }
 
 /// Value validations may narrow types, not declare them; the two forms of int-or-string excepted.
@@ -227,7 +227,9 @@ fn check_validations(
         check_nested(not, false, &child(path, "not"), errors);
     }
     let regex = text(schema, "pattern");
-    if let Some(problem) = pattern::problem(regex) {
+    if !regex.is_empty()
+        && let Some(problem) = pattern::problem(regex)
+    {
         let detail = format!("must be a valid regular expression, but isn't: {problem}");
         errors.push(invalid(child(path, "pattern"), regex.into(), &detail));
     }

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::verdicts::Verdicts;
 use regex::{Regex, RegexBuilder};
 
 /// How large a compiled pattern may grow, in bytes; ten times what the longest patterns of known
@@ -25,6 +26,11 @@ pub(crate) fn compile(pattern: &str) -> Option<Regex> {
 
 /// Why Go would not read the pattern.
 pub(crate) fn problem(pattern: &str) -> Option<String> {
+    static KNOWN: Verdicts = Verdicts::new();
+    KNOWN.of(pattern, find_problem)
+}
+
+fn find_problem(pattern: &str) -> Option<String> {
     let refused = || compile(pattern).is_none().then(|| explain(pattern));
     repetitions(pattern).or_else(refused).map(|why| format!("error parsing regexp: {why}"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use anyhow::ensure;
+use anyhow::bail;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -13,7 +13,7 @@ use kube::client::Body;
 /// The namespace that everything happens in.
 pub(crate) const NAMESPACE: &str = "/api/v1/namespaces/default";
 
-/// Sends a request and reads its answer; returns the answer's length.
+/// Sends a request and reads its answer, of which only the length is kept.
 pub(crate) async fn send(
     client: &Client,
     method: &str,
@@ -23,9 +23,16 @@ pub(crate) async fn send(
 ) -> Result<usize, anyhow::Error> {
     let response = open(client, method, path, content_type, body).await?;
     let status = response.status();
-    let bytes = response.into_body().collect().await?.to_bytes();
-    ensure!(status.is_success(), "{method} {path}: {}", String::from_utf8_lossy(&bytes));
-    Ok(bytes.len())
+    let mut body = response.into_body();
+    if !status.is_success() {
+        let told = body.collect().await?.to_bytes();
+        bail!("{method} {path}: {}", String::from_utf8_lossy(&told));
+    }
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        length += frame?.data_ref().map_or(0, |piece| piece.len());
+    }
+    Ok(length)
 }
 
 /// Sends a request; its answer is still to be read.

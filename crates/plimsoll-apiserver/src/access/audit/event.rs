@@ -146,7 +146,7 @@ impl Record {
         }
         let status = response.status();
         let mut code = json!({"metadata": {}, "code": status.as_u16()});
-        let Some(whole) = response.body().as_whole().cloned() else {
+        let Some(whole) = response.body_mut().as_whole().cloned() else {
             self.event["responseStatus"] = code;
             self.emit(AuditStage::ResponseStarted, self.event.clone());
             let ending = Ending(Some(self));

@@ -75,7 +75,7 @@ fn argument(expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
         ("timestamp", None) => {
             matches!(literal, Value::Int(at) if time::from_seconds(*at).is_none())
         }
-        ("matches", Some(text)) => pattern::compile(text).is_err(),
+        ("matches", Some(text)) => pattern::check(text).is_err(),
         _ => false,
     };
     if is_wrong {

@@ -1,8 +1,11 @@
 //! Regular expressions: RE2's notation, for a library whose notation differs in places.
+use std::sync::{Arc, OnceLock};
+
 use regex::Regex;
 
 use super::{Outcome, failed};
 use crate::cel::Value;
+use crate::verdicts::Verdicts;
 
 /// Largest compiled pattern, in octets: what is larger is refused as too large.
 const SIZE_MAX: usize = 10 << 20;
@@ -43,6 +46,37 @@ pub(super) fn call(
         }
         _ => None,
     }
+}
+
+/// A constant pattern, compiled when it is first used: most rules are only ever checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Constant {
+    text: Arc<str>,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Constant {
+    /// A pattern that compiles.
+    ///
+    /// # Errors
+    /// What [`compile`] says of it.
+    pub(crate) fn new(text: &Arc<str>) -> Result<Self, String> {
+        check(text).map(|()| Self { text: Arc::clone(text), compiled: OnceLock::new() })
+    }
+
+    /// The compiled pattern.
+    pub(crate) fn regex(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| compile(&self.text).ok()).as_ref()
+    }
+}
+
+/// What is wrong with a pattern.
+///
+/// # Errors
+/// What [`compile`] would say.
+pub(crate) fn check(pattern: &str) -> Result<(), String> {
+    static KNOWN: Verdicts = Verdicts::new();
+    KNOWN.of(pattern, |pattern| compile(pattern).err()).map_or(Ok(()), Err)
 }
 
 /// Compiles a pattern.

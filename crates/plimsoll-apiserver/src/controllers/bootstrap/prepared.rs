@@ -1,0 +1,168 @@
+//! The first writes of every cluster, worked out once for each process.
+//!
+//! All clusters begin with the same writes, but for uids, times, and the certificate of the
+//! authority. So the first one is filled as requests would do it, with marks in their place, and
+//! what that wrote is written to every cluster with the marks filled in. Tests and simulations
+//! start thousands of clusters.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::ids::Ids;
+use crate::store::{History, StorageId, Stored};
+
+/// Stands for the time at which a cluster begins.
+const NOW: &str = "1999-12-31T23:59:58Z";
+/// Stands for the certificate of its authority.
+const AUTHORITY: &str = "<authority>";
+/// The seed of the uids in the first cluster.
+const SEED: u64 = 0;
+
+/// The writes that every cluster begins with.
+pub(super) struct Prepared {
+    writes: Vec<Write>,
+    /// How many uids they draw.
+    uids: usize,
+}
+
+/// A write with marks in it.
+struct Write {
+    storage: StorageId,
+    object: Arc<Stored>,
+    /// Which of the uids is the object's.
+    uid: usize,
+    pieces: Vec<Piece>,
+}
+
+/// A part of an encoded object.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Box<str>),
+    Uid,
+    Now,
+    Authority,
+}
+
+impl Prepared {
+    /// Fills a cluster by `fill` and notes what that writes.
+    pub(super) fn record(fill: impl FnOnce(&mut Cluster, &str)) -> Self {
+        let everything = History { events_max: usize::MAX, bytes_max: usize::MAX };
+        let mut cluster = Cluster::new(SEED, everything);
+        AUTHORITY.clone_into(&mut cluster.authority);
+        fill(&mut cluster, NOW);
+        let mut uids = BTreeMap::new();
+        let mut ids = Ids::new(SEED);
+        while ids.state().uids != cluster.ids.state().uids {
+            uids.insert(ids.next_uid(), uids.len());
+        }
+        let mut writes: Vec<Write> = cluster
+            .store
+            .history()
+            .map(|(storage, event)| {
+                let object = Arc::clone(&event.object);
+                let text = String::from_utf8_lossy(object.bytes());
+                Write {
+                    storage: storage.clone(),
+                    uid: *uids.get(&*object.uid).expect("objects have the uids that were drawn"),
+                    pieces: pieces(&text, &object.uid),
+                    object,
+                }
+            })
+            .collect();
+        writes.sort_by_key(|write| write.object.revision);
+        Self { writes, uids: uids.len() }
+    }
+
+    /// Writes all to a cluster in which nothing was written yet.
+    pub(super) fn install(&self, cluster: &mut Cluster, now: &str) {
+        let uids: Vec<String> = (0..self.uids).map(|_| cluster.ids.next_uid()).collect();
+        let authority = serde_json::Value::from(cluster.authority.as_str()).to_string();
+        for Write { storage, object, uid, pieces } in &self.writes {
+            let mut text = Vec::with_capacity(object.bytes().len() + authority.len());
+            for piece in pieces {
+                text.extend_from_slice(match piece {
+                    Piece::Text(text) => text.as_bytes(),
+                    Piece::Uid => uids[*uid].as_bytes(),
+                    Piece::Now => now.as_bytes(),
+                    Piece::Authority => authority.trim_matches('"').as_bytes(),
+                });
+            }
+            cluster.store.replay(storage, object.with(&uids[*uid], text));
+        }
+    }
+}
+
+/// A text in an encoded object, and what stands in its place.
+type Mark<'a> = (&'a str, fn() -> Piece);
+
+/// Takes an encoded object apart where its marks are.
+fn pieces(mut text: &str, uid: &str) -> Vec<Piece> {
+    let marks: [Mark<'_>; 3] =
+        [(uid, || Piece::Uid), (NOW, || Piece::Now), (AUTHORITY, || Piece::Authority)];
+    let mut found = Vec::new();
+    loop {
+        let next = marks
+            .iter()
+            .filter_map(|(mark, piece)| Some((text.find(mark)?, mark.len(), piece)))
+            .min_by_key(|(at, ..)| *at);
+        let Some((at, length, piece)) = next else { break };
+        found.push(Piece::Text(text[..at].into()));
+        found.push(piece());
+        text = &text[at + length..];
+    }
+    found.push(Piece::Text(text.into()));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{bootstrap, fill};
+    use super::*;
+
+    #[test]
+    fn marks_are_found_in_their_order() {
+        let text = format!("a uid {NOW} {AUTHORITY}");
+        let expected = [
+            Piece::Text("a ".into()),
+            Piece::Uid,
+            Piece::Text(" ".into()),
+            Piece::Now,
+            Piece::Text(" ".into()),
+            Piece::Authority,
+            Piece::Text("".into()),
+        ];
+        assert_eq!(pieces(&text, "uid"), expected);
+        assert_eq!(pieces("none", "uid"), [Piece::Text("none".into())]);
+    }
+
+    #[test]
+    fn a_cluster_begins_as_if_everything_had_been_requested() {
+        let now = "2026-01-02T03:04:05Z";
+        let begin = |fill: fn(&mut Cluster, &str)| {
+            let mut cluster = Cluster::new(7, History::default());
+            cluster.authority = "-----BEGIN \"X\"-----\nabc\n".to_owned();
+            fill(&mut cluster, now);
+            cluster
+        };
+        let (requested, prepared) = (begin(fill), begin(bootstrap));
+        let all = |cluster: &Cluster| -> Vec<String> {
+            let written = cluster.store.history().map(|(storage, event)| {
+                let Stored { key, uid, revision, stamp, labels, owners, deleting, .. } =
+                    &*event.object;
+                let text = String::from_utf8_lossy(event.object.bytes());
+                let previous = event.previous.as_ref().map(|previous| previous.revision);
+                format!(
+                    "{storage:?} {key:?} {uid} {revision} {stamp} {labels:?} {owners:?} {deleting} \
+                     {previous:?} {text}"
+                )
+            });
+            written.collect()
+        };
+        assert!(all(&requested).len() > 100);
+        assert_eq!(all(&requested), all(&prepared));
+        assert_eq!(requested.store.revision(), prepared.store.revision());
+        assert_eq!(requested.store.all().count(), prepared.store.all().count());
+        assert_eq!(format!("{:?}", requested.ids), format!("{:?}", prepared.ids));
+        assert!(requested.notices.is_empty() && prepared.notices.is_empty());
+    }
+}
