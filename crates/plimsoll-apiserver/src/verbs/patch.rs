@@ -252,20 +252,15 @@ pub(crate) fn refused_apply(
     live: &Value,
     error: &ApplyError,
 ) -> ApiError {
+    let named = |object: &Value| {
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        let (namespace, name) =
+            (metadata::text(object, "namespace"), metadata::text(object, "name"));
+        format!("({namespace}/{name}; {slash}{api_version}, Kind={kind})")
+    };
     let typed = |which: &str, object: &Value| {
-        let shown = if api_version.contains('/') {
-            api_version.to_owned()
-        } else {
-            format!("/{api_version}")
-        };
-        ApiError::new(
-            StatusReason::Unknown,
-            format!(
-                "failed to create typed {which} object ({}/{}; {shown}, Kind={kind}): {error}",
-                metadata::text(object, "namespace"),
-                metadata::text(object, "name"),
-            ),
-        )
+        let text = format!("failed to create typed {which} object {}: {error}", named(object));
+        ApiError::new(StatusReason::Unknown, text)
     };
     match error {
         ApplyError::Conflicts(conflicts) => {
@@ -279,6 +274,17 @@ pub(crate) fn refused_apply(
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
         ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
         ApplyError::Typed(_) => typed("patch", document),
+        // Without owners they are to be found out first, which fails in other words.
+        ApplyError::TypedLive(_) if live["metadata"].get("managedFields").is_none() => {
+            ApiError::new(
+                StatusReason::Unknown,
+                format!(
+                    "failed to create manager for existing fields: failed to convert new object {} \
+                     to smd typed: {error}",
+                    named(live)
+                ),
+            )
+        }
         ApplyError::TypedLive(_) => typed("live", live),
     }
 }

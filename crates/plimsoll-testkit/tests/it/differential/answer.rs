@@ -53,6 +53,13 @@ impl Answer {
         {
             *message = format!("{before} is invalid: [as the causes say]");
         }
+        if let Some(Value::String(message)) = body.get_mut("message")
+            && let Some((before, list)) = message.split_once(" conflicts: ")
+        {
+            let mut lines: Vec<&str> = list.lines().collect();
+            lines.sort_unstable();
+            *message = format!("{before} conflicts: {}", lines.join("\n"));
+        }
         let ids: Vec<String> = uid.into_iter().chain(known).filter(|id| !id.is_empty()).collect();
         replace(&mut body, &ids);
         let mut out = Map::new();
