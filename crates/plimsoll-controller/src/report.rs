@@ -15,7 +15,7 @@ use plimsoll_api::progress::{
     CapabilitiesProgress, ImpliedCapability, ReleaseProgressStatus, StepProgress,
 };
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bootstrap::api_resource;
+use crate::removals::Removals;
 use crate::withheld::{self, Withheld};
 use crate::write::Writer;
 
@@ -48,6 +49,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) implied: &'a [ImpliedCapability],
     pub(crate) objections: Vec<NotUpgradeable>,
+    pub(crate) removals: &'a Removals,
     pub(crate) now: Timestamp,
 }
 
@@ -278,6 +280,7 @@ impl Reporter {
                 .chain(situation.capabilities.refused.iter().map(ToString::to_string))
                 .collect();
         let load = load(situation);
+        let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
             previous: &self.status,
@@ -294,6 +297,7 @@ impl Reporter {
             capabilities: situation.capabilities,
             overrides_set: situation.spec.overrides.iter().any(|entry| entry.unmanaged),
             not_upgradeable: &situation.objections,
+            deletions: &deletions,
             verified: false,
             accepted_risks: "",
         })
@@ -328,6 +332,8 @@ impl Reporter {
             done: done.len(),
             done_steps: format_ranges(&done),
             steps: steps.collect(),
+            deletions: situation.removals.ledger.deletions().cloned().collect(),
+            orphans: situation.removals.orphans.clone(),
             capabilities: CapabilitiesProgress {
                 implied: situation.implied.to_vec(),
                 withheld: self.withheld.names.iter().cloned().collect(),

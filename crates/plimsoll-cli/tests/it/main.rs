@@ -7,6 +7,7 @@ mod capabilities;
 mod drift;
 mod gates;
 mod install;
+mod removal;
 mod restart;
 mod rig;
 mod weather;
