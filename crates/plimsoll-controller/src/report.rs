@@ -195,7 +195,6 @@ impl Reporter {
                 // What is withheld has to be told, and no longer once it is not.
                 self.stale |= self.withheld.names != written.withheld.names;
                 self.withheld = written.withheld;
-                return;
             }
             Ok(Err(error)) => tracing::warn!(%error, "could not write status; trying again"),
             Err(error) => tracing::warn!(%error, "writing status was interrupted"),

@@ -34,7 +34,7 @@ const WEBHOOK: &str = "capabilities.plimsoll.io";
 /// Path that reviews are sent to.
 const PATH: &str = "/capabilities";
 /// How long an API server waits for an answer, in seconds.
-const TIMEOUT: u32 = 5;
+const TIMEOUT: u32 = 10;
 
 /// Where to listen for reviews, and how API servers get there.
 #[derive(Debug, Clone, PartialEq, Eq)]

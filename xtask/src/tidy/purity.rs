@@ -26,6 +26,7 @@ const ALLOWED: &[&str] = &[
     "serde-saphyr",
     "serde_json",
     "sha2",
+    "strsim",
     "thiserror",
 ];
 

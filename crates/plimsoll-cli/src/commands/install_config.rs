@@ -52,9 +52,12 @@ pub struct ValidateArguments {
 /// When the file or the release cannot be read, or the output cannot be written.
 pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let InstallConfigCommand::Validate(arguments) = command;
-    let name = arguments.file.display().to_string();
-    let text = read(&arguments).with_context(|| format!("failed to read `{name}`"))?;
-    let config = parse(&text).with_context(|| format!("`{name}` is not an install-config"))?;
+    let name = match arguments.file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => format!("`{}`", arguments.file.display()),
+    };
+    let text = read(&arguments).with_context(|| format!("failed to read {name}"))?;
+    let config = parse(&text).with_context(|| format!("{name} is not an install-config"))?;
     let written = config["featureSet"].as_str().filter(|set| !set.is_empty());
     let feature_set = arguments.feature_set.as_deref().or(written).unwrap_or(DEFAULT_FEATURE_SET);
     let (registry, gates) = match &arguments.release {
@@ -91,7 +94,7 @@ fn parse(text: &str) -> anyhow::Result<Value> {
         several => bail!("it has {several} documents, an install-config has one"),
     }
     let value = documents.remove(0).value;
-    value.map_err(|error| anyhow::anyhow!("{error}, column {}", error.column))
+    value.map_err(|error| anyhow::anyhow!("line {}, column {}: {error}", error.line, error.column))
 }
 
 /// What the command says.

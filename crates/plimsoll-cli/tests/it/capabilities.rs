@@ -8,7 +8,9 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION};
 use plimsoll_cli::sandbox::sample;
 use plimsoll_content::Payload;
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::{CapabilityWebhook, Reached};
+use plimsoll_plan::capabilities::implied_by_update;
 use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
@@ -290,6 +292,30 @@ async fn refused(rig: &Rig, capabilities: &Value) -> Box<kube::core::Status> {
         }
     };
     tokio::time::timeout(crate::rig::PATIENCE, trying).await.expect("the write is refused")
+}
+
+#[test]
+fn payloads_from_outside_imply_what_their_annotations_say() {
+    let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
+    let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
+    let enabled = |set: &str| {
+        let set = first.capabilities.set(set).expect("a published set");
+        set.capabilities.clone()
+    };
+    let check = |feature_set: &str, set: &str, expected: &[&str]| {
+        let found = implied_by_update(&first, &next, DEFAULT_PROFILE, feature_set, &enabled(set));
+        let found: Vec<&str> = found.iter().map(|it| it.capability.as_str()).collect();
+        assert_eq!(found, expected, "{feature_set} {set}");
+    };
+    check("Default", "v4.18", &[]);
+    check("TechPreviewNoUpgrade", "v4.18", &["ClusterAPI", "CompatibilityRequirements"]);
+    check("TechPreviewNoUpgrade", "vCurrent", &[]);
+    // One manifest gained a capability beside them that it had lacked.
+    check(
+        "TechPreviewNoUpgrade",
+        "None",
+        &["CloudCredential", "ClusterAPI", "CompatibilityRequirements"],
+    );
 }
 
 #[test]

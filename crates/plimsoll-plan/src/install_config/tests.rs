@@ -22,7 +22,8 @@ fn assessed(platform: &str, capabilities: &Value) -> Assessment {
     assess(&config, &Registry::built_in(), &BTreeSet::new())
 }
 
-fn check(platform: &str, capabilities: Value, expected: &[&str]) {
+fn check(platform: &str, capabilities: impl Into<Value>, expected: &[&str]) {
+    let capabilities = capabilities.into();
     let found = assessed(platform, &capabilities);
     let said: Vec<String> = found.refusals.iter().map(ToString::to_string).collect();
     assert_eq!(said, expected, "{platform} {capabilities}");

@@ -136,9 +136,15 @@ async fn get(client: &Client, kind: ApiKind) -> anyhow::Result<Option<DynamicObj
     let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    api.get_opt(CLUSTER_VERSION_NAME)
-        .await
-        .with_context(|| format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind))
+    match api.get_opt(CLUSTER_VERSION_NAME).await {
+        Ok(found) => Ok(found),
+        // Not even the kind is there.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => {
+            let what = format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind);
+            Err(anyhow::Error::new(error).context(what))
+        }
+    }
 }
 
 fn part<T: DeserializeOwned + Default>(object: &DynamicObject, name: &str) -> T {
