@@ -26,9 +26,12 @@ check) kept=$target/check limit="-seed=1 -runs=50000" ;;
 esac
 rm -rf "$target/check"
 
-for name in payload yaml template patches apply schemas requests; do
-    # A cluster is started for each input.
-    [ "$name $kept" != "requests $target/check" ] || limit="-seed=1 -runs=2000"
+for name in payload yaml template patches apply schemas cel protobuf selectors requests snapshot; do
+    # These ask a server, or start one for each input.
+    case "$name $kept" in
+    "selectors $target/check") limit="-seed=1 -runs=10000" ;;
+    "requests $target/check" | "snapshot $target/check") limit="-seed=1 -runs=2000" ;;
+    esac
     mkdir -p "$kept/$name" "$target/artifacts/$name"
     echo "fuzzing $name: $limit"
     # shellcheck disable=SC2086 # the limit is several words

@@ -34,6 +34,8 @@ pub struct ReleaseProgressStatus {
     /// Objects that earlier releases applied and this one does not mention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphan>,
+    /// How the capabilities came to be what they are.
+    pub capabilities: CapabilitiesProgress,
 }
 
 /// How far a deletion has come.
@@ -133,6 +135,41 @@ impl Orphan {
             since: now,
         }
     }
+}
+
+/// What there is to tell about capabilities beyond the ClusterVersion's lists of names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CapabilitiesProgress {
+    /// Capabilities that updates made necessary and nobody had asked for, oldest first.
+    pub implied: Vec<ImpliedCapability>,
+    /// Capabilities that the installed definition of ClusterVersion does not let its status name.
+    /// They are in force all the same.
+    pub withheld: Vec<String>,
+    /// Why they are withheld, from the list of reasons; empty if none is.
+    pub reason: String,
+    /// The whole story of those withheld.
+    pub message: String,
+}
+
+/// A capability that an update made necessary, and what did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImpliedCapability {
+    /// The capability.
+    pub capability: String,
+    /// Version of the release that made it necessary.
+    pub version: String,
+    /// The manifest file of that release that did: the first one.
+    pub file: String,
+    /// Number of the document in the file, from 0.
+    pub document: usize,
+    /// The object that had been applied before, as `kind.group "namespace/name"`.
+    pub object: String,
+    /// How many manifests of the release made it necessary.
+    pub manifests: usize,
+    /// When it became enabled.
+    pub since: Timestamp,
 }
 
 /// A step that is not done although its turn has come.

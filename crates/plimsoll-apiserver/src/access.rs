@@ -12,6 +12,7 @@ pub(crate) mod authenticate;
 pub(crate) mod certificates;
 pub(crate) mod escalation;
 mod impersonate;
+pub(crate) mod issuer;
 mod keys;
 pub(crate) mod options;
 pub(crate) mod policy;
@@ -120,8 +121,14 @@ pub(crate) fn admit(
     body: &Bytes,
 ) -> Result<Admitted, Box<Response<Body>>> {
     let access = &shared.access;
-    let user = authenticate::authenticate(shared, parts)
-        .map_err(|error| Box::new(respond::error(&error)))?;
+    let user = authenticate::authenticate(shared, parts).map_err(|error| {
+        if let Some(audit) = &access.audit {
+            let attributes = Attributes::of(parts, route);
+            let next_id = || access.next_id();
+            Record::unauthenticated(audit, &shared.clock, next_id, parts, &attributes);
+        }
+        Box::new(respond::error(&error))
+    })?;
     let is_trusted = user.is_in(MASTERS) || access.authorization == Authorization::AlwaysAllow;
     if is_trusted && access.audit.is_none() && !impersonate::is_asked_for(&parts.headers) {
         return Ok(Admitted { user: Arc::new(user), record: None });

@@ -137,10 +137,15 @@ impl<'a> Attributes<'a> {
     }
 }
 
+/// The subresources that do not take the object itself.
+const OF_THEIR_OWN_KIND: [&str; 3] = ["binding", "eviction", "scale"];
+
 /// Group, version and kind of what is written through a resource or its subresource.
 fn kind_of<'a>(resource: &'a ApiResource, subresource: &str) -> [&'a str; 3] {
     match resource.subresource(subresource) {
-        Some(found) if subresource == "scale" => [&found.group, &found.version, &found.kind],
+        Some(found) if OF_THEIR_OWN_KIND.contains(&subresource) => {
+            [&found.group, &found.version, &found.kind]
+        }
         Some(_) | None => [&resource.group, &resource.version, &resource.kind],
     }
 }

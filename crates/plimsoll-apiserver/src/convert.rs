@@ -1,7 +1,8 @@
 //! Between the version that objects rest in and the version that a request speaks.
 //!
 //! Custom resources only ever exchange their `apiVersion`, and are pruned and defaulted by the
-//! schema of the version asked for, unless their definition names a webhook that converts them. Of the built-in kinds only those converted here differ.
+//! schema of the version that they are stored in, unless their definition names a webhook that
+//! converts them. Of the built-in kinds only those converted here differ.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use plimsoll_schema as schema;
 use serde_json::{Map, Value};
 
 use crate::cluster::{Call, Cluster};
+use crate::registry::custom::CustomVersion;
 use crate::registry::{ApiResource, Registry};
 use crate::status::Result;
 use crate::store::Stored;
@@ -29,9 +31,14 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 /// Whether objects at rest can be answered as they are.
 pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
     match resource.custom() {
-        Some(_) => stored.stamp == resource.stamp,
+        Some(custom) => stored.stamp == resource.stamp && !is_exchanged(custom, resource),
         None => !is_converted(resource),
     }
+}
+
+/// Whether objects rest in another version, between which only their `apiVersion` is exchanged.
+fn is_exchanged(custom: &CustomVersion, resource: &ApiResource) -> bool {
+    custom.conversion.is_none() && custom.storage_version != resource.version
 }
 
 fn is_converted(resource: &ApiResource) -> bool {
@@ -47,12 +54,39 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
     if is_verbatim(resource, stored) {
         return value;
     }
-    if resource.custom().is_some() {
-        fit(resource, &mut value);
+    if let Some(custom) = resource.custom() {
+        if is_exchanged(custom, resource) {
+            fit_to(custom, &custom.stored_schema, &mut value);
+            if !custom.preserves_unknown_fields {
+                keeping_ownership(&mut value, |value| drop(schema::prune(&custom.schema, value)));
+            }
+        } else {
+            fit_to(custom, &custom.schema, &mut value);
+        }
     } else {
         from_storage(resource, &mut value);
     }
     value
+}
+
+/// Drops what a schema of a custom resource does not know, and fills in defaults.
+fn fit_to(custom: &CustomVersion, to: &schema::Schema, object: &mut Value) {
+    keeping_ownership(object, |object| {
+        if !custom.preserves_unknown_fields {
+            schema::prune(to, object);
+        }
+        schema::apply_defaults(to, object);
+    });
+}
+
+/// Changes an object but its `managedFields`, which follow a grammar of their own.
+fn keeping_ownership(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let managed =
+        object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
+    change(object);
+    if let Some(managed) = managed {
+        object["metadata"]["managedFields"] = managed;
+    }
 }
 
 /// An object in another version of its kind, with that version's schema; nothing if there is no such
@@ -93,6 +127,9 @@ pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
 
 /// Brings an object into the version that it rests in.
 pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
+    if let Some(custom) = resource.custom().filter(|custom| is_exchanged(custom, resource)) {
+        fit_to(custom, &custom.stored_schema, object);
+    }
     let Some(fields) = object.as_object_mut().filter(|_| is_converted(resource)) else {
         return;
     };
@@ -236,16 +273,10 @@ pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -
     Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp))
 }
 
-/// Drops what the schema does not know, and fills in defaults.
+/// Fits a custom object to the version of `resource`.
 fn fit(resource: &ApiResource, value: &mut Value) {
-    let managed =
-        value["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
-    if !resource.custom().is_some_and(|custom| custom.preserves_unknown_fields) {
-        schema::prune(resource.schema(), value);
-    }
-    schema::apply_defaults(resource.schema(), value);
-    if let Some(managed) = managed {
-        value["metadata"]["managedFields"] = managed;
+    if let Some(custom) = resource.custom() {
+        fit_to(custom, &custom.schema, value);
     }
 }
 

@@ -4,11 +4,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::access::issuer;
 use crate::registry::{ApiResource, Registry, Scope, Subresource, versions};
 
-/// The media type of aggregated discovery.
-pub(crate) const AGGREGATED_MEDIA_TYPE: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+mod aggregated;
+
+pub(crate) use aggregated::{Aggregated, MEDIA_TYPE, aggregated};
 
 /// The versions of a group, the preferred one first.
 struct Group<'a> {
@@ -19,6 +20,18 @@ struct Group<'a> {
 struct Version<'a> {
     name: &'a str,
     resources: Vec<&'a ApiResource>,
+}
+
+impl Group<'_> {
+    fn is_custom(&self) -> bool {
+        let mut resources = self.versions.iter().flat_map(|version| &version.resources);
+        resources.all(|resource| resource.custom().is_some())
+    }
+
+    /// The first by name of the APIServices that stand for its versions.
+    fn first_service(&self) -> Option<String> {
+        self.versions.iter().map(|version| format!("{}.{}", version.name, self.name)).min()
+    }
 }
 
 /// All groups: the built-in ones in their order, then the others by name.
@@ -77,11 +90,12 @@ pub(crate) fn core_versions() -> Value {
 
 /// `/apis`.
 pub(crate) fn group_list(registry: &Registry) -> Value {
-    let groups: Vec<Value> = groups(registry)
-        .iter()
-        .filter(|group| !group.name.is_empty())
-        .map(group_document)
-        .collect();
+    let mut groups = groups(registry);
+    let built_in = groups.iter().filter(|group| !group.is_custom()).count();
+    // Groups of definitions are in the order of the services of their versions.
+    groups[built_in..].sort_by_cached_key(Group::first_service);
+    let groups: Vec<Value> =
+        groups.iter().filter(|group| !group.name.is_empty()).map(group_document).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -205,90 +219,6 @@ fn legacy_subresource(resource: &ApiResource, subresource: &Subresource) -> Valu
     document
 }
 
-/// `/api` or `/apis` with everything below it.
-pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
-    let items: Vec<Value> = groups(registry)
-        .iter()
-        .filter(|group| group.name.is_empty() == core)
-        .map(aggregated_group)
-        .collect();
-    json!({
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    })
-}
-
-fn aggregated_group(group: &Group<'_>) -> Value {
-    let versions: Vec<Value> = group
-        .versions
-        .iter()
-        .map(|version| {
-            let resources: Vec<Value> =
-                version.resources.iter().map(|resource| aggregated_resource(resource)).collect();
-            json!({
-                "version": version.name,
-                "resources": resources,
-                "freshness": "Current",
-            })
-        })
-        .collect();
-    let mut metadata = json!({});
-    if !group.name.is_empty() {
-        metadata["name"] = group.name.into();
-    }
-    json!({"metadata": metadata, "versions": versions})
-}
-
-/// The kind of answers; built-in resources leave out a group and version that are their own.
-fn response_kind(
-    resource: &ApiResource,
-    (group, version, kind): (&String, &String, &String),
-) -> Value {
-    let is_own = *group == resource.group && *version == resource.version;
-    if is_own && resource.custom().is_none() {
-        json!({"group": "", "version": "", "kind": kind})
-    } else {
-        json!({"group": group, "version": version, "kind": kind})
-    }
-}
-
-fn aggregated_resource(resource: &ApiResource) -> Value {
-    let mut document = json!({
-        "resource": resource.plural,
-        "responseKind": response_kind(
-            resource,
-            (&resource.group, &resource.version, &resource.kind),
-        ),
-        "scope": match resource.scope {
-            Scope::Namespaced => "Namespaced",
-            Scope::Cluster => "Cluster",
-        },
-        "singularResource": resource.singular,
-        "verbs": resource.verbs,
-    });
-    add_names(&mut document, resource);
-    if !resource.subresources.is_empty() {
-        let subresources: Vec<Value> = resource
-            .subresources
-            .iter()
-            .map(|subresource| {
-                json!({
-                    "subresource": subresource.name,
-                    "responseKind": response_kind(
-                        resource,
-                        (&subresource.group, &subresource.version, &subresource.kind),
-                    ),
-                    "verbs": subresource.verbs,
-                })
-            })
-            .collect();
-        document["subresources"] = subresources.into();
-    }
-    document
-}
-
 /// `/version`.
 pub(crate) fn server_version() -> Value {
     let version = plimsoll_schema::builtin::kubernetes_version();
@@ -333,6 +263,7 @@ pub(crate) fn paths(registry: &Registry) -> Value {
     }
     paths.extend(crate::health::paths());
     paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+    paths.extend([issuer::CONFIGURATION, issuer::KEYS].map(str::to_owned));
     paths.sort();
     json!({"paths": paths})
 }

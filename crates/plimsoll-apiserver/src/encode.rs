@@ -1,8 +1,9 @@
 //! From objects at rest to the bytes of answers.
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha512};
 
 use crate::convert;
 use crate::registry::{ApiResource, Origin};
@@ -11,8 +12,14 @@ use crate::store::Stored;
 use crate::verbs::list::Listing;
 
 /// Encodes a document of ours.
-pub(crate) fn json(value: &Value) -> Bytes {
-    serde_json::to_vec(value).expect("a JSON value with string keys always encodes").into()
+pub(crate) fn json(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).expect("a document with string keys always encodes").into()
+}
+
+/// Tells one document from another: SHA-512, in hexadecimal.
+pub(crate) fn digest(text: &[u8]) -> String {
+    let digest = Sha512::digest(text);
+    digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// Encodes a document for people.
@@ -74,6 +81,11 @@ pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Byt
         metadata["continue"] = "".into();
     }
     out.extend_from_slice(&json(&metadata));
+    if view == View::Metadata && listing.items.is_empty() {
+        // A list of metadata without items is the one that says so.
+        out.extend_from_slice(b",\"items\":null}");
+        return out.into();
+    }
     out.extend_from_slice(b",\"items\":[");
     for (index, stored) in listing.items.iter().enumerate() {
         if index > 0 {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -12,6 +12,7 @@ use crate::asking::Asking;
 use crate::body::Body;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::Call;
+use crate::discovery::Aggregated;
 use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
@@ -96,6 +97,7 @@ fn answer(
     match route {
         Route::OpenApi => openapi::answer(shared, parts),
         Route::Health => Ok(health::answer(&parts.uri)),
+        Route::Issuer(document) => Ok(document.answer(&shared.access)),
         _ => describe(shared, route, &parts.headers),
     }
 }
@@ -125,23 +127,26 @@ fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
 
 /// Documents about the server and its API.
 fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Response<Body>> {
-    let aggregated = wants_aggregated_discovery(headers);
     let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
-    if is_about_groups && !aggregated {
+    if matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated_discovery(headers) {
+        let is_core = *route == Route::CoreVersions;
+        let found = shared.read(|cluster| discovery::aggregated(&cluster.registry, is_core));
+        return Ok(aggregated(headers, found));
+    }
+    if is_about_groups {
         Accept::negotiate(headers, false)?;
     }
     let found = shared.read(|cluster| {
         let registry = &cluster.registry;
         match route {
-            Route::CoreVersions if aggregated => Some(discovery::aggregated(registry, true)),
-            Route::Groups if aggregated => Some(discovery::aggregated(registry, false)),
             Route::CoreVersions => Some(discovery::core_versions()),
             Route::Groups => Some(discovery::group_list(registry)),
             Route::Group(name) => discovery::one_group(registry, name),
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
             Route::ServerVersion => Some(discovery::server_version()),
             Route::Root => Some(discovery::paths(registry)),
-            Route::OpenApi
+            Route::Issuer(_)
+            | Route::OpenApi
             | Route::Health
             | Route::Metrics
             | Route::Unknown
@@ -150,14 +155,6 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
     });
     match (route, found) {
         (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
-        (Route::CoreVersions | Route::Groups, Some(document)) if aggregated => {
-            let mut response =
-                respond::compressed(headers, StatusCode::OK, encode::json(&document));
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::AGGREGATED_MEDIA_TYPE));
-            Ok(response)
-        }
         (Route::ServerVersion | Route::Root, Some(document)) => {
             Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
         }
@@ -165,4 +162,19 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
         (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }
+}
+
+/// Aggregated discovery, unless the client has it already.
+fn aggregated(headers: &HeaderMap, found: Aggregated) -> Response<Body> {
+    let mut response = respond::tagged(headers, &found.tag, || {
+        let mut response = respond::compressed(headers, StatusCode::OK, found.text);
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::MEDIA_TYPE));
+        response
+    });
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    response
 }

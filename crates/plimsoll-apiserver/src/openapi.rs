@@ -4,8 +4,7 @@
 //! are. Those of custom resources are built from their definitions.
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPIRES,
-    IF_NONE_MATCH, LOCATION, VARY,
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LOCATION, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -49,17 +48,9 @@ impl Found {
     fn digest(&self) -> String {
         match self {
             Self::Packed(document) => document.digest.to_owned(),
-            Self::Built(text) => digest(text),
+            Self::Built(text) => encode::digest(text),
         }
     }
-}
-
-/// FNV-1a.
-fn digest(text: &[u8]) -> String {
-    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016X}")
 }
 
 /// Answers `/openapi/v2` and everything below `/openapi/v3`.
@@ -172,30 +163,16 @@ fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
 }
 
 fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
-    let tag = format!("\"{}\"", found.digest());
-    let is_known =
-        request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let mut response = if is_known {
-        let mut response = respond::bytes(StatusCode::NOT_MODIFIED, Bytes::new());
-        response.headers_mut().remove(CONTENT_LENGTH);
-        response
-    } else {
-        match found {
-            Found::Packed(document) if accepts_gzip(request) => {
-                let mut response =
-                    respond::bytes(StatusCode::OK, Bytes::from_static(document.gzip));
-                response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                response
-            }
-            Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
-            Found::Built(text) => respond::compressed(request, StatusCode::OK, text.clone()),
+    let mut response = respond::tagged(request, &found.digest(), || match found {
+        Found::Packed(document) if accepts_gzip(request) => {
+            let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(document.gzip));
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
         }
-    };
-    let headers = response.headers_mut();
-    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        headers.insert(ETAG, tag);
-    }
+        Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
+        Found::Built(text) => respond::compressed(request, StatusCode::OK, text.clone()),
+    });
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
     response
 }
 

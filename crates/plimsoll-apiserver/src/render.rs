@@ -63,7 +63,12 @@ impl Form {
         if has_protobuf && let Route::Resource(target) = path::parse(path) {
             has_protobuf = is_built_in(shared, &target);
         }
-        if let Ok(accept) = Accept::choose(&parts.headers, has_protobuf) {
+        let chosen = Accept::choose(&parts.headers, has_protobuf);
+        if chosen.is_err() && Accept::choose(&parts.headers, true).is_ok() {
+            // What cannot be had in protocol buffers is refused in them.
+            form.format = Format::Protobuf;
+        }
+        if let Ok(accept) = chosen {
             form.format = accept.format;
             if accept.format != Format::Json {
                 let json = match accept.view {

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    RETRY_AFTER, VARY, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
@@ -30,6 +31,29 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     headers.insert(CONTENT_LENGTH, length.into());
+    response
+}
+
+/// An answer that clients keep by its tag, or word that theirs is still good.
+pub(crate) fn tagged(
+    request: &HeaderMap,
+    tag: &str,
+    answer: impl FnOnce() -> Response<Body>,
+) -> Response<Body> {
+    let tag = format!("\"{tag}\"");
+    let is_known =
+        request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut response = if is_known {
+        // Clients take its headers over those of the answer that they keep.
+        let mut response = Response::new(Body::whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        answer()
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
     response
 }
 

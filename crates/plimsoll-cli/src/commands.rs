@@ -1,6 +1,9 @@
 //! One module a command: parse arguments, call a library, render.
 
+pub mod capability;
 pub mod demo;
+pub mod inspect;
+pub mod install_config;
 pub mod rehearse;
 pub mod release;
 pub mod run;
@@ -13,6 +16,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::render::logs;
+
 /// What the program can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -21,6 +26,14 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// See which optional parts a release has, and what enabling one would create
+    #[command(subcommand)]
+    Capability(capability::CapabilityCommand),
+    /// Check the capabilities of an install-config
+    #[command(subcommand)]
+    InstallConfig(install_config::InstallConfigCommand),
+    /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
+    Inspect(inspect::InspectArguments),
     /// Update a cluster to another release
     #[command(subcommand)]
     Update(update::UpdateCommand),
@@ -46,7 +59,17 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
+        Command::Capability(command) => release::read_by_people(block_on(async {
+            logs::init(true);
+            capability::run(command, &mut anstream::stdout()).await
+        })),
+        Command::InstallConfig(command) => {
+            release::read_by_people(install_config::run(command, &mut anstream::stdout()))
+        }
         Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Inspect(arguments) => {
+            block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
+        }
         Command::Update(command) => block_on(update::run(command)),
         Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),

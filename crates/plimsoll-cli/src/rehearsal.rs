@@ -35,6 +35,7 @@ use plimsoll_controller::{Controller, Leadership, Settings, Survey, View};
 use plimsoll_model::{Condition, GroupKind, ObjectKey, Reason};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
+use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -270,6 +271,9 @@ impl Rehearsal {
                 feature_set: self.feature_set.clone(),
                 create: Some(CLUSTER_ID.to_owned()),
                 leadership: Leadership::Alone,
+                always_enabled: Vec::new(),
+                capability_webhook: None,
+                limits: Limits::default(),
             },
             release,
             view,

@@ -5,4 +5,5 @@ pub mod forecast;
 pub mod live;
 pub mod logs;
 pub mod rehearsal;
+pub mod structured;
 pub mod table;

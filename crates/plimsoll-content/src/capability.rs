@@ -1,141 +1,158 @@
-//! The capabilities and capability sets that the API knows (cluster-version §5.1), as data.
+//! Which capabilities and capability sets there are (design 000, cluster-version §5.1).
 //!
-//! Names are case-sensitive and spelled as users write them today, consistent or not.
+//! A [`Registry`] begins with the names of the published API and takes up what a payload declares
+//! by manifests of our own kind [`KIND`]: a platform team names its own capabilities without
+//! rebuilding the program. Names are case-sensitive and spelled as users write them today,
+//! consistent or not.
+
+mod built_in;
+mod declaration;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use declaration::{Declaration, GROUP, KIND, Problem, VERSION, is_declaration, meant};
 
 /// Annotation: the capabilities that a manifest belongs to, separated by `+` (design 000).
 pub const ANNOTATION: &str = "capability.openshift.io/name";
+/// The set that a cluster has that asks for none.
+pub const CURRENT: &str = "vCurrent";
+/// The set without capabilities.
+pub const NONE: &str = "None";
 
-/// A capability of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A named, optional part of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
     /// Its name.
-    pub name: &'static str,
-    /// Feature gates of which one must be enabled for the capability to exist at all; empty for
-    /// a capability that always does.
-    pub gates: &'static [&'static str],
-    /// The first set that contains it; every later one does too.
-    pub since: Set,
+    pub name: String,
+    /// What it brings, for people; one line.
+    pub description: String,
+    /// Capabilities without which it does not work.
+    pub requires: Vec<String>,
+    /// Feature gates of which one must be on for the capability to exist at all; empty for a
+    /// capability that always does.
+    pub gates: Vec<String>,
+    /// The payload's file that declares it; `None` for one of the published API.
+    pub declared: Option<Arc<str>>,
 }
 
-/// A capability set of the API. Sets only grow: each contains the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Set {
-    /// Nothing.
-    None,
-    /// `v4.11`.
-    V4_11,
-    /// `v4.12`.
-    V4_12,
-    /// `v4.13`.
-    V4_13,
-    /// `v4.14`.
-    V4_14,
-    /// `v4.15`.
-    V4_15,
-    /// `v4.16`.
-    V4_16,
-    /// `v4.17`, equal to `v4.16`.
-    V4_17,
-    /// `v4.18`.
-    V4_18,
-    /// `vCurrent`: everything known.
-    Current,
+impl Capability {
+    /// Whether feature gates let the capability be.
+    pub fn is_allowed(&self, gates: &BTreeSet<String>) -> bool {
+        self.gates.is_empty() || self.gates.iter().any(|gate| gates.contains(gate))
+    }
 }
 
-/// Every set, in order of growth.
-pub const SETS: [Set; 10] = [
-    Set::None,
-    Set::V4_11,
-    Set::V4_12,
-    Set::V4_13,
-    Set::V4_14,
-    Set::V4_15,
-    Set::V4_16,
-    Set::V4_17,
-    Set::V4_18,
-    Set::Current,
-];
+/// Capabilities under one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// Its name.
+    pub name: String,
+    /// The names of its capabilities; feature gates are not considered.
+    pub capabilities: BTreeSet<String>,
+    /// The payload's file that declares or changes it; `None` for one of the published API.
+    pub declared: Option<Arc<str>>,
+}
 
-impl Set {
-    /// How the API spells the set.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "None",
-            Self::V4_11 => "v4.11",
-            Self::V4_12 => "v4.12",
-            Self::V4_13 => "v4.13",
-            Self::V4_14 => "v4.14",
-            Self::V4_15 => "v4.15",
-            Self::V4_16 => "v4.16",
-            Self::V4_17 => "v4.17",
-            Self::V4_18 => "v4.18",
-            Self::Current => "vCurrent",
+/// Every capability and every set that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registry {
+    capabilities: BTreeMap<String, Capability>,
+    /// `None`, the versions in order, `vCurrent`, then the declared ones in theirs.
+    sets: Vec<Set>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Registry {
+    /// The capabilities and sets of the published API.
+    pub fn built_in() -> Self {
+        built_in::registry()
+    }
+
+    /// No capabilities, and the sets `None` and `vCurrent` without any.
+    fn bare() -> Self {
+        let set = |name: &str| Set {
+            name: name.to_owned(),
+            capabilities: BTreeSet::new(),
+            declared: None,
+        };
+        Self { capabilities: BTreeMap::new(), sets: vec![set(NONE), set(CURRENT)] }
+    }
+
+    /// Every capability, sorted by name byte by byte.
+    pub fn capabilities(&self) -> impl Iterator<Item = &Capability> {
+        self.capabilities.values()
+    }
+
+    /// The capability of a name.
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.capabilities.get(name)
+    }
+
+    /// Every set: `None`, those of versions in order, `vCurrent`, those that the payload declares.
+    pub fn sets(&self) -> &[Set] {
+        &self.sets
+    }
+
+    /// The set of a name.
+    pub fn set(&self, name: &str) -> Option<&Set> {
+        self.sets.iter().find(|set| set.name == name)
+    }
+
+    /// Whether the capability is known and the feature gates let it be.
+    pub fn is_known(&self, name: &str, gates: &BTreeSet<String>) -> bool {
+        self.capability(name).is_some_and(|capability| capability.is_allowed(gates))
+    }
+
+    /// The name of the capability that was probably meant.
+    pub fn similar(&self, name: &str) -> Option<&str> {
+        most_similar(name, self.capabilities.keys().map(String::as_str))
+    }
+
+    /// The name of the set that was probably meant.
+    pub fn similar_set(&self, name: &str) -> Option<&str> {
+        most_similar(name, self.sets.iter().map(|set| set.name.as_str()))
+    }
+
+    /// What a capability needs that is not among others, itself and what those need in turn
+    /// included: what must be enabled with it.
+    pub fn missing_for(&self, name: &str, enabled: &BTreeSet<String>) -> BTreeSet<&str> {
+        let mut missing = BTreeSet::new();
+        let mut open: Vec<&str> = self.requirements(name).collect();
+        while let Some(next) = open.pop() {
+            if next != name && !enabled.contains(next) && missing.insert(next) {
+                open.extend(self.requirements(next));
+            }
         }
+        missing
     }
 
-    /// The set of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        SETS.into_iter().find(|set| set.name() == name)
-    }
-
-    /// The names of its capabilities, in the order of [`KNOWN`]; gates are not considered.
-    pub fn capabilities(self) -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().filter(move |known| known.since <= self).map(|known| known.name)
+    fn requirements(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.capability(name).into_iter().flat_map(|it| it.requires.iter().map(String::as_str))
     }
 }
 
-const ALWAYS: &[&str] = &[];
-const MACHINE_MANAGEMENT: &str = "ClusterAPIMachineManagement";
+/// How alike two names must be for one to be the other misspelt: 1 is equal.
+const LIKENESS_MIN: f64 = 0.8;
 
-/// Every capability that the API knows.
-pub const KNOWN: &[Capability] = &[
-    Capability { name: "baremetal", gates: ALWAYS, since: Set::V4_11 },
-    Capability { name: "marketplace", gates: ALWAYS, since: Set::V4_11 },
-    Capability { name: "openshift-samples", gates: ALWAYS, since: Set::V4_11 },
-    Capability { name: "MachineAPI", gates: ALWAYS, since: Set::V4_11 },
-    Capability { name: "Console", gates: ALWAYS, since: Set::V4_12 },
-    Capability { name: "Insights", gates: ALWAYS, since: Set::V4_12 },
-    Capability { name: "Storage", gates: ALWAYS, since: Set::V4_12 },
-    Capability { name: "CSISnapshot", gates: ALWAYS, since: Set::V4_12 },
-    Capability { name: "NodeTuning", gates: ALWAYS, since: Set::V4_13 },
-    Capability { name: "Build", gates: ALWAYS, since: Set::V4_14 },
-    Capability { name: "DeploymentConfig", gates: ALWAYS, since: Set::V4_14 },
-    Capability { name: "ImageRegistry", gates: ALWAYS, since: Set::V4_14 },
-    Capability { name: "OperatorLifecycleManager", gates: ALWAYS, since: Set::V4_15 },
-    Capability { name: "CloudCredential", gates: ALWAYS, since: Set::V4_15 },
-    Capability { name: "Ingress", gates: ALWAYS, since: Set::V4_16 },
-    Capability { name: "CloudControllerManager", gates: ALWAYS, since: Set::V4_16 },
-    Capability { name: "OperatorLifecycleManagerV1", gates: ALWAYS, since: Set::V4_18 },
-    Capability {
-        name: "CompatibilityRequirements",
-        gates: &["CRDCompatibilityRequirementOperator", MACHINE_MANAGEMENT],
-        since: Set::Current,
-    },
-    Capability { name: "ClusterAPI", gates: &[MACHINE_MANAGEMENT], since: Set::Current },
-];
-
-/// Whether the API knows a capability of that name.
-pub fn is_known(name: &str) -> bool {
-    KNOWN.iter().any(|known| known.name == name)
+/// The most similar of some names, if any is similar at all; case counts little.
+pub fn most_similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name.trim().to_lowercase();
+    let scored = names.filter(|candidate| *candidate != name).map(|candidate| {
+        let likeness = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
+        (likeness, candidate)
+    });
+    let similar = scored.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    // Of equally similar ones the first, whatever the order of floating-point maxima.
+    similar
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
+        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
-mod tests {
-    //! The sets hold what the specification lists.
-
-    use super::{KNOWN, SETS, Set, is_known};
-
-    #[test]
-    fn sets_grow_by_the_documented_numbers() {
-        let sizes: Vec<usize> = SETS.into_iter().map(|set| set.capabilities().count()).collect();
-        assert_eq!(sizes, [0, 4, 8, 9, 12, 14, 16, 16, 17, 19]);
-        assert_eq!(Set::Current.capabilities().count(), KNOWN.len());
-    }
-
-    #[test]
-    fn names_are_case_sensitive() {
-        assert!(is_known("Console") && !is_known("console"));
-        assert_eq!(Set::named("v4.14"), Some(Set::V4_14));
-        assert_eq!(Set::named("v4.19"), None);
-    }
-}
+mod tests;

@@ -78,6 +78,12 @@ codes! {
     MajorVersion = "major-version", Error;
     /// A capability that does not exist.
     UnknownCapability = "unknown-capability", Error;
+    /// An object that needs something of a capability that it does not belong to itself.
+    CapabilityPart = "capability-part", Warning;
+    /// A declared set that lacks what one of its capabilities requires.
+    CapabilityRequirement = "capability-requirement", Warning;
+    /// A declared capability that no manifest belongs to.
+    UnusedCapability = "unused-capability", Warning;
     /// A delete annotation other than `true`.
     DeleteValue = "delete-value", Error;
     /// A field that the schema of a built-in kind does not have.

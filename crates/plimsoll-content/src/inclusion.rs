@@ -117,6 +117,8 @@ pub enum Decision {
 /// Why a document does not belong to a cluster. Variants stand in the order of evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusion {
+    /// The document declares capabilities: it is read and never applied.
+    Declaration,
     /// The document has no annotations at all.
     NoAnnotations,
     /// The exclude annotation of the cluster's identifier is `true`.
@@ -170,6 +172,7 @@ pub enum Exclusion {
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Declaration => f.write_str("declares capabilities: read, never applied"),
             Self::NoAnnotations => f.write_str("no annotations"),
             Self::ExcludedIdentifier(identifier) => write!(f, "{EXCLUDE_PREFIX}{identifier}=true"),
             Self::FeatureSetAndGate => {
@@ -216,6 +219,9 @@ pub fn decide(manifest: &Manifest, context: &Context) -> Decision {
 
 fn exclusion(manifest: &Manifest, context: &Context) -> Option<Exclusion> {
     let annotations = &manifest.annotations;
+    if capability::is_declaration(manifest) {
+        return Some(Exclusion::Declaration);
+    }
     if annotations.is_empty() {
         return Some(Exclusion::NoAnnotations);
     }

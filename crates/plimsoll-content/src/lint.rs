@@ -5,6 +5,7 @@
 //! they are for.
 
 mod annotations;
+mod capabilities;
 mod duplicates;
 mod objects;
 mod operators;
@@ -12,22 +13,27 @@ mod operators;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::capability::is_declaration;
 use crate::finding::{Code, Finding, Place, Severity};
 use crate::kinds::Kinds;
 use crate::payload::{Directory, LoadError, SourceFile, TemplateContext, parse_partly};
 use crate::position::Position;
 use crate::{Manifest, yaml};
 
+pub use operators::related_objects;
+
 /// Everything there is to say about the files of a payload, in their order.
 pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
     let (payload, errors) = parse_partly(files, context);
     let mut report = Report { directories: directories(files), findings: Vec::new() };
-    let known = errors.iter().map(LoadError::finding).chain(payload.warnings);
+    let known = errors.iter().map(LoadError::finding).chain(payload.warnings.iter().cloned());
     let known = known.chain(files.iter().filter_map(file_name));
     report.findings.extend(known.map(Located::from));
 
     let kinds = Kinds::of(&payload.manifests);
-    for manifest in &payload.manifests {
+    // What is wrong with declarations has been said by loading them.
+    let applied = payload.manifests.iter().filter(|manifest| !is_declaration(manifest));
+    for manifest in applied {
         let object = manifest.object();
         annotations::check(manifest, &object, &mut report);
         // A document that no cluster includes may hold what it likes.
@@ -35,6 +41,7 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
             objects::check(manifest, &object, &kinds, &mut report);
         }
     }
+    capabilities::check(&payload, &mut report);
     operators::check(&payload.manifests, &mut report);
     duplicates::check(&payload.manifests, &mut report);
     report.finish(files)

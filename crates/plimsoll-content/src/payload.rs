@@ -12,6 +12,7 @@ mod release;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use plimsoll_model::GroupKind;
 use plimsoll_schema::builtin;
@@ -21,6 +22,7 @@ pub use document::{ParsedFile, parse_file};
 pub use error::{Cause, LoadError, LoadErrors};
 pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseProblem};
 
+use crate::capability::Registry;
 use crate::finding::{Code, Finding, Place};
 use crate::template::Values;
 use crate::{Manifest, hash};
@@ -134,6 +136,9 @@ pub struct Payload {
     pub image: String,
     /// What is odd about it but does not keep it from being loaded.
     pub warnings: Vec<Finding>,
+    /// The capabilities and sets that there are: those of the published API and those that it
+    /// declares.
+    pub capabilities: Registry,
     /// The kinds without namespaces that its CustomResourceDefinitions define.
     defined_cluster_kinds: BTreeSet<GroupKind>,
 }
@@ -240,14 +245,37 @@ pub(crate) fn assemble_partly(
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
     let mut defined_cluster_kinds = BTreeSet::new();
+    // A manifest does not know its directory, which a defect is to be found in.
+    let mut directories = BTreeMap::new();
     for file in parsed {
+        directories.insert(manifests.len(), file.directory);
         manifests.extend(file.manifests);
         defined_cluster_kinds.extend(file.defined_cluster_kinds);
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
+    let mut capabilities = Registry::built_in();
+    for (number, problem) in capabilities.declare(&manifests) {
+        let manifest: &Manifest = &manifests[number];
+        let directory = directories.range(..=number).next_back().map(|(_, directory)| *directory);
+        let place = Place {
+            directory: directory.unwrap_or(Directory::ReleaseManifests),
+            file: Arc::clone(&manifest.file),
+            document: Some(manifest.document),
+            line: None,
+        };
+        errors.push(LoadError { place, cause: Cause::Capabilities(problem) });
+    }
     let image = values.release_image;
-    let payload = Payload { release, manifests, digest, image, warnings, defined_cluster_kinds };
+    let payload = Payload {
+        release,
+        manifests,
+        digest,
+        image,
+        warnings,
+        capabilities,
+        defined_cluster_kinds,
+    };
     (payload, errors)
 }
 

@@ -8,21 +8,24 @@ use kube::core::DynamicObject;
 use kube::{Client, ResourceExt};
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_content::inclusion::{Context, EnabledCapabilities, Override};
+use plimsoll_api::progress::{ImpliedCapability, ReleaseProgressStatus};
+use plimsoll_content::inclusion::{Context, Override};
 use plimsoll_content::payload::Payload;
-use plimsoll_plan::capabilities::{self, Capabilities};
+use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
+use plimsoll_plan::status::Limits;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
+use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::implicit;
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
 use crate::removals::Removals;
@@ -30,6 +33,7 @@ use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
 use crate::view::View;
+use crate::webhook::{self, CapabilityWebhook, Rules};
 use crate::write::Writer;
 
 /// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
@@ -42,8 +46,10 @@ macro_rules! situation {
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
+            implied: &$work.implied,
             objections: $work.session.objections(),
             removals: &$work.session.removals,
+            limits: &$work.limits,
             now: $now,
         }
     };
@@ -54,6 +60,8 @@ macro_rules! situation {
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long executions in flight may take to end when the controller is told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How soon to try again to write what must be written before anything else is done.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -66,6 +74,12 @@ pub struct Settings {
     pub create: Option<String>,
     /// Who may write.
     pub leadership: Leadership,
+    /// Capabilities that this cluster has whatever its spec says.
+    pub always_enabled: Vec<String>,
+    /// Where to answer reviews of `spec.capabilities`; `None` has nobody ask for any.
+    pub capability_webhook: Option<CapabilityWebhook>,
+    /// How long things may take before they are called slow or failed.
+    pub limits: Limits,
 }
 
 /// How controllers make sure that only one of them writes.
@@ -136,7 +150,7 @@ impl Controller {
         patiently(stop, || bootstrap::install_crds(client, &writer, stop)).await?;
         let uid = patiently(stop, || bootstrap::cluster_version_uid(client, &writer, create, stop))
             .await?;
-        let recorded =
+        let mut recorded =
             patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
         let watching = tokio::spawn(observe::watch_cluster_version(
@@ -151,10 +165,51 @@ impl Controller {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, &recorded);
+        let recorder = {
+            let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+            let instance = match &self.settings.leadership {
+                Leadership::Lease(identity) => identity,
+                Leadership::Alone => "plimsoll",
+            };
+            Recorder::start(client, clock, instance, stop.clone())
+        };
+        let payload = Arc::clone(&self.release.borrow());
+        if !recorded.image.is_empty() && recorded.image != payload.image {
+            let (_, status) = read(&first);
+            let before = enabled_before(&status, &recorded).into_iter().collect();
+            let (settings, now) = (&self.settings, self.clock.now());
+            let implied = patiently(stop, || async {
+                implicit::by_what_is_there(client, &resources, &payload, settings, &before)
+                    .await
+                    .map_err(|source| Error::Discover { source })
+            })
+            .await?;
+            recorded
+                .capabilities
+                .implied
+                .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
+        }
+        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorder, &recorded);
+        self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
         result
+    }
+}
+
+impl Controller {
+    /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
+    async fn offer_reviews(
+        &self,
+        work: &Work,
+        writer: &Writer,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let client = &self.client;
+        let Some(settings) = &self.settings.capability_webhook else {
+            return patiently(stop, || webhook::remove(client, writer)).await;
+        };
+        webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
     }
 }
 
@@ -190,9 +245,15 @@ struct Work {
     spec: ClusterVersionSpec,
     generation: i64,
     capabilities: Capabilities,
+    /// The capabilities that updates made necessary, and what did.
+    implied: Vec<ImpliedCapability>,
+    /// What changes of the spec are judged by.
+    rules: watch::Sender<Rules>,
     session: Session,
+    recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
+    limits: Limits,
 }
 
 impl Work {
@@ -201,18 +262,15 @@ impl Work {
         cluster_version: &DynamicObject,
         owner: Arc<str>,
         resources: Resources,
+        recorder: Recorder,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
         let now = controller.clock.now();
         let payload = Arc::clone(&controller.release.borrow_and_update());
         let (spec, status) = read(cluster_version);
         let release = release_of(&payload);
-        let capabilities = enabled(
-            &payload,
-            &controller.settings,
-            &spec,
-            &status.capabilities.enabled_capabilities,
-        );
+        let capabilities =
+            enabled(&payload, &controller.settings, &spec, &enabled_before(&status, recorded));
         let request = request(&release, &spec, &capabilities);
         let removals = Removals::recorded(recorded, prune_asked(cluster_version));
         let mode = match mode::choose(&status.history, &release.image) {
@@ -234,6 +292,7 @@ impl Work {
         }
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
+        let rules = rules(&payload, &controller.settings, &capabilities);
         Self {
             owner,
             payload,
@@ -242,9 +301,13 @@ impl Work {
             spec,
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             capabilities,
+            implied: recorded.capabilities.implied.clone(),
+            rules: watch::Sender::new(rules),
             session,
+            recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
+            limits: controller.settings.limits.clone(),
         }
     }
 
@@ -287,18 +350,30 @@ impl Work {
 
     /// Tells what people should hear of.
     fn tell(&mut self, now: Timestamp) {
-        for notice in self.session.removals.notices(now) {
-            let Notice { key, reason, is_warning, message } = notice;
+        let notices = self.session.removals.notices(now);
+        let plan = self.session.progress.plan();
+        for Notice { key, reason, is_warning, message } in notices {
             self.reporter.touch();
-            if is_warning {
-                tracing::warn!(object = %key, %reason, "{message}");
-            } else {
-                tracing::info!(object = %key, %reason, "{message}");
-            }
+            let severity = if is_warning { Severity::Warning } else { Severity::Normal };
+            let step = plan.steps.iter().find(|step| step.manifest.key == key);
+            let version = step.map_or("v1", |step| step.manifest.version.as_str());
+            self.recorder.record(Occurrence {
+                severity,
+                reason,
+                action: "Delete",
+                note: message,
+                regarding: events::object(&key, version),
+                related: Some(events::cluster_version(&self.owner)),
+            });
         }
     }
 
     fn turn(&mut self, turn: Turn, now: Timestamp) {
+        if let Turn::Observed(Observation::Definition { group }) = &turn
+            && group == CLUSTER_VERSION.group
+        {
+            self.reporter.definition_changed();
+        }
         let namespace = match &turn {
             Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
             _ => None,
@@ -332,7 +407,9 @@ impl Work {
         let now = controller.clock.now();
         let situation = situation!(self, now);
         if let Some(conditions) = self.reporter.report(&situation) {
-            let view = View::of(&self.session.progress, &conditions, now);
+            let mut view = View::of(&self.session.progress, &conditions, now);
+            view.capabilities = self.capabilities.clone();
+            view.implied = self.implied.clone();
             controller.view.send_replace(view);
         }
     }
@@ -354,6 +431,7 @@ impl Work {
             .cloned()
             .collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
+        self.judge_by_capabilities(controller);
         let request = request(&self.release, &self.spec, &self.capabilities);
         let plan = Arc::clone(self.session.progress.plan());
         let prunes = self.session.removals.asked(prune_asked(object), &plan);
@@ -371,11 +449,52 @@ impl Work {
 
     /// Another release is to be kept.
     async fn released(&mut self, controller: &mut Controller) {
-        self.payload = Arc::clone(&controller.release.borrow_and_update());
+        let next = Arc::clone(&controller.release.borrow_and_update());
+        if !self.imply(controller, &next).await {
+            // Without a record of it, a process that died now would not know it any more.
+            controller.release.mark_changed();
+            sleep(WRITE_AGAIN).await;
+            return;
+        }
+        self.payload = next;
         self.release = release_of(&self.payload);
+        let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
+        self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
+        self.judge_by_capabilities(controller);
         self.request = request(&self.release, &self.spec, &self.capabilities);
-        tracing::info!(version = %self.release.version, "another release is to be applied");
+        self.recorder.record(Occurrence {
+            severity: Severity::Normal,
+            reason: plimsoll_model::Reason::PayloadLoaded,
+            action: "Update",
+            note: format!("Working towards {}", self.release.version),
+            regarding: events::cluster_version(&self.owner),
+            related: None,
+        });
         self.replan(controller).await;
+    }
+
+    /// Changes of the spec are judged by what is in force now.
+    fn judge_by_capabilities(&self, controller: &Controller) {
+        let rules = rules(&self.payload, &controller.settings, &self.capabilities);
+        self.rules.send_replace(rules);
+    }
+
+    /// Enables what a release makes necessary and has it written down, before the release is begun
+    /// (cluster-version §5.3); false if that failed.
+    async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
+        let (profile, feature_set) =
+            (&controller.settings.profile, &controller.settings.feature_set);
+        let before = &self.capabilities.enabled;
+        let found = implied_by_update(&self.payload, next, profile, feature_set, before);
+        let now = controller.clock.now();
+        for implied in &found {
+            self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
+            self.capabilities.enabled.insert(implied.capability.clone());
+            self.capabilities.implicit.insert(implied.capability.clone());
+        }
+        let situation = situation!(self, now);
+        // What an attempt before this one enabled may still have to be written down.
+        self.implied.is_empty() || self.reporter.persist(&situation).await
     }
 
     /// Plans anew. What is done and unchanged stays done; any change while not initializing is
@@ -419,6 +538,22 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
     (spec, serde_json::from_value(part("status")).unwrap_or_default())
 }
 
+fn rules(payload: &Payload, settings: &Settings, capabilities: &Capabilities) -> Rules {
+    Rules {
+        registry: payload.capabilities.clone(),
+        gates: payload.feature_gates(&settings.profile, &settings.feature_set),
+        enabled: capabilities.enabled.clone(),
+    }
+}
+
+/// The capabilities that an earlier process left enabled. The status does not name those that the
+/// definition of ClusterVersion refuses, nor those of a release that was about to begin.
+fn enabled_before(status: &ClusterVersionStatus, recorded: &ReleaseProgressStatus) -> Vec<String> {
+    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
+    let named = status.capabilities.enabled_capabilities.iter();
+    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
+}
+
 /// The capabilities in force, given those that were enabled before.
 fn enabled(
     payload: &Payload,
@@ -427,7 +562,7 @@ fn enabled(
     before: &[String],
 ) -> Capabilities {
     let gates = payload.feature_gates(&settings.profile, &settings.feature_set);
-    capabilities::effective_with_gates(spec, before, &[], &gates)
+    capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
 }
 
 fn release_of(payload: &Payload) -> Release {
@@ -472,10 +607,7 @@ fn make_plan(
     mode: Mode,
 ) -> Plan {
     let context = Context {
-        capabilities: Some(EnabledCapabilities {
-            known: capabilities.known.iter().cloned().collect(),
-            enabled: capabilities.enabled.iter().cloned().collect(),
-        }),
+        capabilities: Some(capabilities.for_inclusion()),
         overrides: request.overrides.clone(),
         ..payload.context(&settings.profile, &settings.feature_set)
     };

@@ -47,6 +47,30 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The webhook cannot listen.
+    #[error(
+        "failed to listen on {address} for reviews; name another address with --capability-webhook"
+    )]
+    Listen {
+        /// Where it was to listen.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The webhook's certificate cannot be made or used.
+    #[error("failed to make the certificate of the capability webhook: {message}")]
+    Certificate {
+        /// What the library said.
+        message: String,
+    },
+    /// The webhook's Secret or its ValidatingWebhookConfiguration could not be read or written.
+    #[error("failed to set up the capability webhook in the cluster")]
+    Webhook {
+        /// What the client said.
+        #[source]
+        source: kube::Error,
+    },
     /// An object could not be looked at, or a change of it not be tried.
     #[error("failed to try out what becomes of {object}")]
     Survey {
@@ -73,12 +97,15 @@ impl Error {
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }
+            | Self::Webhook { source }
             | Self::WriteProgress { source }
             | Self::Survey { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
                 _ => false,
             },
-            Self::LeaseLost | Self::Stopped => true,
+            Self::Listen { .. } | Self::Certificate { .. } | Self::LeaseLost | Self::Stopped => {
+                true
+            }
         }
     }
 }

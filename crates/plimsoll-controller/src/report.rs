@@ -5,19 +5,21 @@
 //! and at most every [`WRITE_INTERVAL`] when only numbers and texts do. ReleaseProgress is written
 //! first, so that a process that dies in between resumes no later than the status says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::{ReleaseProgressStatus, StepProgress};
+use plimsoll_api::progress::{
+    CapabilitiesProgress, ImpliedCapability, ReleaseProgressStatus, StepProgress,
+};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
-use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
-use plimsoll_plan::status::{LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use plimsoll_plan::status::{Limits, LoadStatus, LoadStep, StatusInput, cluster_version_status};
 use plimsoll_plan::upgradeable::NotUpgradeable;
 use plimsoll_plan::validate;
 use serde_json::Value;
@@ -26,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::bootstrap::api_resource;
 use crate::removals::Removals;
+use crate::withheld::{self, Withheld};
 use crate::write::Writer;
 
 /// Least time between two computations: nobody sees more, and a burst of events costs one.
@@ -44,9 +47,40 @@ pub(crate) struct Situation<'a> {
     pub(crate) spec: &'a ClusterVersionSpec,
     pub(crate) generation: i64,
     pub(crate) capabilities: &'a Capabilities,
+    pub(crate) implied: &'a [ImpliedCapability],
     pub(crate) objections: Vec<NotUpgradeable>,
     pub(crate) removals: &'a Removals,
+    pub(crate) limits: &'a Limits,
     pub(crate) now: Timestamp,
+}
+
+/// What a write has brought about.
+struct Written {
+    /// Both statuses, with the names that are withheld.
+    statuses: (Value, Value),
+    withheld: Withheld,
+}
+
+/// Writes the ClusterVersion's status without some names, and without those that the server
+/// refuses; returns all that are left out.
+async fn write_cluster_version(
+    writer: &Writer,
+    status: &Value,
+    mut left_out: BTreeSet<String>,
+) -> Result<BTreeSet<String>, kube::Error> {
+    loop {
+        let offered = withheld::without(status, &left_out);
+        let resource = api_resource(CLUSTER_VERSION);
+        let error = match writer.write_status(&resource, CLUSTER_VERSION_NAME, &offered).await {
+            Ok(()) => return Ok(left_out),
+            Err(error) => error,
+        };
+        let before = left_out.len();
+        left_out.extend(withheld::refused(&error, &offered));
+        if left_out.len() == before {
+            return Err(error);
+        }
+    }
 }
 
 /// Writes status.
@@ -61,7 +95,9 @@ pub(crate) struct Reporter {
     unwritten: bool,
     /// Versions that were completed before this process: they need not be completed again.
     completed: Option<String>,
-    writing: Option<JoinHandle<Result<(Value, Value), kube::Error>>>,
+    writing: Option<JoinHandle<Result<Written, kube::Error>>>,
+    /// Capabilities that the status cannot name.
+    withheld: Withheld,
     /// Something happened since the last computation.
     stale: bool,
     compute_at: Instant,
@@ -84,6 +120,7 @@ impl Reporter {
             unwritten: false,
             completed,
             writing: None,
+            withheld: Withheld::new(BTreeSet::new(), Instant::now()),
             stale: true,
             compute_at: Instant::now(),
             write_at: Instant::now(),
@@ -93,12 +130,19 @@ impl Reporter {
 
     /// Takes note of what an earlier process recorded.
     pub(crate) fn remember(&mut self, recorded: &ReleaseProgressStatus) {
+        let withheld = recorded.capabilities.withheld.iter().cloned().collect();
+        self.withheld = Withheld::new(withheld, Instant::now());
         self.written.1 = serde_json::to_value(recorded).unwrap_or_default();
     }
 
     /// Something happened that the status may have to tell.
     pub(crate) fn touch(&mut self) {
         self.stale = true;
+    }
+
+    /// The definition of ClusterVersion may have changed.
+    pub(crate) fn definition_changed(&mut self) {
+        self.withheld.offer_soon(Instant::now());
     }
 
     /// When [`Self::report`] should be called next although nothing happens.
@@ -109,7 +153,11 @@ impl Reporter {
             (false, true) => self.compute_at.max(Instant::now() + WAITING_INTERVAL),
             (false, false) => far,
         };
-        let write = if self.unwritten && self.writing.is_none() { self.write_at } else { far };
+        let write = match (&self.writing, self.unwritten) {
+            (Some(_), _) => far,
+            (None, true) => self.write_at,
+            (None, false) => self.withheld.offer_at().unwrap_or(far),
+        };
         compute.min(write)
     }
 
@@ -124,7 +172,9 @@ impl Reporter {
             self.stale = false;
             self.compute_at = now + COMPUTE_INTERVAL;
         }
-        if self.writing.is_none() && self.unwritten && (edge || now >= self.write_at) {
+        let offer = self.withheld.offer_at().is_some_and(|at| now >= at);
+        let due = self.unwritten && (edge || now >= self.write_at);
+        if self.writing.is_none() && (due || offer) {
             self.write_at = now + WRITE_INTERVAL;
             self.writing = Some(self.start_writing());
         }
@@ -140,12 +190,26 @@ impl Reporter {
         self.writing = None;
         match result {
             Ok(Ok(written)) => {
-                self.written = written;
+                self.written = written.statuses;
                 self.unwritten = self.wanted != self.written;
+                // What is withheld has to be told, and no longer once it is not.
+                self.stale |= self.withheld.names != written.withheld.names;
+                self.withheld = written.withheld;
+                return;
             }
             Ok(Err(error)) => tracing::warn!(%error, "could not write status; trying again"),
             Err(error) => tracing::warn!(%error, "writing status was interrupted"),
         }
+    }
+
+    /// Writes the status now and waits for the end of it; whether all of it was written.
+    pub(crate) async fn persist(&mut self, situation: &Situation<'_>) -> bool {
+        self.finish(situation).await;
+        if self.stale {
+            self.stale = false;
+            self.finish(situation).await;
+        }
+        !self.unwritten
     }
 
     /// Writes the last status before the process ends.
@@ -160,19 +224,25 @@ impl Reporter {
         }
     }
 
-    fn start_writing(&self) -> JoinHandle<Result<(Value, Value), kube::Error>> {
+    fn start_writing(&self) -> JoinHandle<Result<Written, kube::Error>> {
         let writer = self.writer.clone();
         let (status, progress) = self.wanted.clone();
         let before = self.written.clone();
+        let mut withheld = self.withheld.clone();
         tokio::spawn(async move {
             let name = CLUSTER_VERSION_NAME;
             if progress != before.1 {
                 writer.write_status(&api_resource(RELEASE_PROGRESS), name, &progress).await?;
             }
-            if status != before.0 {
-                writer.write_status(&api_resource(CLUSTER_VERSION), name, &status).await?;
+            let offered = withheld.offer_at().is_some_and(|at| Instant::now() >= at);
+            if status != before.0 || offered {
+                let left_out = withheld.left_out(Instant::now());
+                let names = write_cluster_version(&writer, &status, left_out).await?;
+                if offered || names != withheld.names {
+                    withheld = Withheld::new(names, Instant::now());
+                }
             }
-            Ok((status, progress))
+            Ok(Written { statuses: (status, progress), withheld })
         })
     }
 
@@ -185,7 +255,7 @@ impl Reporter {
         self.status = self.cluster_version(situation, &problems, completed);
         self.wanted = (
             serde_json::to_value(&self.status).unwrap_or_default(),
-            serde_json::to_value(release_progress(situation, &problems)).unwrap_or_default(),
+            serde_json::to_value(self.release_progress(situation, &problems)).unwrap_or_default(),
         );
         self.unwritten = self.wanted != self.written;
         before != statuses(&self.status)
@@ -209,11 +279,13 @@ impl Reporter {
             validate::cluster_version(CLUSTER_VERSION_NAME, situation.spec, &self.status)
                 .iter()
                 .map(ToString::to_string)
+                .chain(situation.capabilities.refused.iter().map(ToString::to_string))
                 .collect();
         let load = load(situation);
         let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
+            limits: situation.limits,
             previous: &self.status,
             generation: situation.generation,
             release: situation.release,
@@ -232,6 +304,50 @@ impl Reporter {
             verified: false,
             accepted_risks: "",
         })
+    }
+
+    fn release_progress(
+        &self,
+        situation: &Situation<'_>,
+        problems: &[Problem],
+    ) -> ReleaseProgressStatus {
+        let plan = situation.progress.plan();
+        let done = situation.progress.done();
+        let steps = problems.iter().map(|problem| {
+            let manifest = &plan.steps[problem.step].manifest;
+            StepProgress {
+                file: manifest.file.to_string(),
+                document: manifest.document,
+                object: manifest.key.to_string(),
+                state: problem.state.as_str().to_owned(),
+                reason: problem.reason.as_str().to_owned(),
+                message: problem.message.clone(),
+                attempts: problem.attempts,
+                since: whole_seconds(problem.since),
+            }
+        });
+        ReleaseProgressStatus {
+            version: situation.release.version.clone(),
+            image: situation.release.image.clone(),
+            plan_hash: plan.hash.clone(),
+            mode: situation.progress.mode().as_str().to_owned(),
+            total: plan.steps.len(),
+            done: done.len(),
+            done_steps: format_ranges(&done),
+            steps: steps.collect(),
+            deletions: situation.removals.ledger.deletions().cloned().collect(),
+            orphans: situation.removals.orphans.clone(),
+            capabilities: CapabilitiesProgress {
+                implied: situation.implied.to_vec(),
+                withheld: self.withheld.names.iter().cloned().collect(),
+                reason: if self.withheld.names.is_empty() {
+                    String::new()
+                } else {
+                    Reason::CapabilityNameRefused.to_string()
+                },
+                message: self.withheld.message(),
+            },
+        }
     }
 }
 
@@ -282,36 +398,6 @@ fn load(situation: &Situation<'_>) -> LoadStatus {
                 release.version
             )),
         },
-    }
-}
-
-fn release_progress(situation: &Situation<'_>, problems: &[Problem]) -> ReleaseProgressStatus {
-    let plan = situation.progress.plan();
-    let done = situation.progress.done();
-    let steps = problems.iter().map(|problem| {
-        let manifest = &plan.steps[problem.step].manifest;
-        StepProgress {
-            file: manifest.file.to_string(),
-            document: manifest.document,
-            object: manifest.key.to_string(),
-            state: problem.state.as_str().to_owned(),
-            reason: problem.reason.as_str().to_owned(),
-            message: problem.message.clone(),
-            attempts: problem.attempts,
-            since: whole_seconds(problem.since),
-        }
-    });
-    ReleaseProgressStatus {
-        version: situation.release.version.clone(),
-        image: situation.release.image.clone(),
-        plan_hash: plan.hash.clone(),
-        mode: situation.progress.mode().as_str().to_owned(),
-        total: plan.steps.len(),
-        done: done.len(),
-        done_steps: format_ranges(&done),
-        steps: steps.collect(),
-        deletions: situation.removals.ledger.deletions().cloned().collect(),
-        orphans: situation.removals.orphans.clone(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a person at a terminal wants to see of a controller at work.
 
 use jiff::Timestamp;
+use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_model::Condition;
+use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
 
@@ -24,6 +26,10 @@ pub struct View {
     pub conditions: Vec<Condition>,
     /// Whether this release has been completed.
     pub completed: bool,
+    /// The capabilities in force.
+    pub capabilities: Capabilities,
+    /// The capabilities that updates made necessary, and what did.
+    pub implied: Vec<ImpliedCapability>,
 }
 
 /// A run level: manifests between which there is no order but that of their lanes.
@@ -75,6 +81,7 @@ impl View {
             waits: waits.collect(),
             conditions: conditions.to_vec(),
             completed: progress.passes() > 0,
+            ..Self::default()
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
@@ -183,6 +184,32 @@ impl Writer {
         apply(&api, name, object).await.map(|_| ())
     }
 
+    /// Applies an object of our own making that has a namespace.
+    pub(crate) async fn apply_own_in(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, resource);
+        apply(&api, name, object).await.map(|_| ())
+    }
+
+    /// Deletes an object of our own making; one that is gone already is no error.
+    pub(crate) async fn delete_own(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        match api.delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
     /// Creates an object of our own making; one that exists is left alone, but for what it lacks.
     ///
     /// By server-side apply, since a kube-apiserver lets an ordinary creation of a custom resource
@@ -229,6 +256,30 @@ impl Writer {
             Some(_) => api.replace(name, &PostParams::default(), lease).await,
             None => api.create(&PostParams::default(), lease).await,
         }
+    }
+
+    /// Creates an Event; its name is of the moment, so there is none yet.
+    pub(crate) async fn create_event(&self, event: &Event) -> Result<(), kube::Error> {
+        let api = self.events(event);
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: false };
+        api.create(&parameters, event).await.map(|_| ())
+    }
+
+    /// Brings the count of an Event up to date; one that was cleaned away meanwhile is created.
+    pub(crate) async fn count_event(&self, event: &Event) -> Result<(), kube::Error> {
+        let name = event.metadata.name.as_deref().unwrap_or_default();
+        let patch = serde_json::json!({ "series": event.series });
+        let parameters = status_parameters();
+        match self.events(event).patch(name, &parameters, &Patch::Merge(&patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => self.create_event(event).await,
+            settled => settled.map(|_| ()),
+        }
+    }
+
+    fn events(&self, event: &Event) -> Api<Event> {
+        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.client.clone(), namespace)
     }
 
     fn api(&self, served: &Served, namespace: &str) -> Api<DynamicObject> {

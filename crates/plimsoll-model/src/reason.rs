@@ -110,6 +110,10 @@ reasons! {
     InvalidClusterVersion,
     /// Capabilities are enabled that nobody asked for.
     CapabilitiesImplicitlyEnabled,
+    /// An update made a capability necessary that nobody had asked for.
+    CapabilityImplied,
+    /// The installed definition of ClusterVersion does not let its status name a capability.
+    CapabilityNameRefused,
     /// No update channel is configured.
     NoChannel,
     /// ClusterVersion overrides are set.

@@ -3,11 +3,28 @@
 //! Capabilities only grow: what was enabled once stays enabled, and is called *implicit* once the
 //! spec no longer asks for it. A capability behind a feature gate that is off does not exist: it
 //! is neither known nor enabled, whoever asks.
+//!
+//! # Departures from upstream
+//!
+//! * A name or a set that does not exist is refused, not acted on: it would stay enabled for good.
+//!   That includes a misspelt set, which does not count as `vCurrent`.
+//! * A name that nobody knows but that became enabled because a payload brought it is applied, not
+//!   only listed: once applied, a resource must be applied further.
+
+mod admission;
+mod enabling;
+mod implied;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use plimsoll_api::config::ClusterVersionSpec;
-use plimsoll_content::capability::{KNOWN, Set};
+use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
+use plimsoll_content::capability::{CURRENT, Registry, meant};
+use plimsoll_content::inclusion::EnabledCapabilities;
+
+pub use admission::{Change, Objection, review};
+pub use enabling::{Enabling, enabling};
+pub use implied::{Implied, applied, implied, implied_by, implied_by_update};
 
 /// The capabilities in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,55 +35,138 @@ pub struct Capabilities {
     pub implicit: BTreeSet<String>,
     /// All that exist.
     pub known: BTreeSet<String>,
+    /// What the spec asks for and cannot have.
+    pub refused: Vec<Refused>,
 }
 
-/// The capabilities in force in a cluster without feature gates: see [`effective_with_gates`].
-pub fn effective(
-    spec: &ClusterVersionSpec,
-    previous_enabled: &[String],
-    always: &[String],
-) -> Capabilities {
-    effective_with_gates(spec, previous_enabled, always, &BTreeSet::new())
-}
-
-/// The capabilities in force: those that the spec asks for, those that were enabled before, and
-/// those that this cluster `always` has. `gates` are the feature gates that are on.
-///
-/// No capabilities in the spec, no set, and a set that does not exist all mean `vCurrent`.
-pub fn effective_with_gates(
-    spec: &ClusterVersionSpec,
-    previous_enabled: &[String],
-    always: &[String],
-    gates: &BTreeSet<String>,
-) -> Capabilities {
-    let asked_for = spec.capabilities.clone().unwrap_or_default();
-    let set = Set::named(&asked_for.baseline_capability_set).unwrap_or(Set::Current);
-    let asked_for: BTreeSet<String> = set
-        .capabilities()
-        .map(str::to_owned)
-        .chain(asked_for.additional_enabled_capabilities)
-        .filter(|name| exists(name, gates))
-        .collect();
-    let implicit: BTreeSet<String> = previous_enabled
-        .iter()
-        .chain(always)
-        .filter(|name| exists(name, gates) && !asked_for.contains(*name))
-        .cloned()
-        .collect();
-    let known = KNOWN.iter().map(|known| known.name.to_owned());
-    Capabilities {
-        enabled: asked_for.union(&implicit).cloned().collect(),
-        known: known.filter(|name| exists(name, gates)).collect(),
-        implicit,
+impl Capabilities {
+    /// What decides about the inclusion of manifests. Names that nobody knows but that are enabled
+    /// count as known: a payload brought them.
+    pub fn for_inclusion(&self) -> EnabledCapabilities {
+        EnabledCapabilities {
+            known: self.known.union(&self.enabled).cloned().collect(),
+            enabled: self.enabled.clone(),
+        }
     }
 }
 
-/// Whether the gates let a capability be. A name that nobody knows may be one of a newer release.
-fn exists(name: &str, gates: &BTreeSet<String>) -> bool {
-    KNOWN.iter().find(|known| known.name == name).is_none_or(|known| {
-        known.gates.is_empty() || known.gates.iter().any(|gate| gates.contains(*gate))
-    })
+/// A name in `spec.capabilities` that is not acted on. Its `Display` is what the `Invalid`
+/// condition lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The field, such as `spec.capabilities.additionalEnabledCapabilities[0]`.
+    pub field: String,
+    /// The name.
+    pub name: String,
+    /// Why.
+    pub cause: RefusedCause,
 }
 
+/// Why a name is not acted on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusedCause {
+    /// There is no capability or set of that name; perhaps another one was meant.
+    Unknown(Option<String>),
+    /// None of the capability's feature gates is on.
+    GatedOff(Vec<String>),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, name, cause } = self;
+        write!(f, "{field}: Unsupported value: {name:?}: ")?;
+        match cause {
+            RefusedCause::Unknown(similar) => {
+                write!(f, "this release does not know it{}", meant(similar.as_deref()))
+            }
+            RefusedCause::GatedOff(gates) => {
+                write!(f, "it needs a feature gate that is off: {}", gates.join(" or "))
+            }
+        }
+    }
+}
+
+/// The capabilities in force: those that the spec asks for, those that were enabled `before`, and
+/// those that this cluster `always` has. `registry` is the release's; `gates` are the feature gates
+/// that are on.
+///
+/// No capabilities in the spec and no set in them both mean `vCurrent`.
+pub fn effective(
+    spec: &ClusterVersionSpec,
+    before: &[String],
+    always: &[String],
+    registry: &Registry,
+    gates: &BTreeSet<String>,
+) -> Capabilities {
+    // A name that nobody knows may be one of another release: what was enabled stays.
+    let exists = |name: &str| registry.capability(name).is_none_or(|it| it.is_allowed(gates));
+    let kept: BTreeSet<String> =
+        before.iter().chain(always).filter(|name| exists(name)).cloned().collect();
+    let Asked { names, refused } = asked(spec.capabilities.as_ref(), &kept, registry, gates);
+    let known = registry.capabilities().filter(|it| it.is_allowed(gates));
+    Capabilities {
+        known: known.map(|it| it.name.clone()).collect(),
+        enabled: names.union(&kept).cloned().collect(),
+        implicit: kept.difference(&names).cloned().collect(),
+        refused,
+    }
+}
+
+/// What a spec asks for.
+struct Asked {
+    /// The names that exist.
+    names: BTreeSet<String>,
+    refused: Vec<Refused>,
+}
+
+/// What a spec asks for, where the names of `kept` are enabled anyway.
+fn asked(
+    spec: Option<&CapabilitiesSpec>,
+    kept: &BTreeSet<String>,
+    registry: &Registry,
+    gates: &BTreeSet<String>,
+) -> Asked {
+    let mut refused = Vec::new();
+    let set = spec.map_or("", |spec| &spec.baseline_capability_set);
+    let set = if set.is_empty() { CURRENT } else { set };
+    let mut names: BTreeSet<String> = match registry.set(set) {
+        Some(set) => {
+            let there = set.capabilities.iter().filter(|name| registry.is_known(name, gates));
+            there.cloned().collect()
+        }
+        None => {
+            let cause = RefusedCause::Unknown(registry.similar_set(set).map(str::to_owned));
+            let field = "spec.capabilities.baselineCapabilitySet".to_owned();
+            refused.push(Refused { field, name: set.to_owned(), cause });
+            BTreeSet::new()
+        }
+    };
+    let additional = spec.map(|spec| spec.additional_enabled_capabilities.as_slice());
+    for (index, name) in additional.unwrap_or_default().iter().enumerate() {
+        let cause = match registry.capability(name) {
+            Some(capability) if !capability.is_allowed(gates) => {
+                RefusedCause::GatedOff(capability.gates.clone())
+            }
+            None if !kept.contains(name) => {
+                RefusedCause::Unknown(registry.similar(name).map(str::to_owned))
+            }
+            _ => {
+                names.insert(name.clone());
+                continue;
+            }
+        };
+        let field = format!("spec.capabilities.additionalEnabledCapabilities[{index}]");
+        refused.push(Refused { field, name: name.clone(), cause });
+    }
+    Asked { names, refused }
+}
+
+/// Names as texts list them.
+fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod axioms;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use plimsoll_model::{ObjectKey, Reason, Verdict};
 
 pub use cluster::{Answer, Sighting, of_cluster};
 pub use files::between;
+pub(crate) use files::orphans;
 
 use crate::diff::FieldChange;
 use crate::parse;
@@ -161,8 +162,8 @@ pub enum OrphanCause {
 pub struct EnabledCapability {
     /// Its name.
     pub name: String,
-    /// Which manifests force it, or that somebody asks for it.
-    pub because: Vec<String>,
+    /// Which manifest forces it, or that somebody asks for it.
+    pub because: String,
 }
 
 /// Something that stands in the way of the whole plan: a precondition that does not hold.

@@ -26,11 +26,15 @@
 //! named as slow. While initializing there is no earlier version that conditions could speak of,
 //! and the design lets any version pass, so conditions count from the start.
 
+mod style;
+
 use plimsoll_model::{Effect, Reason, Verdict};
 use serde_json::Value;
 
 use crate::mode::Mode;
 use crate::parse::{self, ReportedVersion};
+
+pub use style::{StyleFinding, style};
 
 /// Judges the live ClusterOperator of a manifest.
 pub fn cluster_operator(manifest: &Value, live: Option<&Value>, mode: Mode) -> Verdict {

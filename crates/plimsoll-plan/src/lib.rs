@@ -12,6 +12,7 @@ pub mod forecast;
 pub mod gate;
 pub mod graph;
 pub mod history;
+pub mod install_config;
 pub mod mode;
 pub mod parse;
 pub mod plan;

@@ -9,12 +9,13 @@
 //! * Several failures: `Progressing` tells the worst of them and names the objects of the others,
 //!   instead of "an unknown error has occurred: MultipleErrors". If none of them is more than
 //!   waiting, it says so.
-//! * Each ClusterOperator has its own clock of [`DEGRADED_TOLERATED`]: a recently degraded one is
+//! * Each ClusterOperator has its own clock of [`Limits::degraded_tolerated`]: a recently degraded one is
 //!   not named among those that exceeded it.
 //! * Workloads are waited for as well, and become slow as ClusterOperators do: reason
 //!   `SlowWorkload` if it is workloads only.
 
 mod assess;
+mod limits;
 mod load;
 mod progress;
 
@@ -30,7 +31,7 @@ use crate::upgradeable::{self, NotUpgradeable};
 
 use assess::Outlook;
 
-pub use assess::{DEGRADED_TOLERATED, SLOW_AFTER, SLOW_AFTER_NODES, SLOW_NODES_OPERATOR};
+pub use limits::{Limits, SLOW_NODES_OPERATOR};
 pub use load::{LoadStatus, LoadStep};
 
 /// Everything that the status follows from.
@@ -38,6 +39,8 @@ pub use load::{LoadStatus, LoadStep};
 pub struct StatusInput<'a> {
     /// The time.
     pub now: Timestamp,
+    /// How long things may take.
+    pub limits: &'a Limits,
     /// The status so far.
     pub previous: &'a ClusterVersionStatus,
     /// Generation of the spec that is acted on.

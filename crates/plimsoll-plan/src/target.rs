@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Context, EnabledCapabilities, Override};
+use plimsoll_content::inclusion::{Context, Override};
+use plimsoll_model::ObjectKey;
 
 use crate::capabilities::{self, Capabilities};
+use crate::forecast::EnabledCapability;
 use crate::mode::Mode;
 use crate::plan::{Plan, plan};
 
@@ -22,6 +24,8 @@ pub struct Target {
     pub spec: ClusterVersionSpec,
     /// Capabilities that were enabled before: they stay.
     pub enabled: BTreeSet<String>,
+    /// Capabilities that this cluster has whatever is asked for.
+    pub always_enabled: Vec<String>,
 }
 
 impl Target {
@@ -29,7 +33,32 @@ impl Target {
     pub fn capabilities(&self, payload: &Payload) -> Capabilities {
         let gates = payload.feature_gates(&self.profile, &self.feature_set);
         let before: Vec<String> = self.enabled.iter().cloned().collect();
-        capabilities::effective_with_gates(&self.spec, &before, &[], &gates)
+        let always = &self.always_enabled;
+        capabilities::effective(&self.spec, &before, always, &payload.capabilities, &gates)
+    }
+
+    /// What is asked for on the way to a payload where some objects have been `applied`, with the
+    /// capabilities that this makes necessary; and all capabilities that become enabled, and why.
+    pub fn towards(
+        &self,
+        next: &Payload,
+        applied: &BTreeSet<ObjectKey>,
+    ) -> (Self, Vec<EnabledCapability>) {
+        let (profile, feature_set) = (&self.profile, &self.feature_set);
+        let implied = capabilities::implied_by(applied, next, profile, feature_set, &self.enabled);
+        let mut target = self.clone();
+        target.enabled.extend(implied.iter().map(|implied| implied.capability.clone()));
+        let asked = target.capabilities(next).enabled;
+        let asked = asked.difference(&target.enabled).map(|name| EnabledCapability {
+            name: name.clone(),
+            because: "the ClusterVersion asks for it, or for a set that holds it".to_owned(),
+        });
+        let implied = implied.iter().map(|implied| EnabledCapability {
+            name: implied.capability.clone(),
+            because: implied.to_string(),
+        });
+        let enabled = implied.chain(asked).collect();
+        (target, enabled)
     }
 
     /// The plan that brings the cluster to a payload.
@@ -37,10 +66,7 @@ impl Target {
         let capabilities = self.capabilities(payload);
         let overrides = self.spec.overrides.iter().filter(|entry| entry.unmanaged);
         let context = Context {
-            capabilities: Some(EnabledCapabilities {
-                known: capabilities.known,
-                enabled: capabilities.enabled,
-            }),
+            capabilities: Some(capabilities.for_inclusion()),
             overrides: overrides
                 .map(|entry| Override {
                     group: entry.group.clone(),

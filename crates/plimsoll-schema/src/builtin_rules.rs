@@ -26,7 +26,9 @@ use serde_json::Value;
 
 use crate::FieldError;
 use check::{Rules, apply};
-pub use registration::{check_service as check_webhook_service, check_url as check_webhook_url};
+pub use registration::{
+    check_review_versions, check_service as check_webhook_service, check_url as check_webhook_url,
+};
 
 /// Everything wrong with an object of a built-in kind but its metadata; `live` is the object
 /// before an update.

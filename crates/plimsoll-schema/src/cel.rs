@@ -35,6 +35,7 @@ pub use environment::Environment;
 pub use error::{CompileError, CompileErrors, EvaluationError};
 pub use library::Opaque;
 pub use library::authorizer::{AuthorizationDecision, AuthorizationQuestion, Authorizer};
+pub(crate) use parse::RESERVED;
 pub use program::{
     Bindings, Budget, EXPRESSION_COST_LIMIT, MATCH_CONDITIONS_COST_LIMIT, Program,
     REQUEST_COST_LIMIT,

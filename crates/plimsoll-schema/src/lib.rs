@@ -28,6 +28,7 @@ mod definition;
 mod error;
 mod expressions;
 pub mod fields;
+mod go;
 pub mod managed;
 mod metadata;
 pub mod names;
@@ -41,7 +42,9 @@ mod typed;
 mod validate;
 
 pub use builtin_defaults::apply_builtin_defaults;
-pub use builtin_rules::{check_webhook_service, check_webhook_url, validate_builtin};
+pub use builtin_rules::{
+    check_review_versions, check_webhook_service, check_webhook_url, validate_builtin,
+};
 pub use canonical::{canonicalize, canonicalize_numbers};
 pub use decode::decoding_error;
 pub use default::apply_defaults;
@@ -50,6 +53,7 @@ pub use definition::{
 };
 pub use error::{FieldError, FieldErrorKind};
 pub use expressions::{Verdict, check_definition};
+pub use go::{go_kind, go_text, go_type};
 pub use metadata::{MetadataOwner, validate_metadata};
 pub use numbers::canonical_numbers;
 pub use prune::{prune, unknown_fields};

@@ -11,7 +11,7 @@ mod merge;
 mod reconcile;
 mod remove;
 
-pub(crate) use check::{check, check_live, go_text};
+pub(crate) use check::{check, check_live};
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;

@@ -14,7 +14,9 @@ use crate::config::{
     ClusterVersionStatus, ComponentOverride, ObjectReference, OperandVersion, Release, Update,
     UpdateHistory, UpdateState,
 };
-use crate::progress::{Deletion, Orphan, ReleaseProgressStatus, StepProgress};
+use crate::progress::{
+    CapabilitiesProgress, Deletion, ImpliedCapability, Orphan, ReleaseProgressStatus, StepProgress,
+};
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
 /// The schema of a top-level field of a kind, such as `spec`.
@@ -211,6 +213,20 @@ fn everything_a_release_progress_says_is_declared() {
         steps: vec![step],
         deletions: vec![deletion],
         orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
+        capabilities: CapabilitiesProgress {
+            implied: vec![ImpliedCapability {
+                capability: "Lights".into(),
+                version: "1.1.0".into(),
+                file: "0000_10_pier_01.yaml".into(),
+                document: 1,
+                object: "configmap \"pier/lamps\"".into(),
+                manifests: 2,
+                since: Timestamp::from_second(1).unwrap(),
+            }],
+            withheld: vec!["Lights".into()],
+            reason: "CapabilityNameRefused".into(),
+            message: "Lights is in force all the same".into(),
+        },
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());

@@ -33,9 +33,20 @@ impl Signer {
             Purpose::ServiceAccounts,
         ))
         .expect("the key was put together in this form");
-        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, key.public_key().as_ref()));
-        let header = json!({"alg": "EdDSA", "kid": id});
+        let header = json!({"alg": "EdDSA", "kid": key_id(&key)});
         Self { key, header: URL_SAFE_NO_PAD.encode(header.to_string()) }
+    }
+
+    /// What others need to verify tokens: a set of JSON web keys (RFC 7517, RFC 8037).
+    pub(crate) fn key_set(&self) -> Value {
+        json!({"keys": [{
+            "use": "sig",
+            "kty": "OKP",
+            "kid": key_id(&self.key),
+            "crv": "Ed25519",
+            "alg": "EdDSA",
+            "x": URL_SAFE_NO_PAD.encode(self.key.public_key().as_ref()),
+        }]})
     }
 
     /// A token that says `claims`.
@@ -65,6 +76,11 @@ impl Signer {
         let is_ours = header == self.header && key.verify(signed.as_bytes(), &signature).is_ok();
         if is_ours { Ok(claims) } else { Err(TokenError::Signature) }
     }
+}
+
+/// Names a key: the digest of its public half.
+fn key_id(key: &Ed25519KeyPair) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, key.public_key().as_ref()))
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use plimsoll_schema::{Schema, builtin, prune};
 use serde_json::{Value, json};
 
 use super::hooks::{self, Hook, Outcome};
 use super::review::{Reviewed, Shown};
 use super::validating::refused;
-use super::{Attributes, MUTATING_WEBHOOKS, patch};
+use super::{Attributes, MUTATING_WEBHOOKS, kind_of, patch};
 use crate::cluster::{Call, Cluster};
 use crate::convert;
 use crate::registry::ApiResource;
@@ -117,7 +118,10 @@ fn ask(
     let patched = patched(hook, &reviewed, before.as_ref())?;
     let changed = match (patched, before) {
         (Some(mut patched), Some(before)) => {
-            decode::redefault(resource, &mut patched)?;
+            match own_schema(resource, attributes.subresource) {
+                Some(own) => drop(prune(&own, &mut patched)),
+                None => decode::redefault(resource, &mut patched)?,
+            }
             let changed = patched != before;
             *object = convert::between(call, resource, from, patched)?;
             changed
@@ -126,6 +130,12 @@ fn ask(
     };
     note_mutation(call, hook, (round, index), changed);
     Ok(changed)
+}
+
+/// The schema of a subresource that has a kind of its own.
+fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
+    let [group, version, kind] = kind_of(resource, subresource);
+    (kind != resource.kind).then(|| builtin::schema(group, version, kind)).flatten()
 }
 
 /// The object with the patch of the answer, if it has one.

@@ -2,11 +2,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use plimsoll_schema::Schema;
 use serde_json::{Value, json};
 
 use super::set_condition;
 use crate::cluster::{Cluster, Notice};
-use crate::registry::custom::resource_of;
+use crate::registry::custom::{resource_of, schema_of};
 use crate::registry::{ApiResource, versions};
 use crate::store::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
@@ -311,9 +312,14 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         let name = |version: &'_ Value| version["name"].as_str().unwrap_or_default().to_owned();
         versions::compare(&name(left), &name(right))
     });
+    let stored = served.iter().find(|version| version["storage"] == true);
+    let stored_schema = match stored.map(|version| schema_of(object, version)) {
+        Some(Ok(schema)) => schema,
+        Some(Err(_)) | None => Schema::untyped(),
+    };
     for version in served {
         cluster.stamp += 1;
-        match resource_of(object, version, cluster.stamp) {
+        match resource_of(object, version, &stored_schema, cluster.stamp) {
             Ok(resource) => {
                 let resource = Arc::new(resource);
                 if version["storage"] == true {

@@ -155,8 +155,13 @@ fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
     let mut object = stored.decode_as("v1", "Namespace");
     let remaining = remaining(cluster, namespace);
     if remaining.is_empty() {
-        if let Some(finalizers) = object["spec"]["finalizers"].as_array_mut() {
+        if let Some(spec) = object["spec"].as_object_mut()
+            && let Some(finalizers) = spec.get_mut("finalizers").and_then(Value::as_array_mut)
+        {
             finalizers.retain(|finalizer| finalizer != "kubernetes");
+            if finalizers.is_empty() {
+                spec.remove("finalizers");
+            }
         }
         if is_finished(&resource, &object) {
             cluster.remove(&resource.storage, &key);

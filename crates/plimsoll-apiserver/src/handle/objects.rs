@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::cluster::Call;
 use crate::registry::{ApiResource, Scope};
 use crate::request::accept::{Accept, Format, View};
-use crate::request::content::{MediaType, decode_json, decode_object, decode_yaml};
+use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::Target;
 use crate::request::strict;
 use crate::server::Shared;
@@ -164,7 +164,13 @@ impl Request<'_> {
         name: &str,
         subresource: &str,
     ) -> Result<Response<Body>> {
-        let known = self.resource.subresource(subresource).ok_or_else(ApiError::no_such_path)?;
+        let unknown = || match self.resource.custom() {
+            Some(_) if matches!(subresource, "status" | "scale") => {
+                ApiError::not_found(self.resource.subject(), name)
+            }
+            _ => ApiError::no_such_path(),
+        };
+        let known = self.resource.subresource(subresource).ok_or_else(unknown)?;
         let key = self.key(name)?;
         if self.resource.is("", "ServiceAccount") && subresource == "token" {
             return self.token(call, &key);
@@ -375,28 +381,18 @@ impl Request<'_> {
             }
         };
         let document = match media_type {
-            MediaType::ApplyPatch => decode_yaml(self.body)
-                .map_err(|error| ApiError::bad_request(format!("error encoding patch: {error}")))?,
-            MediaType::MergePatch | MediaType::StrategicMergePatch => {
-                decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?
-            }
-            MediaType::JsonPatch | MediaType::Json | MediaType::Yaml | MediaType::Protobuf => {
-                decode_json(self.body).map_err(|error| {
-                    ApiError::bad_request(format!("error decoding patch: {error}"))
-                })?
-            }
+            MediaType::ApplyPatch => decode_applied(self.body)?,
+            _ => decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?,
         };
-        if media_type == MediaType::MergePatch && !document.is_object() {
-            return Err(ApiError::bad_request("invalid JSON patch"));
+        if media_type == MediaType::MergePatch {
+            patch::check_merge_document(&document)?;
         }
         Ok(patch::Patch { media_type, document })
     }
 
     fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        if document.media_type == MediaType::ApplyPatch {
-            call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
-        }
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let (patched, is_new) = self
             .shared
             .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;

@@ -64,6 +64,22 @@ pub(super) fn check_account(
     ))
 }
 
+/// The first of a pod's addresses is also the only one of older clients, whose word counts.
+pub(super) fn settle_addresses(object: &mut Value) {
+    let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
+    let given = status.get("podIP").filter(|address| address.as_str() != Some("")).cloned();
+    match (given, first) {
+        (Some(given), first) if first.as_ref() != Some(&given) => {
+            status.insert("podIPs".to_owned(), serde_json::json!([{"ip": given}]));
+        }
+        (None, Some(first)) => {
+            status.insert("podIP".to_owned(), first);
+        }
+        _ => {}
+    }
+}
+
 /// Fills in what admission gives a new pod.
 pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     mount_token(cluster, fields);

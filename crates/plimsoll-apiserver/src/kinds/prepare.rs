@@ -33,6 +33,9 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
     if resource.is("", "Secret") {
         convert_secret(resource, object)?;
     }
+    if resource.is("", "Pod") {
+        pod::settle_addresses(object);
+    }
     if resource.is("apps", "DaemonSet") {
         let annotations = metadata::of(object).entry("annotations").or_insert_with(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {

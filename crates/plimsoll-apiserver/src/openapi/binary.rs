@@ -1,7 +1,9 @@
 //! Version 2 in the binary form that `kubectl` asks for, gnostic's `openapi.v2.Document`.
 //!
-//! It has the definitions, which is what clients read there; paths are only in the JSON form.
+//! It has what clients read there: definitions, and paths with their operations and parameters.
 use serde_json::{Map, Value};
+
+mod paths;
 
 /// Numbers of fields, by message.
 mod number {
@@ -9,6 +11,7 @@ mod number {
     pub(super) const DOCUMENT_INFO: u32 = 2;
     pub(super) const DOCUMENT_PATHS: u32 = 8;
     pub(super) const DOCUMENT_DEFINITIONS: u32 = 9;
+    pub(super) const DOCUMENT_PARAMETERS: u32 = 10;
     pub(super) const INFO_TITLE: u32 = 1;
     pub(super) const INFO_VERSION: u32 = 2;
     pub(super) const SCHEMA_REFERENCE: u32 = 1;
@@ -37,9 +40,14 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     text(&mut out, number::DOCUMENT_SWAGGER, &document["swagger"]);
     bytes(&mut out, number::DOCUMENT_INFO, &info);
-    bytes(&mut out, number::DOCUMENT_PATHS, &[]);
+    if let Some(paths) = document["paths"].as_object() {
+        bytes(&mut out, number::DOCUMENT_PATHS, &paths::paths(paths));
+    }
     if let Some(definitions) = document["definitions"].as_object() {
         bytes(&mut out, number::DOCUMENT_DEFINITIONS, &named_schemas(definitions));
+    }
+    if let Some(parameters) = document["parameters"].as_object() {
+        bytes(&mut out, number::DOCUMENT_PARAMETERS, &paths::definitions(parameters));
     }
     out
 }
@@ -47,12 +55,33 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
 fn named_schemas(schemas: &Map<String, Value>) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in schemas {
-        let mut entry = Vec::new();
-        bytes(&mut entry, number::NAMED_NAME, name.as_bytes());
-        bytes(&mut entry, number::NAMED_VALUE, &schema(value));
-        bytes(&mut out, number::ONLY, &entry);
+        bytes(&mut out, number::ONLY, &entry(name, &schema(value)));
     }
     out
+}
+
+/// A value under a name.
+fn entry(name: &str, value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    bytes(&mut out, number::NAMED_NAME, name.as_bytes());
+    bytes(&mut out, number::NAMED_VALUE, value);
+    out
+}
+
+/// A message with one field.
+fn wrap(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    bytes(&mut out, number, content);
+    out
+}
+
+/// What a document says besides what OpenAPI knows.
+fn extensions(out: &mut Vec<u8>, number: u32, value: &Value) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        if name.starts_with("x-") {
+            bytes(out, number, &entry(name, &any(value)));
+        }
+    }
 }
 
 fn schema(value: &Value) -> Vec<u8> {
@@ -66,39 +95,28 @@ fn schema(value: &Value) -> Vec<u8> {
     for allowed in value["enum"].as_array().into_iter().flatten() {
         bytes(&mut out, number::SCHEMA_ENUM, &any(allowed));
     }
-    let mut wrapped = Vec::new();
     match &value["additionalProperties"] {
-        Value::Bool(flag) => {
-            wrapped.extend([(number::ADDITIONAL_BOOLEAN << 3) as u8, u8::from(*flag)]);
+        allowed @ Value::Bool(_) => {
+            let mut wrapped = Vec::new();
+            flag(&mut wrapped, number::ADDITIONAL_BOOLEAN, allowed);
             bytes(&mut out, number::SCHEMA_ADDITIONAL, &wrapped);
         }
-        Value::Object(_) => {
-            bytes(&mut wrapped, number::ONLY, &schema(&value["additionalProperties"]));
-            bytes(&mut out, number::SCHEMA_ADDITIONAL, &wrapped);
+        value @ Value::Object(_) => {
+            bytes(&mut out, number::SCHEMA_ADDITIONAL, &wrap(number::ONLY, &schema(value)));
         }
         _ => {}
     }
     if let Some(name) = value["type"].as_str() {
-        let mut wrapped = Vec::new();
-        bytes(&mut wrapped, number::ONLY, name.as_bytes());
-        bytes(&mut out, number::SCHEMA_TYPE, &wrapped);
+        bytes(&mut out, number::SCHEMA_TYPE, &wrap(number::ONLY, name.as_bytes()));
     }
     if value["items"].is_object() {
-        let mut wrapped = Vec::new();
-        bytes(&mut wrapped, number::ONLY, &schema(&value["items"]));
-        bytes(&mut out, number::SCHEMA_ITEMS, &wrapped);
+        let items = schema(&value["items"]);
+        bytes(&mut out, number::SCHEMA_ITEMS, &wrap(number::ONLY, &items));
     }
     if let Some(properties) = value["properties"].as_object() {
         bytes(&mut out, number::SCHEMA_PROPERTIES, &named_schemas(properties));
     }
-    for (name, value) in value.as_object().into_iter().flatten() {
-        if name.starts_with("x-") {
-            let mut extension = Vec::new();
-            bytes(&mut extension, number::NAMED_NAME, name.as_bytes());
-            bytes(&mut extension, number::NAMED_VALUE, &any(value));
-            bytes(&mut out, number::SCHEMA_EXTENSION, &extension);
-        }
-    }
+    extensions(&mut out, number::SCHEMA_EXTENSION, value);
     out
 }
 
@@ -112,6 +130,14 @@ fn any(value: &Value) -> Vec<u8> {
 fn text(out: &mut Vec<u8>, number: u32, value: &Value) {
     if let Some(value) = value.as_str() {
         bytes(out, number, value.as_bytes());
+    }
+}
+
+/// A boolean, if it is one.
+fn flag(out: &mut Vec<u8>, number: u32, value: &Value) {
+    if let Some(value) = value.as_bool() {
+        varint(out, u64::from(number << 3));
+        out.push(u8::from(value));
     }
 }
 
@@ -139,6 +165,7 @@ mod tests {
         let encoded = super::encode(&json!({
             "swagger": "2.0",
             "info": {"title": "T", "version": "V"},
+            "paths": {},
             "definitions": {"a": {"type": "string", "x-b": [1]}},
         }));
         let expected = b"\x0a\x032.0\x12\x06\x0a\x01T\x12\x01V\x42\x00\

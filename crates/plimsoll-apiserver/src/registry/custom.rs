@@ -18,6 +18,8 @@ const CUSTOM_VERBS: [&str; 8] =
 pub(crate) struct CustomVersion {
     /// Type of the objects.
     pub(crate) schema: Schema,
+    /// Type of the objects at rest, in the version that they are stored in.
+    pub(crate) stored_schema: Schema,
     /// Whether unknown fields stay.
     pub(crate) preserves_unknown_fields: bool,
     /// The version that objects are stored in, by the definition.
@@ -73,13 +75,15 @@ pub(crate) fn schema_of(definition: &Value, version: &Value) -> Result<Schema, V
     }
 }
 
-/// The resource that one version of a definition makes.
+/// The resource that one version of a definition makes; `stored_schema` is of the version that
+/// objects are stored in.
 ///
 /// # Errors
 /// When the schema is not structural.
 pub(crate) fn resource_of(
     definition: &Value,
     version: &Value,
+    stored_schema: &Schema,
     stamp: u64,
 ) -> Result<ApiResource, Vec<FieldError>> {
     let spec = &definition["spec"];
@@ -87,8 +91,10 @@ pub(crate) fn resource_of(
     let (group, kind, plural) =
         (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
     let subresources = &version["subresources"];
+    let is_stored = version["storage"] == true;
     let custom = CustomVersion {
-        schema: schema_of(definition, version)?,
+        schema: if is_stored { stored_schema.clone() } else { schema_of(definition, version)? },
+        stored_schema: stored_schema.clone(),
         preserves_unknown_fields: spec["preserveUnknownFields"] == true,
         storage_version: crate::controllers::definition::storage_version(Some(spec)),
         scale: subresources.get("scale").map(|scale| ScalePaths {

@@ -1,6 +1,6 @@
 //! Content negotiation: in which form the client wants its answer.
-use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{HeaderMap, HeaderValue};
 
 use crate::status::{ApiError, Result, StatusReason};
 
@@ -95,7 +95,9 @@ impl Accept {
     /// When there is none.
     pub(crate) fn choose(headers: &HeaderMap, has_protobuf: bool) -> Result<Self> {
         let alternatives = alternatives(headers);
-        if alternatives.is_empty() {
+        let says_nothing =
+            |value: &HeaderValue| value.to_str().is_ok_and(|value| value.trim().is_empty());
+        if headers.get_all(ACCEPT).iter().all(says_nothing) {
             return Ok(Self { format: Format::Json, view: View::Full });
         }
         let mut is_known_type = false;

@@ -1,6 +1,7 @@
 //! Request bodies: media types and decoding.
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use plimsoll_schema::go_kind;
 use plimsoll_schema::protobuf::{self, ProtobufError};
 use serde_json::Value;
 
@@ -8,6 +9,9 @@ use super::accept::PROTOBUF;
 use crate::status::{ApiError, StatusReason};
 
 mod syntax;
+
+/// A small document of aliases may stand for one that fits no memory.
+const TOO_MANY_ALIASES: &str = "document contains excessive aliasing";
 
 /// How much of an unreadable body an error repeats.
 const SHOWN_LEN_MAX: usize = 30;
@@ -31,7 +35,15 @@ impl MediaType {
             return Some(Self::Json);
         };
         let text = value.to_str().unwrap_or_default();
-        match text.split(';').next().unwrap_or_default().trim() {
+        let mut parts = text.trim_end().trim_end_matches(';').split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        // Parameters say nothing to us, but have to be some (RFC 2045, section 5.1).
+        if !parts
+            .all(|parameter| parameter.split_once('=').is_some_and(|(name, _)| !name.is_empty()))
+        {
+            return None;
+        }
+        match name.as_str() {
             "" if !text.is_empty() => None,
             "" | "application/json" => Some(Self::Json),
             "application/yaml" => Some(Self::Yaml),
@@ -118,16 +130,8 @@ const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\
 
 /// Sees to it that a document can say what it is.
 fn typed(document: Value) -> Result<Value, String> {
-    let name = |value: &Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     if !document.is_object() && !document.is_null() {
-        let given = name(&document);
+        let given = go_kind(&document);
         return Err(untyped(format!(
             "json: cannot unmarshal {given} into Go value of type {TYPE}"
         )));
@@ -135,7 +139,7 @@ fn typed(document: Value) -> Result<Value, String> {
     for field in ["apiVersion", "kind"] {
         let value = &document[field];
         if !value.is_string() && !value.is_null() {
-            let given = name(value);
+            let given = go_kind(value);
             return Err(untyped(format!(
                 "json: cannot unmarshal {given} into Go struct field .{field} of type string"
             )));
@@ -164,9 +168,12 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
         return Err("yaml: found character that cannot start any token".to_owned());
     }
-    serde_saphyr::from_str(first_document(text)).map_err(|error| {
+    lenient_yaml(first_document(text)).map_err(|error| {
         let shown = error.to_string();
-        let told = shown.lines().next().unwrap_or_default();
+        let told = match is_too_much(&error) {
+            true => TOO_MANY_ALIASES,
+            false => shown.lines().next().unwrap_or_default(),
+        };
         let told = told.trim_start_matches("error: ");
         // The first line is not worth a mention.
         let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
@@ -200,20 +207,54 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
 
-/// Reads YAML, of which JSON is a part.
-///
-/// # Errors
-/// When it is not YAML.
-pub(crate) fn decode_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
-    if bytes.trim_ascii_start().first() == Some(&b'{') {
-        return decode_json(bytes);
+/// Whether a document stands for more than it may.
+fn is_too_much(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    match error {
+        Error::Budget { .. } => true,
+        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => is_too_much(error),
+        _ => false,
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-    // Of a field that is there twice, the last one counts.
+}
+
+/// Reads YAML; of keys that are there twice the last one counts.
+fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
     serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+}
+
+/// Reads an applied document; of keys that are there twice the last one counts.
+///
+/// # Errors
+/// When it is neither YAML nor an object.
+pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
+    let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let malformed = |why: String| refused(format!("error converting YAML to JSON: yaml: {why}"));
+    let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
+        serde_json::from_slice(bytes).map_err(|error: serde_json::Error| {
+            malformed(if error.is_eof() {
+                format!("line {}: did not find expected node content", error.line())
+            } else {
+                error.to_string()
+            })
+        })?
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
+        lenient_yaml(text).map_err(|error| match is_too_much(&error) {
+            true => {
+                ApiError::bad_request(format!("error encoding patch: yaml: {TOO_MANY_ALIASES}"))
+            }
+            false => malformed(error.to_string()),
+        })?
+    };
+    if document.is_object() || document.is_null() {
+        return Ok(document);
+    }
+    let kind = go_kind(&document);
+    Err(refused(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
+         value of type map[string]interface {{}}"
+    )))
 }

@@ -1,6 +1,8 @@
 //! URL paths.
 use percent_encoding::percent_decode_str;
 
+use crate::access::issuer;
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -22,6 +24,8 @@ pub(crate) enum Route {
     OpenApi,
     /// `/metrics`.
     Metrics,
+    /// A document about the issuer of tokens.
+    Issuer(issuer::Document),
     /// `/`: the list of paths.
     Root,
     /// Nothing.
@@ -72,6 +76,9 @@ pub(crate) fn parse(path: &str) -> Route {
         }
         all if all.contains(&"") => return Route::Unknown,
         _ => {}
+    }
+    if let Some(document) = issuer::Document::at(path) {
+        return Route::Issuer(document);
     }
     match segments.as_slice() {
         [] => Route::Root,

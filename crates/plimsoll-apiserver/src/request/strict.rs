@@ -13,7 +13,12 @@ use super::parameters::{FieldValidation, Parameters};
 pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters) -> Vec<String> {
     let asked = parameters.field_validation != FieldValidation::Ignore;
     match MediaType::of(&parts.headers) {
-        Some(MediaType::Json) if asked => duplicate_fields(body),
+        Some(MediaType::Json | MediaType::MergePatch | MediaType::StrategicMergePatch) if asked => {
+            duplicate_fields(body)
+        }
+        Some(MediaType::JsonPatch) if asked => {
+            duplicate_fields(body).iter().map(|field| format!("json patch {field}")).collect()
+        }
         Some(MediaType::Yaml | MediaType::ApplyPatch) if asked => {
             duplicate_key(body).into_iter().collect()
         }
@@ -132,5 +137,14 @@ mod tests {
         );
         assert!(duplicate_fields(b"{\"a\": [1, 2.5, true, \"x\"]}").is_empty());
         assert!(duplicate_fields(b"not JSON").is_empty());
+    }
+
+    #[test]
+    fn the_first_key_that_yaml_has_twice_is_told_by_its_line() {
+        assert_eq!(
+            duplicate_key(b"a: 1\nb:\n  k: v\n  k: w\n").as_deref(),
+            Some("line 4: key \"k\" already set in map")
+        );
+        assert_eq!(duplicate_key(b"a: 1\nb: 1\n"), None);
     }
 }

@@ -47,7 +47,8 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
         }
         let given_version = if api_version.is_empty() { &expected } else { &api_version };
         let kind = if kind.is_empty() { &resource.kind } else { &kind };
-        return Err(other_type(resource, given_version, kind));
+        let (given_version, kind) = (given_version.clone(), kind.clone());
+        return Err(other_type(resource, &given_version, &kind, object));
     }
     fields.values_mut().for_each(schema::canonical_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
@@ -91,9 +92,10 @@ const READ_ONLY_VERSIONS: [&str; 8] = [
 ];
 
 /// The error about a document of another type than the path's.
-fn other_type(resource: &ApiResource, given_version: &str, kind: &str) -> ApiError {
+fn other_type(resource: &ApiResource, given_version: &str, kind: &str, object: &Value) -> ApiError {
     let (group, version) = given_version.split_once('/').unwrap_or(("", given_version));
-    let is_known = schema::builtin::schema(group, version, kind).is_some();
+    let known = schema::builtin::schema(group, version, kind);
+    let is_known = known.is_some();
     let is_old = group == resource.group && READ_ONLY_VERSIONS.contains(&given_version);
     if kind == resource.kind && group == resource.group && (is_known || is_old) {
         return ApiError::bad_request(format!(
@@ -102,7 +104,14 @@ fn other_type(resource: &ApiResource, given_version: &str, kind: &str) -> ApiErr
             resource.api_version()
         ));
     }
-    let why = if is_known {
+    // It is decoded as what it says it is, before it is found to be something else.
+    let undecodable = known.and_then(|known| {
+        schema::decoding_error(&known, object)
+            .or_else(|| schema::canonicalize(&known, &mut object.clone()).err())
+    });
+    let why = if let Some(undecodable) = undecodable {
+        undecodable
+    } else if is_known {
         let package = match resource.group.as_str() {
             "" | "events.k8s.io" => "core",
             group => group.split('.').next().unwrap_or_default(),
@@ -229,7 +238,9 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
     if !keeps_unknown(resource) {
         schema::prune(resource.schema(), object);
     }
-    let result = complete(resource, object).map_err(ApiError::internal);
+    let result = check_decodable(resource, object)
+        .and_then(|()| complete(resource, object))
+        .map_err(ApiError::internal);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
@@ -237,11 +248,14 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
 }
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let refused = |problem: String| cannot_be_handled(resource, &problem);
+    // What cannot be decoded has no unknown fields to tell of.
+    check_decodable(resource, object).map_err(refused)?;
     if !keeps_unknown(resource) {
         let unknown = schema::prune(resource.schema(), object);
         report_unknown(call, resource, &unknown)?;
     }
-    complete(resource, object).map_err(|problem| cannot_be_handled(resource, &problem))?;
+    complete(resource, object).map_err(refused)?;
     if resource.custom().is_none() {
         kinds::convert_input(resource, object)?;
     }
@@ -252,7 +266,15 @@ fn keeps_unknown(resource: &ApiResource) -> bool {
     resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
 }
 
-/// Gives values their canonical form and fills in defaults; says which value has the wrong type.
+/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Result<(), String> {
+    if resource.custom().is_some() {
+        return Ok(());
+    }
+    schema::decoding_error(resource.schema(), object).map_or(Ok(()), Err)
+}
+
+/// Gives values their canonical form and fills in defaults; says which value has no such form.
 fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
     let kind_schema = resource.schema();
     if resource.custom().is_some() {
@@ -262,10 +284,6 @@ fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(
         }
         schema::apply_defaults(kind_schema, object);
         return Ok(());
-    }
-    // A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
-    if let Some(problem) = schema::decoding_error(kind_schema, object) {
-        return Err(problem);
     }
     schema::canonicalize(kind_schema, object)?;
     schema::apply_defaults(kind_schema, object);

@@ -1,7 +1,7 @@
 //! Delete, of one object and of many.
 use std::sync::Arc;
 
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
@@ -87,7 +87,7 @@ impl DeleteOptions {
                 ApiError::bad_request(format!(
                     "json: cannot unmarshal {} into Go struct field \
                      DeleteOptions.gracePeriodSeconds of type int64",
-                    type_name(given)
+                    go_kind(given)
                 ))
             })?),
         };
@@ -187,17 +187,6 @@ fn check_kind(body: &Value) -> Result<()> {
     )))
 }
 
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The old way to say what becomes of dependents, and the new one, exclude each other.
 fn settle_propagation(
     policy: Option<Propagation>,
@@ -280,7 +269,7 @@ pub(crate) fn delete(
         return Ok(Deleted::Gone(last));
     }
     if dry {
-        return Ok(Deleted::Marked(stored));
+        return Ok(Deleted::Marked(with_value(&stored, object)));
     }
     let marked = cluster.put(&resource.storage, key, object, stored.stamp);
     Ok(Deleted::Marked(marked))

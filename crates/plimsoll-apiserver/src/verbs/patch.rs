@@ -1,7 +1,7 @@
 //! The four kinds of patch.
 use plimsoll_schema::managed::{self, ApplyError};
 use plimsoll_schema::patch as schema_patch;
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::Value;
 
 use super::create::{Origin, actor, create};
@@ -10,8 +10,10 @@ use super::{decode, metadata};
 use crate::cluster::{Call, Cluster};
 use crate::convert;
 use crate::request::content::MediaType;
-use crate::request::parameters::OptionsKind;
+use crate::request::parameters::{FieldValidation, OptionsKind};
 use crate::status::{ApiError, Cause, Result, StatusReason};
+
+mod told;
 
 /// A patch as it came.
 #[derive(Clone, Debug)]
@@ -41,41 +43,31 @@ pub(crate) fn patch(
     let Some(live) = find(cluster, call, aim.resource, aim.key)? else {
         return Err(ApiError::not_found(aim.resource.subject(), &aim.key.name));
     };
-    let mut patched = match patch.media_type {
+    let mut patched = patched(aim, &live, patch)?;
+    decode::check_type(aim.resource, &mut patched)
+        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
+    metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut patched)?;
+    check_name(aim.key, &patched)?;
+    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
+        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
+    Ok((updated, false))
+}
+
+/// What a patch makes of an object.
+fn patched(aim: Aim<'_>, live: &Value, patch: &Patch) -> Result<Value> {
+    match patch.media_type {
         MediaType::JsonPatch => {
-            schema_patch::json_patch(&live, &patch.document).map_err(refused_patch)?
+            schema_patch::json_patch(live, &patch.document).map_err(refused_patch)
         }
         MediaType::StrategicMergePatch => {
-            schema_patch::strategic_merge_patch(aim.resource.schema(), &live, &patch.document)
-                .map_err(refused_patch)?
+            schema_patch::strategic_merge_patch(aim.resource.schema(), live, &patch.document)
+                .map_err(refused_patch)
         }
         MediaType::MergePatch
         | MediaType::Json
         | MediaType::Yaml
         | MediaType::Protobuf
-        | MediaType::ApplyPatch => schema_patch::merge_patch(&live, &patch.document),
-    };
-    decode::check_type(aim.resource, &mut patched)?;
-    check_name(aim.key, &patched)?;
-    let told = matches!(patch.media_type, MediaType::JsonPatch | MediaType::MergePatch);
-    let shown = if told { patched.to_string() } else { String::new() };
-    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
-        .map_err(|error| undecodable(patch.media_type, &shown, error))?;
-    Ok((updated, false))
-}
-
-/// What a JSON or merge patch makes is decoded, and told when that fails.
-fn undecodable(media_type: MediaType, patched: &str, error: ApiError) -> ApiError {
-    let is_decoding = error.reason == StatusReason::BadRequest
-        && matches!(media_type, MediaType::JsonPatch | MediaType::MergePatch);
-    match error.message.split_once(" cannot be handled as a ") {
-        Some((_, rest)) if is_decoding => {
-            let why = rest.split_once(": ").map_or(rest, |(_, why)| why);
-            let subject = crate::status::Subject { group: "", noun: "" };
-            let problem = FieldError::new("patch", FieldErrorKind::Invalid, why);
-            ApiError::invalid(subject, "", &[problem.with_value(patched.into())])
-        }
-        _ => error,
+        | MediaType::ApplyPatch => Ok(schema_patch::merge_patch(live, &patch.document)),
     }
 }
 
@@ -124,6 +116,22 @@ pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
     }
 }
 
+/// Checks that a merge patch is an object.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
+    let kind = match document {
+        Value::Object(_) => return Ok(()),
+        Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),
+        other => go_kind(other),
+    };
+    Err(ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {kind} into Go value of type \
+         map[string]interface {{}}"
+    )))
+}
+
 /// Server-side apply.
 fn apply(
     cluster: &mut Cluster,
@@ -153,6 +161,7 @@ fn apply(
         refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
     })?;
     let mut merged = merged;
+    report_duplicates(call)?;
     check_name(aim.key, &merged)?;
     if let Some(live) = &live {
         check_preconditions(aim, live, &applied)?;
@@ -170,6 +179,26 @@ fn apply(
         }
         None => Err(ApiError::not_found(aim.resource.subject(), &aim.key.name)),
     }
+}
+
+/// Keys that an applied document has twice; the last one was applied.
+fn report_duplicates(call: &mut Call) -> Result<()> {
+    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    if duplicates.is_empty() {
+        return Ok(());
+    }
+    match call.parameters.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => call.warnings.extend(duplicates),
+        FieldValidation::Strict => {
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  {}",
+                duplicates.join("\n  ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// An apply has to say what it applies.

@@ -1,12 +1,13 @@
 //! The subresources of pods that are only created: bindings and evictions.
 use std::sync::Arc;
 
-use plimsoll_schema::{FieldError, FieldErrorKind};
+use plimsoll_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
 use super::{metadata, update};
 use crate::access::aggregate::parse_selector;
+use crate::admission::{self, Attributes, Operation};
 use crate::cluster::{Call, Cluster};
 use crate::registry::ApiResource;
 use crate::request::parameters::DryRun;
@@ -24,8 +25,12 @@ pub(crate) fn bind(
     key: &ObjectKey,
     binding: &Value,
 ) -> Result<Value> {
+    let attributes = Attributes::new(call, Operation::Create, resource, &key.namespace, &key.name)
+        .of("binding", None);
+    let binding = &admitted(cluster, call, &attributes, binding)?;
     check_name(key, binding, "Binding")?;
     let node = check_target(binding)?.to_owned();
+    admission::validate(cluster, call, &attributes, Some(binding))?;
     let Some(mut pod) = update::find(cluster, call, resource, key)? else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
@@ -57,7 +62,11 @@ pub(crate) fn evict(
     key: &ObjectKey,
     eviction: &Value,
 ) -> Result<Value> {
+    let attributes = Attributes::new(call, Operation::Create, resource, &key.namespace, &key.name)
+        .of("eviction", None);
+    let eviction = &admitted(cluster, call, &attributes, eviction)?;
     check_name(key, eviction, "Eviction")?;
+    admission::validate(cluster, call, &attributes, Some(eviction))?;
     let mut options = DeleteOptions::read(&call.parameters, Some(&eviction["deleteOptions"]))?;
     if call.parameters.dry_run == DryRun::All {
         options.dry_run = DryRun::All;
@@ -84,6 +93,30 @@ pub(crate) fn evict(
     }
     delete::delete(cluster, &call.now, resource, key, &options)?;
     Ok(success())
+}
+
+/// What is asked of a pod, as mutating admission leaves it.
+fn admitted(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    given: &Value,
+) -> Result<Value> {
+    let mut object = given.clone();
+    let [group, version, kind] = attributes.kind();
+    let undecodable =
+        builtin::schema(group, version, kind).and_then(|schema| decoding_error(&schema, &object));
+    if let Some(why) = undecodable {
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        )));
+    }
+    metadata::settle_namespace(attributes.resource, Some(&attributes.namespace), &mut object)?;
+    let slash = if group.is_empty() { "" } else { "/" };
+    object["apiVersion"] = format!("{group}{slash}{version}").into();
+    object["kind"] = kind.into();
+    admission::admit(cluster, call, attributes, &mut object)?;
+    Ok(object)
 }
 
 fn success() -> Value {

@@ -296,7 +296,9 @@ fn is_same_at_rest(
     if resource.custom().is_none() || convert::is_verbatim(resource, stored) {
         return true;
     }
-    is_same(&stored.decode_as(&resource.api_version(), &resource.kind), object)
+    let mut at_rest = object.clone();
+    convert::to_storage(resource, &mut at_rest);
+    is_same(&stored.decode_as(&resource.api_version(), &resource.kind), &at_rest)
 }
 
 /// Whether nothing changes but the times of ownership.

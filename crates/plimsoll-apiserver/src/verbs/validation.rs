@@ -69,7 +69,9 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    if resource.custom().is_none() && !is_definition {
+    // Nobody looks at those of definitions and disruption budgets.
+    let is_lenient = is_definition || resource.is("policy", "PodDisruptionBudget");
+    if resource.custom().is_none() && !is_lenient {
         plain_finalizers(object, &mut errors);
     }
     errors
@@ -167,10 +169,10 @@ fn nested<'a>(
         }
         if !at.is_object() {
             let detail = format!(
-                ".{} accessor error: {} is of the type {}, expected map[string]interface {{}}",
-                names[..index].join("."),
+                ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                names[..=index].join("."),
                 go_value(at),
-                go_type(at)
+                schema::go_type(at)
             );
             return (None, Some(detail));
         }
@@ -186,7 +188,7 @@ fn nested<'a>(
         ".{} accessor error: {} is of the type {}, expected {expected}",
         names.join("."),
         go_value(at),
-        go_type(at)
+        schema::go_type(at)
     );
     (None, Some(detail))
 }
@@ -196,17 +198,5 @@ fn go_value(value: &Value) -> String {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

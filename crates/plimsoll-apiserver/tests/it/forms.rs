@@ -188,6 +188,14 @@ fn documents_are_compressed_tagged_and_kept_by_their_digest() {
     assert!(packed.body.len() * 4 < plain.body.len());
     let known = ask(&cluster, &format!("GET {url}"), &[(IF_NONE_MATCH, &plain.tag)], b"");
     assert_eq!((known.status, known.body.len()), (304, 0));
+    // Clients take the headers of this answer over those of the one that they keep.
+    assert_eq!(known.content_type, "");
+    let groups = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let whole = ask(&cluster, "GET /apis", &[(ACCEPT, groups)], b"");
+    assert_eq!((whole.status, whole.content_type.as_str()), (200, groups));
+    let known = [(ACCEPT, groups), (IF_NONE_MATCH, whole.tag.as_str())];
+    let known = ask(&cluster, "GET /apis", &known, b"");
+    assert_eq!((known.status, known.content_type.as_str()), (304, ""));
     let old = ask(&cluster, "GET /openapi/v3/apis/apps/v1?hash=0", &[], b"");
     assert_eq!((old.status, old.location.as_str()), (301, url));
 }

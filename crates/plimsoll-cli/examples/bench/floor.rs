@@ -10,9 +10,7 @@ use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{
-    Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, EnabledCapabilities, Override,
-};
+use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
@@ -31,14 +29,12 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
         name: (*name).to_owned(),
     });
     let gates = payload.feature_gates(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
+    let registry = &payload.capabilities;
     let capabilities =
-        capabilities::effective_with_gates(&ClusterVersionSpec::default(), &[], &[], &gates);
+        capabilities::effective(&ClusterVersionSpec::default(), &[], &[], registry, &gates);
     let context = Context {
         overrides: overrides.collect(),
-        capabilities: Some(EnabledCapabilities {
-            known: capabilities.known,
-            enabled: capabilities.enabled,
-        }),
+        capabilities: Some(capabilities.for_inclusion()),
         ..payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
     };
     let mut plan = plan(&payload.manifests, &context, Release::default(), mode, 0);

@@ -15,6 +15,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,9 @@ pub(crate) fn work(
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
+            limits: Limits::default(),
         },
         release: releases,
         view,

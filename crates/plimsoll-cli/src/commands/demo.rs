@@ -17,6 +17,7 @@ use plimsoll_apiserver::ApiServer;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{self, Payload, SourceFile, TemplateContext};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -75,6 +76,9 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             feature_set: DEFAULT_FEATURE_SET.to_owned(),
             create: Some(new_cluster_id()),
             leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
+            limits: Limits::default(),
         },
         release: releases,
         view,

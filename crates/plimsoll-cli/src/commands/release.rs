@@ -73,6 +73,17 @@ pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, any
         ReleaseCommand::Lint(arguments) => lint::run(&arguments, out),
         ReleaseCommand::Plan(arguments) => plan::run(&arguments, out),
     };
+    read_by_people(result)
+}
+
+/// The result of a command whose reader may have seen enough before its end.
+///
+/// # Errors
+///
+/// Those of the command but a broken pipe.
+pub(super) fn read_by_people(
+    result: Result<ExitCode, anyhow::Error>,
+) -> Result<ExitCode, anyhow::Error> {
     match result {
         // Who reads the output has seen enough of it.
         Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),

@@ -1,17 +1,23 @@
 //! `plimsoll run`: the controller on any cluster.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
-use plimsoll_controller::{Clock, Controller, Leadership, Settings, SystemClock, View};
+use plimsoll_controller::{
+    CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
+};
+use plimsoll_plan::status::Limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -42,9 +48,62 @@ pub struct RunArguments {
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC")]
     pub image: Option<String>,
+    /// A capability that the cluster has whatever its spec says; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub always_enable_capability: Vec<String>,
+    /// Refuse mistakes in spec.capabilities when they are made: listen here for the API server's
+    /// reviews, with a certificate that is kept in Secret kube-system/plimsoll-capability-webhook
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub capability_webhook: Option<SocketAddr>,
+    /// Name or address by which the API server gets to the webhook; without it, the address that
+    /// it listens on
+    #[arg(long, value_name = "HOST", requires = "capability_webhook")]
+    pub capability_webhook_host: Option<String>,
+    /// Service by which the API server gets to the webhook, at port 443
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        requires = "capability_webhook",
+        conflicts_with = "capability_webhook_host"
+    )]
+    pub capability_webhook_service: Option<String>,
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
+    #[command(flatten)]
+    pub limits: LimitArguments,
+}
+
+/// How long things may take before they are called slow or failed.
+#[derive(Debug, Args)]
+pub struct LimitArguments {
+    /// How long a wait is ordinary, such as `30m`; longer ones are reported as slow
+    #[arg(long, value_name = "TIME", default_value = "30m")]
+    slow_after: SignedDuration,
+    /// The same for a ClusterOperator, in addition to machine-config=90m; may be given again
+    #[arg(long, value_name = "NAME=TIME", value_parser = operator_limit)]
+    slow_after_for: Vec<(String, SignedDuration)>,
+    /// How long a degraded ClusterOperator may take to recover before an update counts as failing
+    #[arg(long, value_name = "TIME", default_value = "40m")]
+    degraded_tolerated: SignedDuration,
+}
+
+impl From<LimitArguments> for Limits {
+    fn from(arguments: LimitArguments) -> Self {
+        let mut limits = Self {
+            slow_after: arguments.slow_after,
+            degraded_tolerated: arguments.degraded_tolerated,
+            ..Self::default()
+        };
+        limits.slow_after_for.extend(arguments.slow_after_for);
+        limits
+    }
+}
+
+fn operator_limit(text: &str) -> Result<(String, SignedDuration), String> {
+    let (name, time) = text.split_once('=').ok_or("expected NAME=TIME, such as etcd=45m")?;
+    let time = time.parse().map_err(|error: jiff::Error| error.to_string())?;
+    Ok((name.to_owned(), time))
 }
 
 /// Keeps the cluster at the release until told to stop.
@@ -64,12 +123,22 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
+    for name in &arguments.always_enable_capability {
+        if payload.capabilities.capability(name).is_none() {
+            let similar = meant(payload.capabilities.similar(name));
+            anyhow::bail!("--always-enable-capability: there is no capability {name:?}{similar}");
+        }
+    }
+    let webhook = webhook(&arguments)?;
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
         leadership: Leadership::Lease(identity()),
+        always_enabled: arguments.always_enable_capability,
+        capability_webhook: webhook,
+        limits: arguments.limits.into(),
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());
@@ -84,6 +153,27 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     result?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Where to answer reviews, if anywhere.
+fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow::Error> {
+    let Some(listen) = arguments.capability_webhook else { return Ok(None) };
+    let service = arguments.capability_webhook_service.as_deref();
+    let reached = match (service, &arguments.capability_webhook_host) {
+        (Some(service), _) => {
+            let (namespace, name) = service.split_once('/').with_context(|| {
+                format!("--capability-webhook-service: {service:?} is not NAMESPACE/NAME")
+            })?;
+            Reached::Service { namespace: namespace.to_owned(), name: name.to_owned() }
+        }
+        (None, Some(host)) => Reached::Host(host.clone()),
+        (None, None) if listen.ip().is_unspecified() => anyhow::bail!(
+            "--capability-webhook {listen} listens on every address: say with \
+             --capability-webhook-host or --capability-webhook-service how the API server gets there"
+        ),
+        (None, None) => Reached::Host(listen.ip().to_string()),
+    };
+    Ok(Some(CapabilityWebhook { listen, reached }))
 }
 
 /// A client for the cluster that the arguments name.

@@ -13,7 +13,7 @@ use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::Survey;
-use plimsoll_plan::forecast::{EnabledCapability, Forecast, of_cluster};
+use plimsoll_plan::forecast::{Forecast, of_cluster};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::target::{self, Target};
 use serde_json::Value;
@@ -141,6 +141,7 @@ impl Standing {
             feature_set: feature_set.to_owned(),
             spec: self.spec.clone(),
             enabled: self.status.capabilities.enabled_capabilities.iter().cloned().collect(),
+            ..Target::default()
         }
     }
 
@@ -162,22 +163,20 @@ pub async fn forecast(
     profile: &str,
     feature_set: &str,
 ) -> Result<(Forecast, Survey), anyhow::Error> {
-    let target = cluster.target(profile, feature_set);
+    let asked = cluster.target(profile, feature_set);
     let mode = cluster.mode(&target::release(payload));
-    let plan = Arc::new(target.plan(payload, mode));
-    let survey = plimsoll_controller::survey(client, &plan).await?;
+    let mut plan = Arc::new(asked.plan(payload, mode));
+    let mut survey = plimsoll_controller::survey(client, &plan).await?;
+    let (target, capabilities) = asked.towards(payload, &survey.ours);
+    if target != asked {
+        // What is enabled only because of what is there was not in the plan that was tried.
+        plan = Arc::new(target.plan(payload, mode));
+        survey = plimsoll_controller::survey(client, &plan).await?;
+    }
     let mut cluster_kinds = survey.cluster_kinds.clone();
     cluster_kinds.extend(payload.cluster_kinds());
     let from = cluster.release();
-    let mut forecast = of_cluster(from, plan, &survey.sightings, &survey.ours, &cluster_kinds);
-    forecast.capabilities = target
-        .capabilities(payload)
-        .enabled
-        .difference(&target.enabled)
-        .map(|name| EnabledCapability {
-            name: name.clone(),
-            because: vec!["the ClusterVersion, which asks for it or for a set with it".to_owned()],
-        })
-        .collect();
+    let forecast = of_cluster(from, plan, &survey.sightings, &survey.ours, &cluster_kinds);
+    let forecast = Forecast { capabilities, ..forecast };
     Ok((forecast, survey))
 }

@@ -90,7 +90,7 @@ pub struct Capability {
     /// Its name.
     pub name: String,
     /// What makes it so.
-    pub because: Vec<String>,
+    pub because: String,
 }
 
 /// A run level.

@@ -1,5 +1,7 @@
 //! Installation and update, to the last manifest.
 
+#![expect(clippy::panic, reason = "how a test fails")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use plimsoll_api::{CLUSTER_VERSION, crd};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
 use plimsoll_plan::plan::DELETE;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
 
@@ -84,7 +86,7 @@ fn payloads_from_outside_are_installed_and_updated() {
             let payloads: Vec<_> =
                 [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
             let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            create_cluster_version(&rig).await;
+            create_cluster_version(&rig, &json!({})).await;
             rig.control();
             rig.completed(&first.release.version).await;
             assert_present(&rig, &first, &INCOMPLETE).await;
@@ -99,15 +101,20 @@ fn payloads_from_outside_are_installed_and_updated() {
 }
 
 /// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
-/// server completes.
-pub(crate) async fn create_cluster_version(rig: &Rig) {
+/// server completes; no capabilities are those of `vCurrent`.
+pub(crate) async fn create_cluster_version(rig: &Rig, capabilities: &Value) {
     let gvk =
         kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
     let api: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
     for manifest in crd::manifests() {
         let object: DynamicObject = serde_json::from_value(manifest).expect("a manifest");
-        api.create(&Default::default(), &object).await.expect("the CRD is accepted");
+        match api.create(&Default::default(), &object).await {
+            Ok(_) => {}
+            // A controller may have been there before.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => panic!("the CRD is accepted: {error}"),
+        }
     }
     let overrides: Vec<_> = INCOMPLETE
         .iter()
@@ -125,7 +132,11 @@ pub(crate) async fn create_cluster_version(rig: &Rig) {
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
         "metadata": { "name": "version" },
-        "spec": { "clusterID": "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11", "overrides": overrides },
+        "spec": {
+            "clusterID": "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11",
+            "overrides": overrides,
+            "capabilities": capabilities,
+        },
     }))
     .expect("an object");
     let creating = async {

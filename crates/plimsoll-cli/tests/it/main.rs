@@ -3,8 +3,10 @@
 //!
 //! Payloads from outside come from `PLIMSOLL_PAYLOAD` and `PLIMSOLL_PAYLOAD_NEXT`.
 
+mod capabilities;
 mod drift;
 mod gates;
+mod inspect;
 mod install;
 mod plans;
 mod removal;

@@ -17,7 +17,7 @@ use plimsoll_model::ObjectKey;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
 use plimsoll_plan::plan::Action;
 use plimsoll_testkit::ClusterKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::install::create_cluster_version;
 use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
@@ -187,7 +187,7 @@ fn the_plan_of_payloads_from_outside_is_what_the_audit_log_has_afterwards() {
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
             let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            create_cluster_version(&rig).await;
+            create_cluster_version(&rig, &json!({})).await;
             rig.control();
             rig.completed(&first.release.version).await;
             assert_plan_happens(&mut rig, &next).await;

@@ -16,6 +16,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_plan::status::Limits;
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -35,6 +36,8 @@ pub(crate) struct Rig {
     stop_stand_ins: CancellationToken,
     release: watch::Sender<Arc<Payload>>,
     controller: Option<Running>,
+    /// How its controllers work.
+    pub(crate) settings: Settings,
 }
 
 struct Running {
@@ -49,6 +52,16 @@ impl Rig {
         payloads: &[Arc<Payload>],
         stand_ins: StandIns,
     ) -> Self {
+        Self::start_with(kind, payloads, stand_ins, DEFAULT_FEATURE_SET).await
+    }
+
+    /// The same on a cluster of a feature set.
+    pub(crate) async fn start_with(
+        kind: ClusterKind,
+        payloads: &[Arc<Payload>],
+        stand_ins: StandIns,
+        feature_set: &str,
+    ) -> Self {
         let cluster = kind.start().await.expect("the cluster starts");
         let client = cluster.client();
         let stop_stand_ins = CancellationToken::new();
@@ -56,11 +69,21 @@ impl Rig {
             payloads: payloads.to_vec(),
             delay: stand_ins.0,
             faults: stand_ins.1,
+            feature_set: feature_set.to_owned(),
             ..StandInOptions::default()
         };
         tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
-        Self { cluster, client, stop_stand_ins, release, controller: None }
+        let settings = Settings {
+            profile: DEFAULT_PROFILE.to_owned(),
+            feature_set: feature_set.to_owned(),
+            create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
+            limits: Limits::default(),
+        };
+        Self { cluster, client, stop_stand_ins, release, controller: None, settings }
     }
 
     /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
@@ -90,12 +113,7 @@ impl Rig {
         let controller = Controller {
             client,
             clock: Arc::new(SystemClock),
-            settings: Settings {
-                profile: DEFAULT_PROFILE.to_owned(),
-                feature_set: DEFAULT_FEATURE_SET.to_owned(),
-                create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
-                leadership: Leadership::Alone,
-            },
+            settings: self.settings.clone(),
             release: self.release.subscribe(),
             view,
         };
@@ -255,7 +273,7 @@ fn with(mut files: Vec<SourceFile>, manifests: &[(String, String)]) -> Arc<Paylo
     sample_payload(&files)
 }
 
-fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {
+pub(crate) fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {
     Arc::new(parse(files, &template()).expect("the sample is in order"))
 }
 

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::Report;
+use crate::Manifest;
 use crate::finding::Code;
 use crate::inclusion::{
     self, EXCLUDE_PREFIX, FEATURE_GATE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, MAJOR_VERSION,
 };
-use crate::{Manifest, capability};
 
 const CREATE_ONLY: &str = "release.openshift.io/create-only";
 const DELETE: &str = "release.openshift.io/delete";
@@ -31,12 +31,6 @@ pub(super) fn check(manifest: &Manifest, object: &Value, report: &mut Report<'_>
     feature_sets(manifest, report);
     if let Some(problem) = inclusion::major_version_problem(manifest) {
         report.add(manifest, &path(MAJOR_VERSION), Code::MajorVersion, problem.to_string());
-    }
-    for name in inclusion::capability_names(&manifest.annotations) {
-        if !capability::is_known(name) {
-            let message = format!("unknown capability {name:?}: no cluster can enable it");
-            report.add(manifest, &path(capability::ANNOTATION), Code::UnknownCapability, message);
-        }
     }
     actions(manifest, report);
 }

@@ -42,9 +42,29 @@ fn contents(manifest: &Manifest, report: &mut Report<'_>) {
         let message = format!("the ClusterOperator {name} names no versions: its gate cannot pass");
         report.add(manifest, "status", Code::OperatorVersions, message);
     }
-    if is_empty("/status/relatedObjects") {
-        let message = format!("the ClusterOperator {name} names no related objects");
+    if let Some(lack) = related_objects(&object) {
+        let message = format!("the related objects of ClusterOperator {name}: {lack}");
         report.add(manifest, "status", Code::OperatorRelated, message);
+    }
+}
+
+/// What the related objects of a ClusterOperator, or of its manifest, lack: support tools gather
+/// them, and need a namespace at least and something in it or beside it (design 003).
+pub fn related_objects(cluster_operator: &Value) -> Option<String> {
+    let objects = cluster_operator.pointer("/status/relatedObjects").and_then(Value::as_array);
+    let objects = objects.map(Vec::as_slice).unwrap_or_default();
+    let is_namespace = |object: &&Value| {
+        object["resource"] == "namespaces" && object["group"].as_str().unwrap_or("").is_empty()
+    };
+    let namespaces = objects.iter().filter(is_namespace).count();
+    if objects.is_empty() {
+        Some("there are none; name a namespace and at least one other object".to_owned())
+    } else if namespaces == 0 {
+        Some("there is no namespace among them; name the component's".to_owned())
+    } else if namespaces == objects.len() {
+        Some("there are only namespaces; name at least one other object".to_owned())
+    } else {
+        None
     }
 }
 

@@ -80,7 +80,7 @@ fn annotations_must_mean_something() {
             "    release.openshift.io/major-version: '4'\n    capability.openshift.io/name: Console+console\n",
         ),
         "8 (document 0): error [major-version]: release.openshift.io/major-version is only allowed on CustomResourceDefinition and FeatureGate\n\
-         9 (document 0): error [unknown-capability]: unknown capability \"console\": no cluster can enable it",
+         9 (document 0): error [unknown-capability]: unknown capability \"console\": no cluster can enable it, did you mean \"Console\"?",
     );
     check(
         &with(
@@ -132,11 +132,11 @@ fn cluster_operators_gate_after_their_deployment() {
     check(
         &format!("{crd}---\n{operator}---\n{deployment}"),
         "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
-         6 (document 1): warning [operator-related-objects]: the ClusterOperator o names no related objects\n\
+         6 (document 1): warning [operator-related-objects]: the related objects of ClusterOperator o: there are none; name a namespace and at least one other object\n\
          7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own lane, which waits for it",
     );
     let full = format!(
-        "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{}}]}}\n"
+        "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{group: '', resource: namespaces, name: ns}}, {{group: apps, resource: deployments, namespace: ns, name: d}}]}}\n"
     );
     check(&format!("{crd}---\n{deployment}---\n{full}"), "");
 }
@@ -196,4 +196,63 @@ fn codes_are_unique_and_only_errors_fail() {
     codes.dedup();
     assert_eq!(codes.len(), Code::ALL.len());
     assert!(!has_errors(&[]));
+}
+
+const DECLARATION: &str =
+    "apiVersion: plimsoll.io/v1alpha1\nkind: ReleaseCapabilities\nmetadata: {name: capabilities}\n";
+
+#[test]
+fn declared_capabilities_are_known_and_used() {
+    let with = |spec: &str, name: &str| {
+        format!(
+            "{DECLARATION}spec:\n{spec}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  annotations:\n    include.release.openshift.io/p: 'true'\n    capability.openshift.io/name: {name}\n"
+        )
+    };
+    check(&with("  capabilities: [{name: Lights}]\n", "Lights"), "");
+    check(
+        &with("  capabilities: [{name: Lights}]\n", "Light+Console"),
+        "5 (document 0): warning [unused-capability]: no manifest belongs to capability Lights\n\
+         14 (document 1): error [unknown-capability]: unknown capability \"Light\": no cluster can enable it, did you mean \"Lights\"?",
+    );
+    check(
+        &with(
+            "  capabilities: [{name: Lights, requires: [Console]}]\n  sets: [{name: dark, capabilities: [Lights]}]\n",
+            "Lights",
+        ),
+        "6 (document 0): warning [capability-requirement]: set dark has Lights but not what it requires: Console",
+    );
+    check(
+        &with("  capabilities: [{names: Lights}]\n", "Console"),
+        "1 (document 0): error [load]: spec: unknown field `names`, expected one of `name`, `description`, `requires`, `featureGates`",
+    );
+}
+
+#[test]
+fn what_belongs_to_a_capability_is_annotated_whole() {
+    let object = |kind: &str, name: &str, namespace: &str, capability: &str| {
+        format!(
+            "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n{namespace}  annotations:\n    include.release.openshift.io/p: 'true'\n{capability}"
+        )
+    };
+    let console = "    capability.openshift.io/name: Console\n";
+    let namespace = object("Namespace", "ns", "", console);
+    let part = |capability| object("ConfigMap", "a", "  namespace: ns\n", capability);
+    check(&format!("{namespace}---\n{}", part(console)), "");
+    check(
+        &format!(
+            "{namespace}---\n{}",
+            part("    capability.openshift.io/name: Insights+Console\n")
+        ),
+        "",
+    );
+    check(
+        &format!("{namespace}---\n{}", part("    capability.openshift.io/name: Insights\n")),
+        "14 (document 1): warning [capability-part]: its namespace is only there with Console: add that to capability.openshift.io/name",
+    );
+    let both = findings(&[
+        ("0000_10_a_b.yaml", namespace),
+        ("0000_10_a_c.yaml", object("Namespace", "ns", "", "")),
+        ("0000_10_a_d.yaml", part("")),
+    ]);
+    assert!(!both.contains("capability-part"), "{both}");
 }

@@ -18,7 +18,7 @@ pub(super) const JSON_SIZE_MAX: usize = 3 << 20;
 /// What became of a file.
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
-    directory: Directory,
+    pub(super) directory: Directory,
     name: Arc<str>,
     pub(super) manifests: Vec<Manifest>,
     /// The kinds without namespaces that CustomResourceDefinitions of the file define.

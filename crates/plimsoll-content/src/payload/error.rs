@@ -7,7 +7,7 @@ use plimsoll_model::ObjectKey;
 
 use super::ReleaseProblem;
 use crate::finding::{Code, Finding, Place};
-use crate::yaml;
+use crate::{capability, yaml};
 
 /// Everything that is wrong with a payload: never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,4 +88,7 @@ pub enum Cause {
     /// A document is larger than any API server takes.
     #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = super::document::JSON_SIZE_MAX)]
     Size(usize),
+    /// A declaration of capabilities is wrong.
+    #[error("{0}")]
+    Capabilities(capability::Problem),
 }

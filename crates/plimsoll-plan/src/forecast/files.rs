@@ -83,7 +83,7 @@ fn applied(step: &Step, cluster_kinds: &BTreeSet<GroupKind>) -> Value {
 }
 
 /// The objects of `present` that a plan does not name, in the order of their keys.
-pub(super) fn orphans<'a>(
+pub(crate) fn orphans<'a>(
     present: impl Iterator<Item = &'a ObjectKey>,
     plan: &Plan,
     cluster_kinds: &BTreeSet<GroupKind>,

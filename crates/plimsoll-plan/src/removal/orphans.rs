@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::progress::Orphan;
 use plimsoll_content::Manifest;
-use plimsoll_content::inclusion::Exclusion;
 use plimsoll_model::ObjectKey;
 
-use crate::plan::{Action, Plan};
+use crate::forecast::{self, OrphanCause};
+use crate::plan::{Action, Plan, Step};
 
 /// Annotation of the ClusterVersion: the orphans to delete, as ReleaseProgress names them,
 /// separated by commas, or [`PRUNE_ALL`].
@@ -60,34 +60,27 @@ impl Prune {
 
 /// What is left behind when `next` follows `outgoing`: those of before that are still not
 /// mentioned, and what the outgoing plan applied and the next one does not.
-///
-/// What is left out because an override says so is no orphan: somebody else looks after it.
 pub fn orphans(before: &[Orphan], outgoing: &Plan, next: &Plan, now: Timestamp) -> Vec<Orphan> {
-    let kept: BTreeSet<&ObjectKey> = next.steps.iter().map(|step| &step.manifest.key).collect();
-    let excluded: BTreeMap<&ObjectKey, &Exclusion> =
-        next.excluded.iter().map(|it| (&it.key, &it.reason)).collect();
-    let is_left = |key: &ObjectKey| {
-        !kept.contains(key) && !matches!(excluded.get(key), Some(Exclusion::Overridden))
-    };
-    let mut all: BTreeMap<ObjectKey, Orphan> = before
-        .iter()
-        .map(|orphan| (orphan.object.clone(), orphan.clone()))
-        .filter(|(key, _)| is_left(key))
-        .collect();
-    for step in &outgoing.steps {
-        let key = &step.manifest.key;
-        let was_applied = matches!(step.action, Action::Apply | Action::CreateOnly | Action::Gate);
-        if was_applied && is_left(key) {
-            let next_version = &next.release.version;
-            let why = match excluded.get(key) {
-                Some(exclusion) => format!("left out of release {next_version}: {exclusion}"),
-                None => format!("not in release {next_version}"),
+    let was_applied =
+        |step: &&Step| matches!(step.action, Action::Apply | Action::CreateOnly | Action::Gate);
+    let applied: BTreeMap<&ObjectKey, &Step> =
+        outgoing.steps.iter().filter(was_applied).map(|step| (&step.manifest.key, step)).collect();
+    let known: BTreeMap<&ObjectKey, &Orphan> =
+        before.iter().map(|orphan| (&orphan.object, orphan)).collect();
+    let candidates: BTreeSet<&ObjectKey> = applied.keys().chain(known.keys()).copied().collect();
+    let left = forecast::orphans(candidates.into_iter(), next, &BTreeSet::new());
+    let of = |left: forecast::Orphan| match known.get(&left.key) {
+        Some(known) => Some((*known).clone()),
+        None => {
+            let Manifest { file, version, .. } = &applied.get(&left.key)?.manifest;
+            let why = match &left.cause {
+                OrphanCause::Vanished => format!("not in release {}", next.release.version),
+                OrphanCause::Excluded(exclusion) => {
+                    format!("left out of release {}: {exclusion}", next.release.version)
+                }
             };
-            all.entry(key.clone()).or_insert_with(|| {
-                let Manifest { file, version, .. } = &step.manifest;
-                Orphan::new(key, version, file, &outgoing.release.version, &why, now)
-            });
+            Some(Orphan::new(&left.key, version, file, &outgoing.release.version, &why, now))
         }
-    }
-    all.into_values().collect()
+    };
+    left.into_iter().filter_map(of).collect()
 }

@@ -1,20 +1,14 @@
 //! From what waits and failed to what is said about it (cluster-version §2.7).
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_model::{Effect, Reason};
 
-use super::StatusInput;
+use super::{Limits, StatusInput};
 use crate::failure::{Failure, condense, groups, summarize};
 use crate::mode::Mode;
 
-/// How long an ordinary wait is ordinary: updates of single operators take less than this.
-pub const SLOW_AFTER: SignedDuration = SignedDuration::from_mins(30);
-/// The same for [`SLOW_NODES_OPERATOR`], which drains and restarts one node after the other.
-pub const SLOW_AFTER_NODES: SignedDuration = SignedDuration::from_mins(90);
-/// The ClusterOperator that takes its time.
-pub const SLOW_NODES_OPERATOR: &str = "machine-config";
-/// How long a degraded operator is given to recover before the update counts as failing.
-pub const DEGRADED_TOLERATED: SignedDuration = SignedDuration::from_mins(40);
 /// Objects other than ClusterOperators that a message names; more are counted.
 const OBJECTS_NAMED: usize = 3;
 
@@ -69,9 +63,9 @@ pub(super) fn outlook(input: &StatusInput<'_>) -> Outlook {
     }
     let sorted = Sorted::new(input);
     if !sorted.failing.is_empty() {
-        sorted.failing()
+        sorted.failing(input.limits)
     } else if !sorted.waiting.is_empty() || !sorted.tolerated.is_empty() {
-        sorted.waiting(input.now)
+        sorted.waiting(input.limits, input.now)
     } else {
         Outlook::Well
     }
@@ -97,7 +91,9 @@ impl Sorted {
                 Some(Effect::None) => sorted.waiting.push(failure),
                 Some(Effect::FailAfterInterval) => {
                     // An unknown start counts as long ago.
-                    if is_older(&failure, DEGRADED_TOLERATED, input.now).unwrap_or(true) {
+                    if is_older(&failure, input.limits.degraded_tolerated, input.now)
+                        .unwrap_or(true)
+                    {
                         sorted.failing.push(failure);
                     } else {
                         sorted.tolerated.push(failure);
@@ -108,14 +104,14 @@ impl Sorted {
         sorted
     }
 
-    fn failing(&self) -> Outlook {
+    fn failing(&self, limits: &Limits) -> Outlook {
         let all = |effect| self.failing.iter().all(|failure| failure.effect == Some(effect));
         let condensed = condense(&self.failing).expect("something fails");
         let Failure { reason, message, .. } = condensed;
         let summary = if all(Effect::FailAfterInterval) {
-            let limit = DEGRADED_TOLERATED.as_mins();
+            let limit = minutes(limits.degraded_tolerated);
             let names = names(&self.failing);
-            format!("wait has exceeded {limit} minutes for these operators: {names}")
+            format!("wait has exceeded {limit} for these operators: {names}")
         } else if all(Effect::Report) && reason != Reason::MultipleErrors {
             message.clone()
         } else {
@@ -124,19 +120,12 @@ impl Sorted {
         Outlook::Failing { reason, message, summary }
     }
 
-    fn waiting(&self, now: Timestamp) -> Outlook {
+    fn waiting(&self, limits: &Limits, now: Timestamp) -> Outlook {
         let all: Vec<Failure> = self.waiting.iter().chain(&self.tolerated).cloned().collect();
         let reason = common_reason(&all);
-        let (slow_nodes, others): (Vec<Failure>, Vec<Failure>) =
-            self.waiting.iter().cloned().partition(is_nodes);
-        let slow = |failures: Vec<Failure>, after| -> Vec<Failure> {
-            let is_slow = |failure: &Failure| is_older(failure, after, now).unwrap_or(false);
-            failures.into_iter().filter(is_slow).collect()
-        };
-        let slow_nodes = slow(slow_nodes, SLOW_AFTER_NODES);
-        let slow_others = slow(others, SLOW_AFTER);
-        if let Some(text) = slow_text(&slow_others, &slow_nodes) {
-            let slow = if slow_others.iter().chain(&slow_nodes).any(is_operator) {
+        let slow = Slow::new(&self.waiting, limits, now);
+        if let Some(text) = slow.text() {
+            let slow = if slow.failures().any(is_operator) {
                 Reason::SlowClusterOperator
             } else {
                 Reason::SlowWorkload
@@ -148,22 +137,47 @@ impl Sorted {
             parts.push(format!("waiting on {}", names(&self.waiting)));
         }
         if !self.tolerated.is_empty() {
-            let limit = DEGRADED_TOLERATED.as_mins();
-            parts.push(format!("waiting up to {limit} minutes on {}", names(&self.tolerated)));
+            let limit = minutes(limits.degraded_tolerated);
+            parts.push(format!("waiting up to {limit} on {}", names(&self.tolerated)));
         }
         Outlook::Waiting { reason, text: parts.join(", ") }
     }
 }
 
-fn slow_text(others: &[Failure], nodes: &[Failure]) -> Option<String> {
-    let mut parts = Vec::new();
-    for (failures, limit) in [(others, SLOW_AFTER), (nodes, SLOW_AFTER_NODES)] {
-        if !failures.is_empty() {
-            parts.push(format!("{} over {} minutes", names(failures), limit.as_mins()));
+/// What has been waited for longer than it should take, by how long that is.
+struct Slow(BTreeMap<SignedDuration, Vec<Failure>>);
+
+impl Slow {
+    fn new(waiting: &[Failure], limits: &Limits, now: Timestamp) -> Self {
+        let mut slow: BTreeMap<SignedDuration, Vec<Failure>> = BTreeMap::new();
+        for failure in waiting {
+            let limit = limits.slow_after(&failure.cluster_operators);
+            if is_older(failure, limit, now).unwrap_or(false) {
+                slow.entry(limit).or_default().push(failure.clone());
+            }
         }
+        Self(slow)
     }
-    let slow = parts.join(" and ");
-    (!slow.is_empty()).then(|| format!("waiting on {slow} which is longer than expected"))
+
+    fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.0.values().flatten()
+    }
+
+    fn text(&self) -> Option<String> {
+        let part = |(limit, failures): (&SignedDuration, &Vec<Failure>)| {
+            format!("{} over {}", names(failures), minutes(*limit))
+        };
+        let parts: Vec<String> = self.0.iter().map(part).collect();
+        let slow = parts.join(" and ");
+        (!slow.is_empty()).then(|| format!("waiting on {slow} which is longer than expected"))
+    }
+}
+
+fn minutes(time: SignedDuration) -> String {
+    match time.as_mins() {
+        1 => "1 minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    }
 }
 
 /// The reason of all, in the plural if it has one; that of the ClusterOperators if these agree.
@@ -200,10 +214,6 @@ fn names(failures: &[Failure]) -> String {
 
 fn is_operator(failure: &Failure) -> bool {
     !failure.cluster_operators.is_empty()
-}
-
-fn is_nodes(failure: &Failure) -> bool {
-    failure.cluster_operators.iter().any(|name| name == SLOW_NODES_OPERATOR)
 }
 
 /// Whether a failure has lasted longer than a time; `None` if its start is not known.

@@ -75,6 +75,8 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::ResourceDeletionRefused,
         Reason::ResourceDeletionStuck,
         Reason::ResourceReappeared,
+        Reason::CapabilityImplied,
+        Reason::CapabilityNameRefused,
     ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
 use plimsoll_model::{Condition, ConditionStatus, Effect, Reason};
 
-use super::{LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use super::{Limits, LoadStatus, LoadStep, StatusInput, cluster_version_status};
 use crate::capabilities::Capabilities;
 use crate::failure::Failure;
 use crate::mode::Mode;
@@ -55,6 +55,7 @@ impl Situation {
         };
         cluster_version_status(&StatusInput {
             now: self.now,
+            limits: &Limits::default(),
             previous: &self.previous,
             generation: 7,
             release: &self.release,

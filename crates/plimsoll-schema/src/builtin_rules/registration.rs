@@ -201,8 +201,19 @@ fn check_port(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 fn review_versions(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let versions = value.as_array().map_or(&[][..], Vec::as_slice);
+    check_review_versions(versions, "must specify one of v1, v1beta1", path, errors);
+}
+
+/// Checks the versions of reviews that a webhook understands; `missing` says what is wrong if there
+/// are none.
+pub fn check_review_versions(
+    versions: &[Value],
+    missing: &str,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     if versions.is_empty() {
-        return errors.push(required(path, "must specify one of v1, v1beta1"));
+        return errors.push(required(path, missing));
     }
     let mut seen = BTreeSet::new();
     for (index, version) in versions.iter().enumerate() {
@@ -216,7 +227,7 @@ fn review_versions(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
         let detail = "must include at least one of v1, v1beta1";
-        errors.push(invalid(path, value, detail));
+        errors.push(invalid(path, &versions.to_vec().into(), detail));
     }
 }
 

@@ -23,7 +23,7 @@ const TREE_DEPTH_MAX: usize = 100;
 /// Longest expression, in characters.
 const LENGTH_MAX: usize = 100_000;
 /// Words that are no identifiers.
-const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -352,30 +352,17 @@ impl<'a> Parser<'a> {
     fn select(&mut self, dot: Token<'a>, operand: Expr) -> Parse<Expr> {
         let optional = self.take("?").is_some();
         let token = self.peek();
-        let name = match token.kind {
-            TokenKind::Identifier => token.text,
-            TokenKind::Escaped => token.text.trim_matches('`'),
-            TokenKind::Symbol(_)
-            | TokenKind::Float
-            | TokenKind::Int
-            | TokenKind::Uint
-            | TokenKind::String
-            | TokenKind::Bytes
-            | TokenKind::End => {
-                let message = match (token.kind, token.text) {
-                    (TokenKind::End, _) => {
-                        "Syntax error: no viable alternative at input '.'".to_owned()
-                    }
-                    (_, "true" | "false" | "null") if !optional => {
-                        let text = token.text;
-                        format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER")
-                    }
-                    (_, text) => {
-                        format!("Syntax error: no viable alternative at input '.{text}'")
-                    }
-                };
-                return self.stop(token.offset, message);
-            }
+        let Some(name) = token.field() else {
+            let message = match (token.kind, token.text) {
+                (TokenKind::End, _) => {
+                    "Syntax error: no viable alternative at input '.'".to_owned()
+                }
+                (_, text @ ("true" | "false" | "null")) if !optional => {
+                    format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER")
+                }
+                (_, text) => format!("Syntax error: no viable alternative at input '.{text}'"),
+            };
+            return self.stop(token.offset, message);
         };
         self.next();
         if optional {
@@ -541,19 +528,9 @@ impl<'a> Parser<'a> {
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
             let token = self.next();
-            let name = match token.kind {
-                TokenKind::Identifier => token.text,
-                TokenKind::Escaped => token.text.trim_matches('`'),
-                TokenKind::Symbol(_)
-                | TokenKind::Float
-                | TokenKind::Int
-                | TokenKind::Uint
-                | TokenKind::String
-                | TokenKind::Bytes
-                | TokenKind::End => {
-                    self.at -= 1;
-                    return self.mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
-                }
+            let Some(name) = token.field() else {
+                self.at -= 1;
+                return self.mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
             };
             let Some(colon) = self.take(":") else { return self.mismatch("':'") };
             let id = self.places.add(colon.offset);

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::go::go_kind;
 
 /// More operations than this are too many for one patch.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -16,34 +17,23 @@ pub const OPERATIONS_MAX: usize = 10_000;
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     let wrong = |value: &Value, wanted: &str| {
         PatchError::Malformed(format!(
-            "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
+            "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
             go_kind(value)
         ))
     };
-    let operations = patch.as_array().ok_or_else(|| wrong(patch, "Patch"))?;
+    let operations = patch.as_array().ok_or_else(|| wrong(patch, "[]handlers.jsonPatchOp"))?;
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooMany(operations.len()));
     }
     let mut parsed = Vec::with_capacity(operations.len());
     for operation in operations {
-        parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "Operation"))?);
+        parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "handlers.jsonPatchOp"))?);
     }
     let mut out = object.clone();
     for operation in parsed {
         apply(&mut out, operation).map_err(PatchError::Failed)?;
     }
     Ok(out)
-}
-
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn apply(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {

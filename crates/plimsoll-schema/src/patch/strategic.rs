@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::PatchError;
 use crate::Schema;
+use crate::go::{go_kind, go_text};
 use crate::schema::node::{Edge, PatchStrategy};
-use crate::typed::go_text;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -27,7 +27,10 @@ pub fn strategic_merge_patch(
     patch: &Value,
 ) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
-        return Err(PatchError::Malformed("invalid JSON patch".to_owned()));
+        return Err(PatchError::Malformed(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go_kind(patch)
+        )));
     };
     let original = object.as_object().cloned().unwrap_or_default();
     let walker = Walker { schema };
@@ -180,6 +183,7 @@ impl Walker<'_> {
             }
         }
         if replace {
+            check_keys(&items, merge_key)?;
             return Ok(items);
         }
         let server_order = original.clone();
@@ -195,6 +199,7 @@ impl Walker<'_> {
                 (_, item) => original.push(item),
             }
         }
+        check_keys(&original, merge_key)?;
         Ok(arrange(original, &order, &server_order, Some(merge_key)))
     }
 }
@@ -219,6 +224,11 @@ fn key_of(item: &Value, merge_key: &str) -> Result<Value, PatchError> {
             go_text(item)
         ))
     })
+}
+
+/// Without their keys items cannot be put in order.
+fn check_keys(items: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    items.iter().try_for_each(|item| key_of(item, merge_key).map(drop))
 }
 
 /// Holds the order that a patch sets against the items it brings: each of them, but those with a

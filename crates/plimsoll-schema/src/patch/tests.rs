@@ -97,10 +97,15 @@ fn lists_without_a_strategy_are_replaced() {
 #[test]
 fn a_list_item_without_its_key_is_refused() {
     let schema = builtin::schema("", "v1", "Pod").expect("built in");
-    let object = json!({"spec": {"containers": [{"name": "a"}]}});
-    let patch = json!({"spec": {"containers": [{"image": "x"}]}});
-    let error = strategic_merge_patch(&schema, &object, &patch).expect_err("no key");
-    assert_eq!(error.to_string(), "map: map[image:x] does not contain declared merge key: name");
+    let (keyed, keyless) = (json!([{"name": "a"}]), json!([{"image": "x"}]));
+    // Items of the live object are put in order with those of the patch.
+    for (live, patch) in [(&keyed, &keyless), (&keyless, &keyed)] {
+        let object = json!({"spec": {"containers": live}});
+        let patch = json!({"spec": {"containers": patch}});
+        let error = strategic_merge_patch(&schema, &object, &patch).expect_err("no key");
+        let told = "map: map[image:x] does not contain declared merge key: name";
+        assert_eq!(error.to_string(), told);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::keys::item_element;
 use crate::Schema;
 use crate::fields::PathElement;
+use crate::go::{go_text, go_type};
 use crate::schema::node::{Edge, ListType, MapType, Relationship, Scalar, Shape};
 
 /// What does not fit, each as `path: text`.
@@ -122,37 +123,6 @@ fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
         (Scalar::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
         (Scalar::Untyped, other) => {
             Some(format!("expected any scalar, got &{{{}}}", go_text(other)))
-        }
-    }
-}
-
-/// The Go type that kube-apiserver would name.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value as Go prints it by default.
-pub(crate) fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_text).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let entries: Vec<String> =
-                map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
-            format!("map[{}]", entries.join(" "))
         }
     }
 }

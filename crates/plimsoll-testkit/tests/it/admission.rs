@@ -137,6 +137,20 @@ fn shown((status, warnings, mut body): Answer, hooks: &Hooks) -> Value {
     serde_json::from_str(&text.replace(&hooks.url, "https://hooks")).expect("JSON stays JSON")
 }
 
+/// Makes the pod `p`, as soon as there is a service account for it.
+async fn make_pod(client: &Client) {
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    });
+    let mut tries = 0;
+    while ask(client, "POST /api/v1/namespaces/default/pods", &pod).await.0 != 201 {
+        tries += 1;
+        assert!(tries < TRIES_MAX, "a pod cannot be created");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
     let cluster = kind.start().await.expect("the cluster starts");
     let client = cluster.client();
@@ -148,6 +162,7 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
     )
     .await;
     assert_eq!(status, 201);
+    make_pod(&client).await;
     let mut answers = Vec::new();
     for (index, case) in cases::CASES.iter().enumerate() {
         configure(&client, &hooks, case, index).await;

@@ -11,6 +11,7 @@ mod answer;
 mod built_in;
 mod definitions;
 mod garbage;
+mod namespaces;
 mod properties;
 mod random;
 mod request;

@@ -36,7 +36,7 @@ async fn run_all(kubectl: &Kubectl, kind: ClusterKind, record: bool) -> Vec<Stri
     for path in scripts() {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut script = Script::read(&path);
-        let cluster = kind.start().await.expect("a cluster starts");
+        let cluster = run::start(kind).await;
         let server = Server::of(&cluster).await;
         let printed = kubectl.run(&server, &script).await;
         if record {

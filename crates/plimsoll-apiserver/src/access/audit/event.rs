@@ -41,6 +41,39 @@ impl Record {
         user: &UserInfo,
         attributes: &Attributes<'_>,
     ) -> Option<Self> {
+        let record = Self::of(audit, clock, next_id, parts, user, attributes)?;
+        record.emit(AuditStage::RequestReceived, record.event.clone());
+        Some(record)
+    }
+
+    /// Records a request of which nobody knows whose it is; that is one event.
+    pub(crate) fn unauthenticated(
+        audit: &Audit,
+        clock: &Arc<dyn Clock>,
+        next_id: impl FnOnce() -> String,
+        parts: &Parts,
+        attributes: &Attributes<'_>,
+    ) {
+        let nobody = UserInfo::default();
+        let Some(mut record) = Self::of(audit, clock, next_id, parts, &nobody, attributes) else {
+            return;
+        };
+        record.event["responseStatus"] = json!({
+            "metadata": {},
+            "message": "Authentication failed, attempted: bearer",
+            "code": StatusCode::UNAUTHORIZED.as_u16(),
+        });
+        record.emit(AuditStage::ResponseStarted, record.event.clone());
+    }
+
+    fn of(
+        audit: &Audit,
+        clock: &Arc<dyn Clock>,
+        next_id: impl FnOnce() -> String,
+        parts: &Parts,
+        user: &UserInfo,
+        attributes: &Attributes<'_>,
+    ) -> Option<Self> {
         let (level, omitted) = audit.policy.judge(user, attributes);
         if level == AuditLevel::None {
             return None;
@@ -73,10 +106,7 @@ impl Record {
         if let Some(reference) = object_reference(attributes) {
             event["objectRef"] = reference;
         }
-        let record =
-            Self { audit: audit.clone(), clock: Arc::clone(clock), level, omitted, id, event };
-        record.emit(AuditStage::RequestReceived, record.event.clone());
-        Some(record)
+        Some(Self { audit: audit.clone(), clock: Arc::clone(clock), level, omitted, id, event })
     }
 
     /// Notes as whom the request is carried out.

@@ -27,7 +27,10 @@ impl FieldSelector {
                     "invalid selector: '{text}'; can't understand '{part}'"
                 ))
             })?;
-            terms.push(FieldTerm { path: path.to_owned(), value: unescape(value)?, negated });
+            // What says nothing at all selects everything.
+            if !(path.is_empty() && value.is_empty()) {
+                terms.push(FieldTerm { path: path.to_owned(), value: unescape(value)?, negated });
+            }
         }
         Ok(Self { terms })
     }

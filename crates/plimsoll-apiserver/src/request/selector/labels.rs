@@ -84,6 +84,8 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     let is_sign = |character: char| "=!(),><".contains(character);
     let is_space = |character: char| matches!(character, ' ' | '\t' | '\r' | '\n');
     let mut tokens = Vec::new();
+    // A zero ends a text.
+    let text = text.split('\0').next().unwrap_or_default();
     let mut rest = text.trim_start_matches(is_space);
     while let Some(first) = rest.chars().next() {
         let len = if is_sign(first) {

@@ -44,13 +44,12 @@ pub(in crate::table) fn event_subobject(object: &Value) -> Value {
 
 pub(in crate::table) fn event_source(object: &Value) -> Value {
     let source = either(object, "source", "deprecatedSource");
-    let (component, host) = (string(&source["component"]), string(&source["host"]));
-    let component = if component.is_empty() {
-        string(either(object, "reportingComponent", "reportingController"))
-    } else {
-        component
-    };
-    if host.is_empty() { component.into() } else { format!("{component}, {host}").into() }
+    let reporting = |field: &str, newer: &str| string(either(object, field, newer));
+    let first = |one: &'_ str, other: &'_ str| if one.is_empty() { other } else { one }.to_owned();
+    let component =
+        first(string(&source["component"]), reporting("reportingComponent", "reportingController"));
+    let instance = first(string(&source["host"]), string(&object["reportingInstance"]));
+    if instance.is_empty() { component } else { format!("{component}, {instance}") }.into()
 }
 
 pub(in crate::table) fn event_message(object: &Value) -> Value {

@@ -1,6 +1,8 @@
 //! Continue tokens: which state a list goes on with, and after which object.
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::{NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::status::{ApiError, Result};
@@ -8,6 +10,10 @@ use crate::store::ObjectKey;
 
 /// The encoding of tokens.
 const VERSION: &str = "meta.k8s.io/v1";
+
+/// Tokens are read as Go reads them: bits that are left over do not matter.
+const TOKENS: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// The revision in a token that goes on with the present state.
 const PRESENT: i64 = -1;
@@ -44,11 +50,11 @@ pub(super) fn read(text: &str) -> Result<Continued> {
     let invalid = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let text = text.trim_end_matches('=');
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| {
+    let bytes = TOKENS.decode(text).map_err(|_| {
         let is_of_base64 =
             |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-        let at = text.find(|character| !is_of_base64(character)).unwrap_or(text.len());
+        // Four characters are three bytes; a single one is not enough for any.
+        let at = text.find(|character| !is_of_base64(character)).unwrap_or(text.len() / 4 * 4);
         invalid(format!("illegal base64 data at input byte {at}"))
     })?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|error| {

@@ -89,6 +89,15 @@ fn refusals_impersonation_and_watches_are_recorded() {
             "ResponseComplete get configmaps system:admin as bob 403 forbid request - response -",
         ]
     );
+    let unknown = http::Request::get(format!("{MAPS}/x")).header("authorization", "Bearer wrong");
+    let unknown = unknown.body(String::new()).unwrap();
+    let mut server = subject.server.clone();
+    let refused = futures::FutureExt::now_or_never(tower::Service::call(&mut server, unknown));
+    assert_eq!(refused.unwrap().unwrap().status(), 401);
+    assert_eq!(
+        lines(&events),
+        ["ResponseStarted get configmaps - as - 401 - request - response -"]
+    );
     let watch = http::Request::get(format!("{MAPS}?watch=1")).body(String::new()).unwrap();
     let mut server = subject.server.clone();
     let response = futures::FutureExt::now_or_never(tower::Service::call(&mut server, watch));

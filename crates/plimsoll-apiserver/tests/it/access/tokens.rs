@@ -1,5 +1,8 @@
 //! Tokens of service accounts: what they say, and how long they are good.
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use plimsoll_apiserver::AccessOptions;
+use serde_json::Value;
 
 use super::Subject;
 
@@ -71,4 +74,17 @@ fn a_token_ends_with_what_it_is_bound_to() {
 fn the_same_seed_and_clock_issue_the_same_token() {
     let issued = || issue(&Subject::new(AccessOptions::default()), "default", "{}");
     assert_eq!(issued(), issued());
+}
+
+#[test]
+fn whoever_may_read_them_finds_the_issuer_and_its_keys() {
+    let subject = Subject::new(AccessOptions::default());
+    let token = issue(&subject, "default", "{}");
+    let encoded = token.trim_start_matches("token:").split('.').next().unwrap();
+    let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).unwrap()).unwrap();
+    let keys = subject.check(&token, "GET /openid/v1/jwks", "", 200, r#""kty":"OKP""#);
+    assert_eq!(keys["keys"][0]["kid"], header["kid"]);
+    let found = subject.check(&token, "GET /.well-known/openid-configuration", "", 200, "jwks_uri");
+    assert!(found["jwks_uri"].as_str().unwrap().ends_with("/openid/v1/jwks"), "{found}");
+    subject.check("bob", "GET /openid/v1/jwks", "", 403, "");
 }

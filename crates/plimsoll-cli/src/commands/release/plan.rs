@@ -1,6 +1,5 @@
 //! `plimsoll release plan`: what an update would do, from the files of both releases alone.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +11,8 @@ use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
-use plimsoll_plan::forecast::{EnabledCapability, Forecast, between};
+use plimsoll_plan::capabilities;
+use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::target::Target;
 
@@ -70,7 +70,7 @@ impl Setup {
                 capabilities: Some(capabilities),
                 ..ClusterVersionSpec::default()
             },
-            enabled: BTreeSet::new(),
+            ..Target::default()
         }
     }
 }
@@ -103,22 +103,16 @@ pub fn load(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
 
 /// Forecasts the way from one payload to another on a cluster that is at the first.
 fn forecast(from: Option<&Payload>, to: &Payload, target: &Target) -> Forecast {
-    let outgoing = from.map(|payload| target.plan(payload, Mode::Updating));
-    let before = from.map(|payload| target.capabilities(payload)).unwrap_or_default();
-    let next = Target { enabled: before.enabled.clone(), ..target.clone() };
-    let mode = if from.is_some() { Mode::Updating } else { Mode::Initializing };
-    let mut forecast =
-        between(outgoing.as_ref(), Arc::new(next.plan(to, mode)), &to.cluster_kinds());
-    if from.is_some() {
-        forecast.capabilities = next
-            .capabilities(to)
-            .enabled
-            .difference(&before.enabled)
-            .map(|name| EnabledCapability {
-                name: name.clone(),
-                because: vec!["the capability set, which has it from this release on".to_owned()],
-            })
-            .collect();
-    }
-    forecast
+    let Some(from) = from else {
+        let plan = Arc::new(target.plan(to, Mode::Initializing));
+        return between(None, plan, &to.cluster_kinds());
+    };
+    let enabled = target.capabilities(from).enabled;
+    let context = from.context(&target.profile, &target.feature_set);
+    let applied = capabilities::applied(&from.manifests, &context, &enabled);
+    let before = Target { enabled, ..target.clone() };
+    let (next, capabilities) = before.towards(to, &applied);
+    let outgoing = before.plan(from, Mode::Updating);
+    let plan = Arc::new(next.plan(to, Mode::Updating));
+    Forecast { capabilities, ..between(Some(&outgoing), plan, &to.cluster_kinds()) }
 }

@@ -20,8 +20,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.capabilities.is_empty() {
         writeln!(out, "## Capabilities that become enabled\n")?;
         for capability in &report.capabilities {
-            let because = capability.because.join("; ");
-            writeln!(out, "- `{}`: {}", capability.name, escaped(&because))?;
+            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
         }
         writeln!(out)?;
     }

@@ -39,9 +39,7 @@ fn capabilities(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nCapabilities that become enabled")?;
     for capability in &report.capabilities {
         writeln!(out, "  + {}", capability.name)?;
-        for because in &capability.because {
-            writeln!(out, "      because of {because}")?;
-        }
+        writeln!(out, "      {}", capability.because)?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.capabilities.is_empty() {
         writeln!(out, "## Capabilities that become enabled\n")?;
         for capability in &report.capabilities {
-            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because.join("; ")))?;
+            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
         }
         writeln!(out)?;
     }

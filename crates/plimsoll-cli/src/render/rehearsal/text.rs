@@ -16,7 +16,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
     if !report.capabilities.is_empty() {
         writeln!(out, "\nCapabilities that become enabled")?;
         for capability in &report.capabilities {
-            writeln!(out, "  + {} because of {}", capability.name, capability.because.join("; "))?;
+            writeln!(out, "  + {}: {}", capability.name, capability.because)?;
         }
     }
     writeln!(out)?;

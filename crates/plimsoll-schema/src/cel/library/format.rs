@@ -1,5 +1,5 @@
 //! `'...%s...'.format([...])`.
-use super::strings::{double_text, error, shown};
+use super::strings::{double_text, error, escape, shown};
 use super::{Outcome, time};
 use crate::cel::types::Type;
 use crate::cel::{EvaluationError, Value};
@@ -206,20 +206,12 @@ fn nested(value: &Value) -> Formatted {
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            other if u32::from(other) < 0x20 || other == '\u{7f}' => {
-                out.push_str(&format!("\\x{:02x}", u32::from(other)));
+        match escape(character) {
+            Some(escaped) => out.push_str(escaped),
+            None if character.is_ascii_control() => {
+                out.push_str(&format!("\\x{:02x}", u32::from(character)));
             }
-            other => out.push(other),
+            None => out.push(character),
         }
     }
     out.push('"');

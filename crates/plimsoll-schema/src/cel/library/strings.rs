@@ -159,21 +159,29 @@ fn join(arguments: &[Value]) -> Option<Outcome> {
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
-        match character {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            other => out.push(other),
+        match escape(character) {
+            Some(escaped) => out.push_str(escaped),
+            None => out.push(character),
         }
     }
     out.push('"');
     out
+}
+
+/// The characters that have escapes of their own in quotes, and these.
+pub(super) fn escape(character: char) -> Option<&'static str> {
+    Some(match character {
+        '\u{7}' => "\\a",
+        '\u{8}' => "\\b",
+        '\u{c}' => "\\f",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\u{b}' => "\\v",
+        '\\' => "\\\\",
+        '"' => "\\\"",
+        _ => return None,
+    })
 }
 
 /// A value as messages show it, and as `string()` converts those that it does.

@@ -25,6 +25,23 @@ pub(super) struct Token<'a> {
     pub(super) offset: usize,
 }
 
+impl<'a> Token<'a> {
+    /// The name of a field, which may stand in backticks.
+    pub(super) fn field(self) -> Option<&'a str> {
+        match self.kind {
+            TokenKind::Identifier => Some(self.text),
+            TokenKind::Escaped => Some(self.text.trim_matches('`')),
+            TokenKind::Symbol(_)
+            | TokenKind::Float
+            | TokenKind::Int
+            | TokenKind::Uint
+            | TokenKind::String
+            | TokenKind::Bytes
+            | TokenKind::End => None,
+        }
+    }
+}
+
 /// A place where no token begins.
 pub(super) struct LexError {
     pub(super) offset: usize,

@@ -22,6 +22,9 @@ pub(super) fn normalise(case: &Case, answers: &[Answer]) -> Vec<Value> {
         .map(|answer| {
             let mut document = answer.document.clone();
             hide_revisions(&mut document);
+            for pointer in answer.step.hide.iter().filter(|it| it.starts_with("/headers/")) {
+                hide(&mut document, &segments(pointer));
+            }
             for part in ["body", "events"] {
                 settle_managed_fields(&mut document[part], case.managed);
                 settle_causes(&mut document[part]);

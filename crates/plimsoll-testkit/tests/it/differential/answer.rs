@@ -71,6 +71,15 @@ fn replace(value: &mut Value, ids: &[String]) {
             if is_time && !text.starts_with("2020-") {
                 *text = "NOW".to_owned();
             }
+            // Which addresses and revisions are next is each server's own business.
+            if text.starts_with("10.") && text.split('.').count() == 4 {
+                *text = "ADDRESS".to_owned();
+            }
+            if let Some((before, after)) = text.split_once(" in record (")
+                && let Some((_, rest)) = after.split_once(')')
+            {
+                *text = format!("{before} in record (NEW){rest}");
+            }
             // The fields of an object in a message are in the order of Go's structs.
             for undecodable in [" \"\" is invalid: patch: Invalid value: ", "Invalid value: \"{"] {
                 if text.starts_with(undecodable) {

@@ -51,7 +51,7 @@ impl Maker<'_> {
     }
 
     fn request(&mut self) -> Request {
-        match self.random.below(40) {
+        match self.random.below(42) {
             0..17 => self.apply(),
             17..22 => self.update(),
             22..26 => self.merge(),
@@ -63,8 +63,8 @@ impl Maker<'_> {
             36 => self.merge(),
             37 => self.managed_fields(),
             38 => self.create(),
-            _ if self.random.percent(30) => self.delete(),
-            _ => self.update(),
+            _ if self.random.percent(40) => self.delete(),
+            _ => self.finalizers(),
         }
     }
 
@@ -358,13 +358,45 @@ impl Maker<'_> {
         }
     }
 
+    /// A deletion that nobody but the server itself has to end.
     fn delete(&mut self) -> Request {
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+        let with = |field: &str, value: Value| {
+            let mut options = options.clone();
+            options[field] = value;
+            Body::Document(options)
+        };
+        let choices = [
+            Body::Nothing,
+            Body::Nothing,
+            Body::Nothing,
+            with("gracePeriodSeconds", json!(0)),
+            with("preconditions", json!({"resourceVersion": "1"})),
+            with("preconditions", json!({"uid": "someone"})),
+            with("propagationPolicy", json!("Anyhow")),
+        ];
+        let body = self.random.pick(&choices).clone();
         Request {
             method: "DELETE",
             target: self.path(0, "", "propagationPolicy=Background"),
-            content_type: "",
-            body: Body::Nothing,
+            content_type: if matches!(body, Body::Nothing) { "" } else { JSON },
+            body,
         }
+    }
+
+    /// Finalizers come and go, and with the last an object that is being deleted.
+    fn finalizers(&mut self) -> Request {
+        let version = self.version();
+        let choices = [
+            json!([]),
+            Value::Null,
+            json!(["example.com/one"]),
+            json!(["example.com/two", "example.com/one"]),
+            json!(["example.com/one", "example.com/one"]),
+            json!(["plain"]),
+        ];
+        let finalizers = self.random.pick(&choices).clone();
+        self.patch(version, "", MERGE, json!({"metadata": {"finalizers": finalizers}}))
     }
 }
 

@@ -2,8 +2,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use plimsoll_apiserver::{kubeconfig, serve};
-use plimsoll_testkit::TestCluster;
+use plimsoll_apiserver::{AccessOptions, Options, StaticToken, UserInfo, serve_tls};
+use plimsoll_testkit::{ClusterKind, TestCluster};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -12,6 +13,9 @@ use super::script::{Script, Step};
 
 /// When a command is given up, in seconds.
 const COMMAND_TIMEOUT: &str = "30";
+
+/// The name, the uid and the token of the administrator.
+const ADMINISTRATOR: &str = "plimsoll-test";
 
 /// The program.
 pub(super) struct Kubectl {
@@ -43,11 +47,27 @@ impl Server {
         let server = cluster.server().expect("a cluster without a kubeconfig is embedded").clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("a listener has an address");
+        let text = server.kubeconfig(&format!("https://{address}"));
+        let text = text.replace("\"embedded\"", "\"control-plane\"");
+        let mut kubeconfig: Value = serde_json::from_str(&text).expect("it is written as JSON");
+        kubeconfig["users"][0]["user"] = json!({"token": ADMINISTRATOR});
         let listening = tokio::spawn(async move {
-            let _ = serve(server, listener, std::future::pending()).await;
+            let _ = serve_tls(server, listener, std::future::pending()).await;
         });
-        Self { kubeconfig: kubeconfig(&format!("http://{address}")), listening: Some(listening) }
+        Self { kubeconfig: kubeconfig.to_string(), listening: Some(listening) }
     }
+}
+
+/// A cluster whose administrator is the one of a real control plane for tests.
+pub(super) async fn start(kind: ClusterKind) -> TestCluster {
+    if kind == ClusterKind::ControlPlane {
+        return kind.start().await.expect("a cluster starts");
+    }
+    let mut user = UserInfo::new(ADMINISTRATOR, ["system:masters"]);
+    user.uid = ADMINISTRATOR.to_owned();
+    let tokens = vec![StaticToken { token: ADMINISTRATOR.to_owned(), user }];
+    let access = AccessOptions { tokens, ..AccessOptions::default() };
+    TestCluster::embedded_with(Options { access, ..Options::default() })
 }
 
 impl Kubectl {

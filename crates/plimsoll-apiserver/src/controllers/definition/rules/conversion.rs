@@ -1,11 +1,10 @@
 //! Conversion between versions.
-use std::collections::BTreeSet;
-
-use plimsoll_schema::names::label_1035;
-use plimsoll_schema::{FieldError, check_webhook_service, check_webhook_url};
+use plimsoll_schema::{
+    FieldError, check_review_versions, check_webhook_service, check_webhook_url,
+};
 use serde_json::Value;
 
-use super::{forbidden, invalid, list, not_supported, required, text};
+use super::{forbidden, list, not_supported, required, text};
 
 /// Checks `spec.conversion`.
 pub(super) fn check(spec: &Value, errors: &mut Vec<FieldError>) {
@@ -35,7 +34,7 @@ pub(super) fn check(spec: &Value, errors: &mut Vec<FieldError>) {
         } else {
             check_webhook_service(&client["service"], &format!("{CLIENT}.service"), errors);
         }
-        check_reviews(list(webhook, "conversionReviewVersions"), REVIEWS, errors);
+        check_review_versions(list(webhook, "conversionReviewVersions"), "", REVIEWS, errors);
     } else {
         let detail = "should not be set when strategy is not set to Webhook";
         if !client.is_null() {
@@ -44,26 +43,5 @@ pub(super) fn check(spec: &Value, errors: &mut Vec<FieldError>) {
         if !list(webhook, "conversionReviewVersions").is_empty() {
             errors.push(forbidden(REVIEWS, detail));
         }
-    }
-}
-
-fn check_reviews(versions: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    if versions.is_empty() {
-        return errors.push(required(path, ""));
-    }
-    let mut seen = BTreeSet::new();
-    for (index, version) in versions.iter().enumerate() {
-        let at = format!("{path}[{index}]");
-        let name = version.as_str().unwrap_or_default();
-        if !seen.insert(name) {
-            errors.push(invalid(at, version, "duplicate version"));
-            continue;
-        }
-        let problems = label_1035(name);
-        errors.extend(problems.into_iter().map(|problem| invalid(&at, version, problem)));
-    }
-    if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        let detail = "must include at least one of v1, v1beta1";
-        errors.push(invalid(path, &versions.to_vec().into(), detail));
     }
 }

@@ -1,0 +1,147 @@
+//! What is asked about: the release, the cluster, or both.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, bail};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
+use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability, ReleaseProgressStatus};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
+use plimsoll_content::Payload;
+use plimsoll_content::capability::{Registry, meant};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_plan::capabilities::effective;
+use serde::de::DeserializeOwned;
+
+use super::About;
+use crate::commands::run::client;
+
+/// A release, a cluster, or a cluster and the release that it is at.
+pub(super) struct Subject {
+    pub(super) registry: Registry,
+    pub(super) gates: BTreeSet<String>,
+    /// The capabilities that are enabled.
+    pub(super) enabled: BTreeSet<String>,
+    pub(super) payload: Option<Payload>,
+    pub(super) cluster: Option<Cluster>,
+    pub(super) profile: String,
+    pub(super) feature_set: String,
+}
+
+/// What a cluster says about its capabilities.
+pub(super) struct Cluster {
+    pub(super) version: String,
+    pub(super) known: BTreeSet<String>,
+    /// Enabled although the spec does not ask for them.
+    pub(super) implicit: BTreeSet<String>,
+    progress: CapabilitiesProgress,
+}
+
+impl Cluster {
+    /// What made a capability necessary, if an update did.
+    pub(super) fn implied(&self, name: &str) -> Option<&ImpliedCapability> {
+        self.progress.implied.iter().rev().find(|implied| implied.capability == name)
+    }
+}
+
+impl Subject {
+    pub(super) async fn of(about: &About) -> anyhow::Result<Self> {
+        let About { release, baseline, kubeconfig, context, profile, feature_set } = about;
+        let template =
+            TemplateContext { cluster_profile: profile.clone(), ..TemplateContext::default() };
+        let payload = match release {
+            None => None,
+            Some(directory) => {
+                let loaded = plimsoll_source::load(directory, &template);
+                let failed = || format!("failed to load release `{}`", directory.display());
+                Some(loaded.with_context(failed)?)
+            }
+        };
+        let registry =
+            payload.as_ref().map_or_else(Registry::built_in, |it| it.capabilities.clone());
+        let gates = payload
+            .as_ref()
+            .map_or_else(BTreeSet::new, |payload| payload.feature_gates(profile, feature_set));
+        let mut subject = Self {
+            registry,
+            gates,
+            enabled: BTreeSet::new(),
+            payload,
+            cluster: None,
+            profile: profile.clone(),
+            feature_set: feature_set.clone(),
+        };
+        if subject.payload.is_none() || kubeconfig.is_some() || context.is_some() {
+            let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+            subject.ask(&client).await?;
+        } else {
+            let Some(set) = subject.registry.set(baseline) else {
+                let similar = meant(subject.registry.similar_set(baseline));
+                bail!("--baseline: there is no capability set {baseline:?}{similar}");
+            };
+            let there = set.capabilities.iter();
+            subject.enabled = there
+                .filter(|name| subject.registry.is_known(name, &subject.gates))
+                .cloned()
+                .collect();
+        }
+        Ok(subject)
+    }
+
+    /// Asks a cluster what it has.
+    async fn ask(&mut self, client: &Client) -> anyhow::Result<()> {
+        let (spec, status): (ClusterVersionSpec, ClusterVersionStatus) =
+            match get(client, CLUSTER_VERSION).await? {
+                Some(object) => (part(&object, "spec"), part(&object, "status")),
+                None => bail!(
+                    "the cluster has no ClusterVersion \"{CLUSTER_VERSION_NAME}\": `plimsoll run \
+                     --create` makes it"
+                ),
+            };
+        // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
+        let progress: ReleaseProgressStatus = get(client, RELEASE_PROGRESS)
+            .await?
+            .map_or_else(ReleaseProgressStatus::default, |object| part(&object, "status"));
+        let mut enabled: BTreeSet<String> =
+            status.capabilities.enabled_capabilities.into_iter().collect();
+        enabled.extend(progress.capabilities.withheld.iter().cloned());
+        let asked = effective(&spec, &[], &[], &self.registry, &self.gates);
+        let implicit = enabled.difference(&asked.enabled);
+        self.cluster = Some(Cluster {
+            version: status.desired.version,
+            known: status.capabilities.known_capabilities.into_iter().collect(),
+            implicit: implicit.cloned().collect(),
+            progress: progress.capabilities,
+        });
+        self.enabled = enabled;
+        Ok(())
+    }
+
+    /// The names that there are: those of the cluster if there is one, else of the release.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        match &self.cluster {
+            Some(cluster) if !cluster.known.is_empty() => {
+                cluster.known.union(&self.enabled).map(String::as_str).collect()
+            }
+            _ => {
+                let there = self.registry.capabilities().filter(|it| it.is_allowed(&self.gates));
+                there.map(|it| it.name.as_str()).collect()
+            }
+        }
+    }
+}
+
+async fn get(client: &Client, kind: ApiKind) -> anyhow::Result<Option<DynamicObject>> {
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    api.get_opt(CLUSTER_VERSION_NAME)
+        .await
+        .with_context(|| format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind))
+}
+
+fn part<T: DeserializeOwned + Default>(object: &DynamicObject, name: &str) -> T {
+    let value = object.data.get(name).cloned().unwrap_or_default();
+    serde_json::from_value(value).unwrap_or_default()
+}

@@ -1,0 +1,332 @@
+//! Reads ClusterOperators and what is related to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, bail};
+use futures::{StreamExt, stream};
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::discovery::{Discovery, Scope, verbs};
+use kube::{Api, Client, ResourceExt};
+use plimsoll_api::config::ObjectReference;
+use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_plan::gate;
+use serde_json::{Value, json};
+
+use super::archive::Archive;
+
+/// Lists under way at a time.
+const CONCURRENCY: usize = 8;
+
+/// What there is to gather.
+pub(super) struct Gathering {
+    client: Client,
+    operators: Vec<DynamicObject>,
+    /// What the server serves and can list, by group and resource.
+    served: BTreeMap<(String, String), (ApiResource, Scope)>,
+}
+
+/// What was gathered.
+#[derive(Default)]
+pub(super) struct Summary {
+    pub(super) operators: usize,
+    pub(super) files: usize,
+    /// What is missing, or should be said in another way.
+    pub(super) findings: Vec<String>,
+}
+
+/// A list to be read: of one namespace or of all, of one name or of all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    group: String,
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+impl Gathering {
+    /// Reads the ClusterOperators of these names, or all.
+    pub(super) async fn of(client: Client, names: &[String]) -> Result<Self, anyhow::Error> {
+        let api = api_of(&client, CLUSTER_OPERATOR);
+        let operators = match names {
+            [] => api.list(&ListParams::default()).await.context("no ClusterOperators")?.items,
+            names => {
+                let mut operators = Vec::new();
+                for name in names {
+                    let Some(found) = api.get_opt(name).await.context("no ClusterOperators")?
+                    else {
+                        bail!("there is no ClusterOperator {name:?}");
+                    };
+                    operators.push(found);
+                }
+                operators
+            }
+        };
+        let discovery = Discovery::new(client.clone()).run().await.context("discovery failed")?;
+        let mut served = BTreeMap::new();
+        for group in discovery.groups() {
+            for (resource, capabilities) in group.recommended_resources() {
+                if capabilities.supports_operation(verbs::LIST) {
+                    let key = (resource.group.clone(), resource.plural.clone());
+                    served.insert(key, (resource, capabilities.scope));
+                }
+            }
+        }
+        Ok(Self { client, operators, served })
+    }
+
+    /// Writes everything.
+    pub(super) async fn write(&self, archive: &mut Archive) -> Result<Summary, anyhow::Error> {
+        let mut summary = Summary { operators: self.operators.len(), ..Summary::default() };
+        for kind in [CLUSTER_VERSION, RELEASE_PROGRESS] {
+            let listed = api_of(&self.client, kind).list(&ListParams::default()).await;
+            for object in listed.map(|list| list.items).unwrap_or_default() {
+                let path = cluster_path(kind.group, kind.plural, &object.name_any());
+                summary.add(archive, &path, &yaml(&shown(&object, kind.plural))?)?;
+            }
+        }
+        let mut requests = BTreeSet::new();
+        for operator in &self.operators {
+            let value = shown(operator, CLUSTER_OPERATOR.plural);
+            summary.findings.extend(gate::style(&value).iter().map(ToString::to_string));
+            let name = operator.name_any();
+            let path = cluster_path(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.plural, &name);
+            summary.add(archive, &path, &yaml(&value)?)?;
+            for reference in related(&value) {
+                match self.requests(&reference) {
+                    Some(more) => requests.extend(more),
+                    None => summary.findings.push(format!(
+                        "clusteroperator {name}: relatedObjects: the API server does not serve {}",
+                        resource_name(&reference.group, &reference.resource)
+                    )),
+                }
+            }
+        }
+        let mut answers = stream::iter(requests.into_iter().map(|request| async move {
+            let listed = self.list(&request).await;
+            (request, listed)
+        }))
+        .buffered(CONCURRENCY);
+        while let Some((request, listed)) = answers.next().await {
+            let name = resource_name(&request.group, &request.resource);
+            let objects = match listed {
+                Ok(objects) => objects,
+                Err(error) => {
+                    summary.findings.push(format!("{name} could not be read: {error}"));
+                    continue;
+                }
+            };
+            if objects.is_empty() && !request.name.is_empty() {
+                let name = &request.name;
+                summary.findings.push(format!(
+                    "{} {name:?} is a related object and does not exist",
+                    resource_name(&request.group, &request.resource)
+                ));
+            }
+            for (path, content) in files(&request, &objects) {
+                summary.add(archive, &path, &yaml(&content)?)?;
+            }
+        }
+        Ok(summary)
+    }
+
+    /// What has to be read for a related object: of a namespace all that is in it.
+    fn requests(&self, reference: &ObjectReference) -> Option<Vec<Request>> {
+        let key = (reference.group.clone(), reference.resource.clone());
+        let (_, scope) = self.served.get(&key)?;
+        let itself = Request {
+            group: key.0.clone(),
+            resource: key.1.clone(),
+            namespace: match scope {
+                Scope::Namespaced => reference.namespace.clone(),
+                Scope::Cluster => String::new(),
+            },
+            name: reference.name.clone(),
+        };
+        let is_namespace = key.0.is_empty() && key.1 == "namespaces";
+        if !is_namespace || reference.name.is_empty() {
+            return Some(vec![itself]);
+        }
+        let inside = self.served.iter().filter(|(_, (_, scope))| *scope == Scope::Namespaced);
+        let inside = inside.map(|((group, resource), _)| Request {
+            group: group.clone(),
+            resource: resource.clone(),
+            namespace: reference.name.clone(),
+            name: String::new(),
+        });
+        Some(std::iter::once(itself).chain(inside).collect())
+    }
+
+    async fn list(&self, request: &Request) -> Result<Vec<Value>, kube::Error> {
+        let key = (request.group.clone(), request.resource.clone());
+        let Some((resource, _)) = self.served.get(&key) else { return Ok(Vec::new()) };
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match request.namespace.as_str() {
+            "" => Api::all_with(client, resource),
+            namespace => Api::namespaced_with(client, namespace, resource),
+        };
+        let mut parameters = ListParams::default();
+        if !request.name.is_empty() {
+            parameters = parameters.fields(&format!("metadata.name={}", request.name));
+        }
+        let list = api.list(&parameters).await?;
+        let typed = |object: &DynamicObject| {
+            let mut value = shown(object, &resource.plural);
+            value["apiVersion"] = resource.api_version.clone().into();
+            value["kind"] = resource.kind.clone().into();
+            value
+        };
+        Ok(list.items.iter().map(typed).collect())
+    }
+}
+
+impl Summary {
+    fn add(
+        &mut self,
+        archive: &mut Archive,
+        path: &str,
+        content: &str,
+    ) -> Result<(), anyhow::Error> {
+        archive.add(path, content.as_bytes()).with_context(|| format!("failed to write {path}"))?;
+        self.files += 1;
+        Ok(())
+    }
+}
+
+fn api_of(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
+    let version = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&version, kind.plural);
+    Api::all_with(client.clone(), &resource)
+}
+
+fn related(operator: &Value) -> Vec<ObjectReference> {
+    let related = operator.pointer("/status/relatedObjects").cloned().unwrap_or_default();
+    serde_json::from_value(related).unwrap_or_default()
+}
+
+fn resource_name(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+fn cluster_path(group: &str, resource: &str, name: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    format!("cluster-scoped-resources/{group}/{resource}/{}.yaml", file_name(name))
+}
+
+/// Names such as `system:node` are no good on every file system.
+fn file_name(name: &str) -> String {
+    name.replace([':', '/'], "-")
+}
+
+/// The files of a list: of a namespace one for each resource, of the cluster one for each object.
+fn files(request: &Request, objects: &[Value]) -> Vec<(String, Value)> {
+    let group = if request.group.is_empty() { "core" } else { &request.group };
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if objects.is_empty() {
+        return Vec::new();
+    }
+    if request.group.is_empty() && request.resource == "namespaces" {
+        let path = |name: &str| format!("namespaces/{name}/{name}.yaml");
+        return objects.iter().map(|it| (path(&name(it)), it.clone())).collect();
+    }
+    let mut of_namespace: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut files = Vec::new();
+    for object in objects {
+        match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => {
+                of_namespace.entry(namespace.to_owned()).or_default().push(object.clone());
+            }
+            None => {
+                let path = cluster_path(&request.group, &request.resource, &name(object));
+                files.push((path, object.clone()));
+            }
+        }
+    }
+    for (namespace, items) in of_namespace {
+        let resource = &request.resource;
+        let path = match request.name.as_str() {
+            "" => format!("namespaces/{namespace}/{group}/{resource}.yaml"),
+            name => format!("namespaces/{namespace}/{group}/{resource}/{}.yaml", file_name(name)),
+        };
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        files.push((path, list));
+    }
+    files
+}
+
+/// An object as it is written: without what is secret, and without who owns which field.
+fn shown(object: &DynamicObject, resource: &str) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    if resource == "secrets" {
+        for field in ["data", "stringData"] {
+            if let Some(data) = value[field].as_object_mut() {
+                for entry in data.values_mut() {
+                    let length = entry.as_str().map_or(0, str::len);
+                    *entry = format!("elided, {length} characters").into();
+                }
+            }
+        }
+        // The whole object, as an earlier apply left it.
+        if let Some(annotations) = value["metadata"]["annotations"].as_object_mut() {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+    value
+}
+
+fn yaml(value: &Value) -> Result<String, anyhow::Error> {
+    serde_saphyr::to_string(value).context("an object cannot be written as YAML")
+}
+
+#[cfg(test)]
+mod tests {
+    //! Where the objects of a list are written.
+
+    use serde_json::json;
+
+    use super::{Request, files};
+
+    fn check(resource: (&str, &str), name: &str, objects: &[(&str, &str)], expected: &[&str]) {
+        let request = Request {
+            group: resource.0.to_owned(),
+            resource: resource.1.to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+        };
+        let object = |(namespace, name): &(&str, &str)| match *namespace {
+            "" => json!({"metadata": {"name": name}}),
+            namespace => json!({"metadata": {"name": name, "namespace": namespace}}),
+        };
+        let objects: Vec<_> = objects.iter().map(object).collect();
+        let paths: Vec<String> =
+            files(&request, &objects).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn files_lie_where_readers_of_must_gather_look_for_them() {
+        check(("", "namespaces"), "pier", &[("", "pier")], &["namespaces/pier/pier.yaml"]);
+        check(
+            ("apps", "deployments"),
+            "",
+            &[("pier", "a"), ("pier", "b"), ("quay", "c")],
+            &["namespaces/pier/apps/deployments.yaml", "namespaces/quay/apps/deployments.yaml"],
+        );
+        check(
+            ("", "configmaps"),
+            "a",
+            &[("pier", "a")],
+            &["namespaces/pier/core/configmaps/a.yaml"],
+        );
+        check(
+            ("rbac.authorization.k8s.io", "clusterroles"),
+            "",
+            &[("", "system:a")],
+            &["cluster-scoped-resources/rbac.authorization.k8s.io/clusterroles/system-a.yaml"],
+        );
+        check(("", "configmaps"), "a", &[], &[]);
+    }
+}

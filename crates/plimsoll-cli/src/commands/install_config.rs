@@ -1,0 +1,144 @@
+//! `plimsoll install-config`: what an installer would say about capabilities, before it runs.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use plimsoll_content::capability::Registry;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_content::yaml;
+use plimsoll_plan::install_config::{Assessment, assess};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::exit;
+use crate::render::structured::Format;
+
+/// What can be done with an install-config.
+#[derive(Debug, Subcommand)]
+pub enum InstallConfigCommand {
+    /// Check the capabilities of an install-config by the installer's rules
+    Validate(ValidateArguments),
+}
+
+/// Arguments of `plimsoll install-config validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArguments {
+    /// The install-config; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Directory of the release to install: the capabilities it declares count, too
+    #[arg(long, value_name = "DIR")]
+    release: Option<PathBuf>,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    profile: String,
+    /// Feature set; without it, the install-config's
+    #[arg(long)]
+    feature_set: Option<String>,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the file or the release cannot be read, or the output cannot be written.
+pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let InstallConfigCommand::Validate(arguments) = command;
+    let name = arguments.file.display().to_string();
+    let text = read(&arguments).with_context(|| format!("failed to read `{name}`"))?;
+    let config = parse(&text).with_context(|| format!("`{name}` is not an install-config"))?;
+    let written = config["featureSet"].as_str().filter(|set| !set.is_empty());
+    let feature_set = arguments.feature_set.as_deref().or(written).unwrap_or(DEFAULT_FEATURE_SET);
+    let (registry, gates) = match &arguments.release {
+        None => (Registry::built_in(), BTreeSet::new()),
+        Some(directory) => {
+            let payload = plimsoll_source::load(directory, &TemplateContext::default())
+                .with_context(|| format!("failed to load release `{}`", directory.display()))?;
+            let gates = payload.feature_gates(&arguments.profile, feature_set);
+            (payload.capabilities, gates)
+        }
+    };
+    let assessment = assess(&config, &registry, &gates);
+    let report = Report::of(&assessment);
+    if !arguments.output.write(&report, out)? {
+        write_text(&report, &name, out)?;
+    }
+    Ok(if report.valid { exit::SUCCESS } else { exit::FAILURE }.into())
+}
+
+fn read(arguments: &ValidateArguments) -> io::Result<String> {
+    if arguments.file.as_os_str() == "-" {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(&arguments.file)
+}
+
+fn parse(text: &str) -> anyhow::Result<Value> {
+    let mut documents = yaml::parse(text);
+    match documents.len() {
+        1 => {}
+        0 => bail!("it is empty"),
+        several => bail!("it has {several} documents, an install-config has one"),
+    }
+    let value = documents.remove(0).value;
+    value.map_err(|error| anyhow::anyhow!("{error}, column {}", error.column))
+}
+
+/// What the command says.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    valid: bool,
+    errors: Vec<Entry<'a>>,
+    enabled_capabilities: &'a BTreeSet<String>,
+    disabled_capabilities: &'a BTreeSet<String>,
+}
+
+/// Something that the installer refuses.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    field: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Report<'a> {
+    fn of(assessment: &'a Assessment) -> Self {
+        let entry = |refusal: &'a plimsoll_plan::install_config::Refusal| Entry {
+            field: &refusal.field,
+            message: &refusal.message,
+        };
+        Self {
+            valid: assessment.refusals.is_empty(),
+            errors: assessment.refusals.iter().map(entry).collect(),
+            enabled_capabilities: &assessment.enabled,
+            disabled_capabilities: &assessment.disabled,
+        }
+    }
+}
+
+fn write_text(report: &Report<'_>, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    for Entry { field, message } in &report.errors {
+        writeln!(out, "{field}: {message}")?;
+    }
+    let list = |names: &BTreeSet<String>| match names.len() {
+        0 => "none".to_owned(),
+        _ => names.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+    };
+    match report.errors.len() {
+        0 => writeln!(out, "{name} is valid")?,
+        1 => writeln!(out, "{name} has 1 error")?,
+        several => writeln!(out, "{name} has {several} errors")?,
+    }
+    writeln!(out, "Enabled:   {}", list(report.enabled_capabilities))?;
+    writeln!(out, "Disabled:  {}", list(report.disabled_capabilities))
+}

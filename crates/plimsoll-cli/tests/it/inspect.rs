@@ -1,0 +1,89 @@
+//! What is gathered about a cluster, and what is said about what is missing.
+
+use std::path::Path;
+
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt};
+use plimsoll_api::CLUSTER_OPERATOR;
+use plimsoll_cli::commands::inspect::inspect;
+use serde_json::{Value, json};
+
+use crate::rig::{Rig, on_each_cluster, sample_payloads};
+
+fn read(directory: &Path, path: &str) -> Value {
+    let text = std::fs::read_to_string(directory.join(path)).expect(path);
+    serde_saphyr::from_str(&text).expect("it is YAML")
+}
+
+#[test]
+fn what_is_related_to_the_operators_is_gathered_without_secrets() {
+    on_each_cluster(|kind| async move {
+        let rig = Rig::installed(kind, &[sample_payloads().0]).await.without_stand_ins();
+        let secret = json!({
+            "metadata": {"name": "keys"}, "stringData": {"password": "tides"},
+        });
+        let secrets: Api<DynamicObject> = Api::namespaced_with(
+            rig.client.clone(),
+            "harbour-beacon",
+            &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret")),
+        );
+        let secret = serde_json::from_value(secret).expect("an object");
+        secrets.create(&PostParams::default(), &secret).await.expect("it is created");
+        let missing = json!({"status": {"relatedObjects": [
+            {"group": "", "resource": "namespaces", "name": "harbour-beacon"},
+            {"group": "example.com", "resource": "lanterns", "name": "red"},
+            {"group": "", "resource": "configmaps", "namespace": "harbour-beacon", "name": "none"},
+        ]}});
+        let parameters = PatchParams::default();
+        rig.api(CLUSTER_OPERATOR)
+            .patch_status("beacon", &parameters, &Patch::Merge(&missing))
+            .await
+            .expect("the status can be changed");
+
+        let place = tempfile::tempdir().expect("a directory");
+        let to = place.path().join("all");
+        let mut out = Vec::new();
+        inspect(rig.client.clone(), &[], &to, &mut out).await.expect("it is gathered");
+        let said = String::from_utf8(out).expect("it is text");
+        for expected in [
+            "clusteroperator beacon: relatedObjects: the API server does not serve \
+             lanterns.example.com\n",
+            "configmaps \"none\" is a related object and does not exist\n",
+        ] {
+            assert!(said.contains(expected), "{said}");
+        }
+        let operators = rig.operators().await;
+        for operator in &operators {
+            let name = operator.name_any();
+            let path = format!(
+                "cluster-scoped-resources/config.openshift.io/clusteroperators/{name}.yaml"
+            );
+            assert_eq!(read(&to, &path)["metadata"]["name"], name);
+        }
+        let version =
+            read(&to, "cluster-scoped-resources/config.openshift.io/clusterversions/version.yaml");
+        assert_eq!(version["status"]["history"][0]["version"], "1.0.0");
+        let namespace = read(&to, "namespaces/harbour-beacon/harbour-beacon.yaml");
+        assert_eq!(namespace["kind"], "Namespace");
+        let deployments = read(&to, "namespaces/harbour-beacon/apps/deployments.yaml");
+        assert_eq!(deployments["items"][0]["kind"], "Deployment");
+        let secrets = read(&to, "namespaces/harbour-beacon/core/secrets.yaml");
+        let keys = secrets["items"].as_array().expect("a list").iter();
+        let keys = keys.map(|it| &it["data"]["password"]).find(|it| it.is_string());
+        assert_eq!(*keys.expect("the secret"), "elided, 8 characters");
+
+        // The same as an archive, of one operator.
+        let to = place.path().join("one.tar.gz");
+        let names = ["beacon".to_owned()];
+        inspect(rig.client.clone(), &names, &to, &mut Vec::new()).await.expect("it is gathered");
+        assert!(std::fs::metadata(&to).expect("a file").len() > 100);
+        let unknown = ["lantern".to_owned()];
+        let to = place.path().join("none");
+        let error = inspect(rig.client.clone(), &unknown, &to, &mut Vec::new()).await;
+        assert_eq!(
+            error.expect_err("there is none").to_string(),
+            "there is no ClusterOperator \"lantern\""
+        );
+    });
+}

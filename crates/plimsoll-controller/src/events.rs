@@ -1,0 +1,258 @@
+//! Tells what happens as Events of `events.k8s.io/v1`, beside the objects that they are about.
+//!
+//! [`Recorder::record`] never waits and never fails: what cannot be told is dropped with a line in
+//! the log, since the status tells the same and stays. What is repeated becomes one Event with a
+//! count, and what is told too often of one object is left out: see [`journal`].
+
+mod journal;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Client;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_model::{ObjectKey, Reason};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::SharedClock;
+use crate::write::Writer;
+use journal::{Entry, Journal, Write};
+
+/// Who reports: a name qualified as Kubernetes asks for it.
+const REPORTING_CONTROLLER: &str = "plimsoll.io/controller";
+/// Where Events about objects without a namespace are kept, as Kubernetes demands.
+const CLUSTER_NAMESPACE: &str = "default";
+/// Longest note that Kubernetes accepts, in bytes.
+const NOTE_LENGTH_MAX: usize = 1024;
+/// Longest reporting instance that Kubernetes accepts, in bytes.
+const INSTANCE_LENGTH_MAX: usize = 128;
+/// Occurrences that wait to be written; more than a whole update tells of.
+const OCCURRENCES_QUEUED: usize = 256;
+/// How often series are looked through.
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+/// How often one Event is tried; the status tells the same, so a lost one is no harm.
+const TRIES_MAX: usize = 3;
+/// How long to wait between two tries.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// Whether an occurrence calls for attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// It goes as it should.
+    Normal,
+    /// Somebody may have to do something.
+    Warning,
+}
+
+impl Severity {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Something worth telling.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Occurrence {
+    /// Whether it calls for attention.
+    pub(crate) severity: Severity,
+    /// Why, from the one list.
+    pub(crate) reason: Reason,
+    /// What was done or tried, in CamelCase: `Update`, `EnableCapability`.
+    pub(crate) action: &'static str,
+    /// The story.
+    pub(crate) note: String,
+    /// The object that it is about.
+    pub(crate) regarding: ObjectReference,
+    /// Another object that has to do with it.
+    pub(crate) related: Option<ObjectReference>,
+}
+
+/// The ClusterVersion as the object of an occurrence.
+pub(crate) fn cluster_version(uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(format!("{}/{}", CLUSTER_VERSION.group, CLUSTER_VERSION.version)),
+        kind: Some(CLUSTER_VERSION.kind.to_owned()),
+        name: Some(CLUSTER_VERSION_NAME.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// An object of a payload as the object of an occurrence.
+pub(crate) fn object(key: &ObjectKey, version: &str) -> ObjectReference {
+    let api_version =
+        if key.group.is_empty() { version.to_owned() } else { format!("{}/{version}", key.group) };
+    ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(key.kind.clone()),
+        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: Some(key.name.clone()),
+        ..ObjectReference::default()
+    }
+}
+
+/// Takes occurrences; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder {
+    sender: mpsc::Sender<Occurrence>,
+}
+
+impl Recorder {
+    /// Starts the task that writes, until all recorders are gone or it is told to stop.
+    pub(crate) fn start(
+        client: Client,
+        clock: SharedClock,
+        instance: &str,
+        stop: CancellationToken,
+    ) -> Self {
+        let (sender, occurrences) = mpsc::channel(OCCURRENCES_QUEUED);
+        let scribe = Scribe {
+            writer: Writer::new(client),
+            clock,
+            instance: truncated(instance, INSTANCE_LENGTH_MAX).to_owned(),
+            journal: Journal::default(),
+        };
+        tokio::spawn(scribe.run(occurrences, stop));
+        Self { sender }
+    }
+
+    /// Tells of something; never waits.
+    pub(crate) fn record(&self, occurrence: Occurrence) {
+        tracing::info!(
+            reason = %occurrence.reason,
+            action = occurrence.action,
+            "{}",
+            occurrence.note
+        );
+        if self.sender.try_send(occurrence).is_err() {
+            tracing::debug!("too many events wait to be written; one is dropped");
+        }
+    }
+}
+
+/// Writes what is recorded.
+struct Scribe {
+    writer: Writer,
+    clock: SharedClock,
+    instance: String,
+    journal: Journal,
+}
+
+impl Scribe {
+    async fn run(mut self, mut occurrences: mpsc::Receiver<Occurrence>, stop: CancellationToken) {
+        let mut tidy_at = Instant::now() + TIDY_INTERVAL;
+        loop {
+            tokio::select! {
+                occurrence = occurrences.recv() => {
+                    let Some(occurrence) = occurrence else { break };
+                    let write = self.journal.note(entry(occurrence), self.clock.now());
+                    self.write(write.into_iter().collect(), &stop).await;
+                }
+                () = sleep_until(tidy_at) => {
+                    tidy_at = Instant::now() + TIDY_INTERVAL;
+                    let writes = self.journal.tidy(self.clock.now());
+                    self.write(writes, &stop).await;
+                }
+                () = stop.cancelled() => break,
+            }
+        }
+        // What was recorded last may be why the process stops.
+        while let Ok(occurrence) = occurrences.try_recv() {
+            let write = self.journal.note(entry(occurrence), self.clock.now());
+            self.write(write.into_iter().collect(), &stop).await;
+        }
+    }
+
+    async fn write(&self, writes: Vec<Write>, stop: &CancellationToken) {
+        for write in writes {
+            if let Err(error) = self.try_writing(&write, stop).await {
+                tracing::debug!(%error, "could not write an event; it is dropped");
+            }
+        }
+    }
+
+    async fn try_writing(
+        &self,
+        write: &Write,
+        stop: &CancellationToken,
+    ) -> Result<(), kube::Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let result = match write {
+                Write::Create(entry) => self.writer.create_event(&self.event(entry)).await,
+                Write::Count(entry) => self.writer.count_event(&self.event(entry)).await,
+            };
+            match result {
+                Err(kube::Error::Api(status)) if !matches!(status.code, 429 | 500..) => {
+                    return Err(kube::Error::Api(status));
+                }
+                Err(_) if tries < TRIES_MAX && !stop.is_cancelled() => {
+                    tokio::select! {
+                        () = tokio::time::sleep(RETRY_DELAY) => {}
+                        () = stop.cancelled() => {}
+                    }
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    fn event(&self, entry: &Entry) -> Event {
+        let Occurrence { severity, reason, action, note, regarding, related } = &entry.occurrence;
+        let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_NAMESPACE.to_owned());
+        Event {
+            metadata: ObjectMeta {
+                name: Some(entry.name.clone()),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(entry.first)),
+            type_: Some(severity.as_str().to_owned()),
+            reason: Some(reason.as_str().to_owned()),
+            action: Some((*action).to_owned()),
+            note: Some(truncated(note, NOTE_LENGTH_MAX).to_owned()),
+            regarding: Some(regarding.clone()),
+            related: related.clone(),
+            reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            series: (entry.count > 1).then(|| EventSeries {
+                count: entry.count,
+                last_observed_time: MicroTime(entry.last),
+            }),
+            ..Event::default()
+        }
+    }
+}
+
+/// An occurrence with the texts that will be written: those decide what is a repetition.
+fn entry(mut occurrence: Occurrence) -> Occurrence {
+    occurrence.note.truncate(truncated(&occurrence.note, NOTE_LENGTH_MAX).len());
+    occurrence
+}
+
+/// The longest beginning of a text that has at most so many bytes.
+fn truncated(text: &str, length_max: usize) -> &str {
+    let mut end = text.len().min(length_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The name of an Event, as client-go makes it: of the object and the moment.
+fn name(regarding: &ObjectReference, time: Timestamp) -> String {
+    let object = regarding.name.as_deref().unwrap_or("cluster");
+    format!("{object}.{:x}", time.as_nanosecond())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Capabilities that become enabled because a release made them necessary: found, recorded and
+//! written down before the release is begun.
+
+use std::collections::BTreeSet;
+
+use futures::FutureExt;
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::progress::ImpliedCapability;
+use plimsoll_content::inclusion::{Decision, capability_names, decide};
+use plimsoll_content::{Manifest, Payload};
+use plimsoll_model::{ObjectKey, Reason};
+use plimsoll_plan::capabilities::{Implied, implied_by};
+use plimsoll_plan::fingerprint::FIELD_MANAGER;
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::Scope;
+
+use crate::controller::Settings;
+use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::resources::Resources;
+
+/// How many objects are looked for at a time.
+const LOOKUPS: usize = 16;
+
+/// Tells of a capability that becomes enabled now; what is written down of it.
+pub(crate) fn record(
+    implied: &Implied,
+    recorder: &Recorder,
+    owner: &str,
+    now: Timestamp,
+) -> ImpliedCapability {
+    recorder.record(Occurrence {
+        severity: Severity::Normal,
+        reason: Reason::CapabilityImplied,
+        action: "EnableCapability",
+        note: implied.to_string(),
+        regarding: events::cluster_version(owner),
+        related: Some(events::object(&implied.object, &implied.object_version)),
+    });
+    ImpliedCapability {
+        capability: implied.capability.clone(),
+        version: implied.version.clone(),
+        file: implied.file.to_string(),
+        document: implied.document,
+        object: implied.object.to_string(),
+        manifests: implied.manifests,
+        since: Timestamp::from_second(now.as_second()).unwrap_or(now),
+    }
+}
+
+/// What a payload makes necessary in a cluster that was brought to another one by an earlier
+/// process: that payload is not at hand, but what it applied carries our name.
+///
+/// # Errors
+///
+/// When the server cannot be asked.
+pub(crate) async fn by_what_is_there(
+    client: &Client,
+    resources: &Resources,
+    payload: &Payload,
+    settings: &Settings,
+    enabled: &BTreeSet<String>,
+) -> Result<Vec<Implied>, kube::Error> {
+    let context = payload.context(&settings.profile, &settings.feature_set);
+    let disabled = |manifest: &&Manifest| {
+        capability_names(&manifest.annotations).iter().any(|name| !enabled.contains(*name))
+            && decide(manifest, &context) == Decision::Included
+    };
+    let candidates = payload.manifests.iter().filter(disabled);
+    let lookup = |manifest| is_ours(client, resources, manifest).boxed();
+    let lookups: Vec<_> = candidates.map(lookup).collect();
+    let found: Vec<Result<Option<ObjectKey>, kube::Error>> =
+        stream::iter(lookups).buffered(LOOKUPS).collect().await;
+    let applied: Result<BTreeSet<ObjectKey>, kube::Error> =
+        found.into_iter().filter_map(Result::transpose).collect();
+    Ok(implied_by(&applied?, payload, &settings.profile, &settings.feature_set, enabled))
+}
+
+/// The object of a manifest, if it is there and we have applied it.
+async fn is_ours(
+    client: &Client,
+    resources: &Resources,
+    manifest: &Manifest,
+) -> Result<Option<ObjectKey>, kube::Error> {
+    let key = &manifest.key;
+    let kind = GroupVersionKind {
+        group: key.group.clone(),
+        version: manifest.version.clone(),
+        kind: key.kind.clone(),
+    };
+    let Some(served) = resources.get(&kind) else { return Ok(None) };
+    let api: Api<DynamicObject> = match served.scope {
+        Scope::Namespaced => Api::namespaced_with(client.clone(), &key.namespace, &served.resource),
+        Scope::Cluster => Api::all_with(client.clone(), &served.resource),
+    };
+    let found = api.get_metadata_opt(&key.name).await?;
+    let managers = found.and_then(|object| object.metadata.managed_fields).unwrap_or_default();
+    let ours = managers.iter().any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
+    Ok(ours.then(|| key.clone()))
+}

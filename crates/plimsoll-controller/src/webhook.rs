@@ -1,0 +1,237 @@
+//! A validating admission webhook that refuses mistakes in `spec.capabilities` when they are made
+//! (design 000, "have your PATCH fail with a 400").
+//!
+//! It is a convenience: what it refuses the controller would not act on either. So a webhook that
+//! cannot be reached lets everything pass.
+
+mod certificate;
+mod server;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_content::capability::Registry;
+use plimsoll_plan::capabilities::{Change, review};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::bootstrap::patiently;
+use crate::error::Error;
+use crate::write::Writer;
+
+/// Name of the ValidatingWebhookConfiguration.
+const CONFIGURATION: &str = "plimsoll-capabilities";
+/// Name of the webhook in it, which refusals begin with.
+const WEBHOOK: &str = "capabilities.plimsoll.io";
+/// Path that reviews are sent to.
+const PATH: &str = "/capabilities";
+/// How long an API server waits for an answer, in seconds.
+const TIMEOUT: u32 = 5;
+
+/// Where to listen for reviews, and how API servers get there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapabilityWebhook {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How API servers get there.
+    pub reached: Reached,
+}
+
+/// How API servers get to a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reached {
+    /// By an address or a name that resolves, at the port that is listened on.
+    Host(String),
+    /// By a Service of the cluster, at its port 443.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Reached {
+    /// The name that the certificate is for.
+    fn name(&self) -> String {
+        match self {
+            Self::Host(host) => host.clone(),
+            Self::Service { namespace, name } => format!("{name}.{namespace}.svc"),
+        }
+    }
+
+    fn client_config(&self, port: u16, certificate: &str) -> Value {
+        let bundle = STANDARD.encode(certificate);
+        match self {
+            Self::Host(host) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                json!({ "url": format!("https://{host}:{port}{PATH}"), "caBundle": bundle })
+            }
+            Self::Service { namespace, name } => json!({
+                "service": { "namespace": namespace, "name": name, "path": PATH },
+                "caBundle": bundle,
+            }),
+        }
+    }
+}
+
+/// What writes are judged by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rules {
+    pub(crate) registry: Registry,
+    pub(crate) gates: BTreeSet<String>,
+    pub(crate) enabled: BTreeSet<String>,
+}
+
+/// Begins to answer reviews and has the cluster's API servers ask for them. Ends with `stop`.
+pub(crate) async fn start(
+    client: &Client,
+    writer: &Writer,
+    webhook: &CapabilityWebhook,
+    owner: &str,
+    rules: watch::Receiver<Rules>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let address = webhook.listen;
+    let listener =
+        TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+    let port = listener.local_addr().map_err(|source| Error::Listen { address, source })?.port();
+    let name = webhook.reached.name();
+    let certificate = patiently(stop, || certificate::of_cluster(client, writer, &name)).await?;
+    let acceptor = certificate.acceptor()?;
+    tokio::spawn(server::serve(listener, acceptor, rules, stop.clone()));
+    let client_config = webhook.reached.client_config(port, &certificate.certificate);
+    let configuration = configuration(&client_config, owner);
+    patiently(stop, || async {
+        writer
+            .apply_own(&configurations(), CONFIGURATION, &configuration)
+            .await
+            .map_err(|source| Error::Webhook { source })
+    })
+    .await?;
+    tracing::info!(%address, "answering reviews of spec.capabilities");
+    Ok(())
+}
+
+/// Removes what an earlier process with a webhook left: nobody answers any more.
+pub(crate) async fn remove(client: &Client, writer: &Writer) -> Result<(), Error> {
+    let api: Api<kube::core::DynamicObject> = Api::all_with(client.clone(), &configurations());
+    let failed = |source| Error::Webhook { source };
+    if api.get_metadata_opt(CONFIGURATION).await.map_err(failed)?.is_some() {
+        writer.delete_own(&configurations(), CONFIGURATION).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn configurations() -> ApiResource {
+    let gvk = GroupVersionKind::gvk(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+    );
+    ApiResource::from_gvk_with_plural(&gvk, "validatingwebhookconfigurations")
+}
+
+fn configuration(client_config: &Value, owner: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {
+            "name": CONFIGURATION,
+            "ownerReferences": [{
+                "apiVersion": "config.openshift.io/v1",
+                "kind": CLUSTER_VERSION.kind,
+                "name": CLUSTER_VERSION_NAME,
+                "uid": owner,
+            }],
+        },
+        "webhooks": [{
+            "name": WEBHOOK,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": TIMEOUT,
+            "clientConfig": client_config,
+            "rules": [{
+                "apiGroups": [CLUSTER_VERSION.group],
+                "apiVersions": [CLUSTER_VERSION.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [CLUSTER_VERSION.plural],
+                "scope": "Cluster",
+            }],
+        }],
+    })
+}
+
+/// Answers a review.
+fn answer(asked: &Value, rules: &Rules) -> Value {
+    let request = &asked["request"];
+    let spec = |object: &Value| -> ClusterVersionSpec {
+        serde_json::from_value(object["spec"].clone()).unwrap_or_default()
+    };
+    let old = request["oldObject"].is_object().then(|| spec(&request["oldObject"]));
+    let status = request["oldObject"]["status"].clone();
+    let status: ClusterVersionStatus = serde_json::from_value(status).unwrap_or_default();
+    let mut enabled = status.capabilities.enabled_capabilities;
+    if old.is_some() {
+        // The status may lag, and may be unable to name all.
+        enabled.extend(rules.enabled.iter().cloned());
+    }
+    let new = spec(&request["object"]);
+    let change = Change { old: old.as_ref(), new: &new, enabled: &enabled };
+    let objections = review(&change, &rules.registry, &rules.gates);
+    let mut response = json!({ "uid": request["uid"], "allowed": objections.is_empty() });
+    if !objections.is_empty() {
+        let said: Vec<String> = objections.iter().map(ToString::to_string).collect();
+        response["status"] = json!({
+            "status": "Failure", "code": 400, "reason": "BadRequest", "message": said.join("; "),
+        });
+    }
+    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Reviews are answered as API servers expect it.
+
+    use super::*;
+
+    #[test]
+    fn a_review_is_answered_with_400_or_let_pass() {
+        let cluster_version = |additional: &[&str]| {
+            json!({ "spec": { "capabilities": {
+                "baselineCapabilitySet": "None", "additionalEnabledCapabilities": additional,
+            } }, "status": { "capabilities": { "enabledCapabilities": ["Console"] } } })
+        };
+        let ask = |old: Value, new: Value| {
+            let request = json!({ "uid": "1", "oldObject": old, "object": new });
+            answer(&json!({ "request": request }), &Rules::default())["response"].clone()
+        };
+        let refused = ask(cluster_version(&["Console"]), cluster_version(&[]));
+        assert_eq!((&refused["uid"], &refused["allowed"]), (&json!("1"), &json!(false)));
+        assert_eq!(refused["status"]["code"], 400);
+        let said = refused["status"]["message"].as_str().unwrap();
+        assert!(said.starts_with("spec.capabilities: Console is enabled"), "{said}");
+        let allowed = ask(cluster_version(&["Console"]), cluster_version(&["Console", "Insights"]));
+        assert_eq!(allowed, json!({ "uid": "1", "allowed": true }));
+        assert_eq!(ask(Value::Null, cluster_version(&["Consle"]))["allowed"], false);
+    }
+
+    #[test]
+    fn api_servers_get_to_hosts_and_services() {
+        let host = |host: &str| Reached::Host(host.to_owned()).client_config(8443, "x");
+        assert_eq!(host("127.0.0.1")["url"], "https://127.0.0.1:8443/capabilities");
+        assert_eq!(host("::1")["url"], "https://[::1]:8443/capabilities");
+        let service = Reached::Service { namespace: "ns".to_owned(), name: "plimsoll".to_owned() };
+        assert_eq!(service.client_config(8443, "x")["service"]["path"], "/capabilities");
+        assert_eq!(service.name(), "plimsoll.ns.svc");
+    }
+}

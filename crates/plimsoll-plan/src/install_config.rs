@@ -1,0 +1,218 @@
+//! The `capabilities` of an install-config: the installer's rules (cluster-version §5.5), in its
+//! words, and what a cluster installed with it would have.
+//!
+//! Only what concerns capabilities is looked at. Where the installer says no more than that a name
+//! is not supported, the one that was probably meant is added.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use plimsoll_content::capability::{CURRENT, NONE, Registry, most_similar};
+use serde_json::Value;
+
+const STANZA: &str = "capabilities";
+const BASELINE: &str = "baselineCapabilitySet";
+const ADDITIONAL: &str = "additionalEnabledCapabilities";
+
+/// Something that the installer refuses. Its `Display` is the installer's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Path of the field, as the installer names it.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+/// What there is to say about the capabilities of an install-config.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Assessment {
+    /// What the installer refuses, in the order of its checks.
+    pub refusals: Vec<Refusal>,
+    /// What a cluster would have; names that do not exist are not among them.
+    pub enabled: BTreeSet<String>,
+    /// What it would not have, of what there is.
+    pub disabled: BTreeSet<String>,
+}
+
+/// Assesses an install-config, where `gates` are the feature gates that are on.
+pub fn assess(config: &Value, registry: &Registry, gates: &BTreeSet<String>) -> Assessment {
+    let mut refusals = Vec::new();
+    let empty = Value::Null;
+    let stanza = match config {
+        Value::Object(fields) => fields.get(STANZA).unwrap_or(&empty),
+        _ => {
+            refusals.push(refusal("", "an install-config must be a mapping".to_owned()));
+            &empty
+        }
+    };
+    let asked = Asked::read(stanza, &mut refusals);
+    if !stanza.is_null() {
+        names(&asked, registry, &mut refusals);
+    }
+    let baseline = if asked.baseline.is_empty() { CURRENT } else { asked.baseline };
+    let set = registry.set(baseline).map(|set| set.capabilities.clone()).unwrap_or_default();
+    let additional = asked.additional.iter().flatten().map(|name| (*name).to_owned());
+    let mut enabled: BTreeSet<String> = set.into_iter().chain(additional).collect();
+    enabled.retain(|name| registry.is_known(name, gates));
+    if !stanza.is_null() {
+        requirements(&asked, &enabled, registry, &mut refusals);
+        platform(config, stanza, &asked, &enabled, &mut refusals);
+    }
+    let there = registry.capabilities().filter(|it| it.is_allowed(gates));
+    let disabled = there.map(|it| it.name.clone()).filter(|name| !enabled.contains(name)).collect();
+    Assessment { refusals, enabled, disabled }
+}
+
+fn refusal(field: &str, message: String) -> Refusal {
+    let field = if field.is_empty() { "install-config" } else { field };
+    Refusal { field: field.to_owned(), message }
+}
+
+/// What the stanza holds, as far as it can be read.
+struct Asked<'a> {
+    baseline: &'a str,
+    /// `None` for an entry that is not text.
+    additional: Vec<Option<&'a str>>,
+    list: &'a Value,
+}
+
+impl<'a> Asked<'a> {
+    fn read(stanza: &'a Value, refusals: &mut Vec<Refusal>) -> Self {
+        let mut asked = Self { baseline: "", additional: Vec::new(), list: &Value::Null };
+        let fields = match stanza {
+            Value::Null => return asked,
+            Value::Object(fields) => fields,
+            other => {
+                refusals.push(refusal(STANZA, invalid(other, "must be a mapping")));
+                return asked;
+            }
+        };
+        for (name, value) in fields {
+            let path = format!("{STANZA}.{name}");
+            match (name.as_str(), value) {
+                (BASELINE, Value::String(text)) => asked.baseline = text,
+                (BASELINE, Value::Null) | (ADDITIONAL, Value::Null) => {}
+                (BASELINE, other) => refusals.push(refusal(&path, invalid(other, "must be text"))),
+                (ADDITIONAL, Value::Array(names)) => {
+                    asked.list = value;
+                    asked.additional = names.iter().map(Value::as_str).collect();
+                }
+                (ADDITIONAL, other) => {
+                    refusals.push(refusal(&path, invalid(other, "must be a list of names")));
+                }
+                (name, _) => {
+                    let similar = most_similar(name, [BASELINE, ADDITIONAL].into_iter());
+                    let text = format!("unknown field{}", suggestion(similar));
+                    refusals.push(refusal(&path, text));
+                }
+            }
+        }
+        asked
+    }
+}
+
+fn invalid(value: &Value, message: &str) -> String {
+    format!("Invalid value: {value}: {message}")
+}
+
+fn suggestion(similar: Option<&str>) -> String {
+    similar.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}
+
+fn unsupported<'a>(
+    value: &Value,
+    supported: impl Iterator<Item = &'a str>,
+    similar: Option<&str>,
+) -> String {
+    let supported: Vec<String> = supported.map(|name| format!("{name:?}")).collect();
+    let similar = suggestion(similar);
+    format!("Unsupported value: {value}: supported values: {}{similar}", supported.join(", "))
+}
+
+/// Names that do not exist. An empty set is none of them, although no stanza at all means
+/// `vCurrent`.
+fn names(asked: &Asked<'_>, registry: &Registry, refusals: &mut Vec<Refusal>) {
+    if registry.set(asked.baseline).is_none() {
+        let sets = registry.sets().iter().map(|set| set.name.as_str());
+        let similar = registry.similar_set(asked.baseline);
+        let message = unsupported(&asked.baseline.into(), sets, similar);
+        refusals.push(refusal(&format!("{STANZA}.{BASELINE}"), message));
+    }
+    for (index, name) in asked.additional.iter().enumerate() {
+        if name.is_some_and(|name| registry.capability(name).is_some()) {
+            continue;
+        }
+        let similar = name.and_then(|name| registry.similar(name));
+        let known = registry.capabilities().map(|it| it.name.as_str());
+        let message = unsupported(&asked.list[index], known, similar);
+        refusals.push(refusal(&format!("{STANZA}.{ADDITIONAL}[{index}]"), message));
+    }
+}
+
+/// Capabilities without what they require. The installer knows of `marketplace` alone; the others
+/// are looked at where they are asked for by name.
+fn requirements(
+    asked: &Asked<'_>,
+    enabled: &BTreeSet<String>,
+    registry: &Registry,
+    refusals: &mut Vec<Refusal>,
+) {
+    let by_name: BTreeSet<&str> = asked.additional.iter().copied().flatten().collect();
+    let of_note = enabled.iter().map(String::as_str);
+    for name in of_note.filter(|name| *name == "marketplace" || by_name.contains(name)) {
+        let missing: Vec<&str> = registry.missing_for(name, enabled).into_iter().collect();
+        let what = match missing.as_slice() {
+            [] => continue,
+            [only] => format!("the {name} capability requires the {only} capability"),
+            several => format!("the {name} capability requires {}", several.join(", ")),
+        };
+        refusals.push(refusal(ADDITIONAL, invalid(asked.list, &what)));
+    }
+}
+
+/// What the platform does not let be left out.
+fn platform(
+    config: &Value,
+    stanza: &Value,
+    asked: &Asked<'_>,
+    enabled: &BTreeSet<String>,
+    refusals: &mut Vec<Refusal>,
+) {
+    let platform = &config["platform"];
+    let on = |name: &str| !platform[name].is_null();
+    let lacks = |name: &str| !enabled.contains(name);
+    if asked.baseline == NONE && on("baremetal") && lacks("baremetal") {
+        let what = "platform baremetal requires the baremetal capability";
+        refusals.push(refusal(ADDITIONAL, invalid(asked.list, what)));
+    }
+    let mut refuse = |what: &str| refusals.push(refusal(STANZA, invalid(stanza, what)));
+    if lacks("CloudCredential") && !on("none") && !on("baremetal") {
+        refuse("disabling CloudCredential capability available only for baremetal platforms");
+    }
+    if lacks("CloudControllerManager") {
+        if !on("none") && !on("baremetal") && !on("external") {
+            refuse(
+                "disabling CloudControllerManager is only supported on the Baremetal, None, or \
+                 External platform with cloudControllerManager value none",
+            );
+        }
+        if platform["external"]["cloudControllerManager"] == "External" {
+            refuse(
+                "disabling CloudControllerManager on External platform supported only with \
+                 cloudControllerManager value none",
+            );
+        }
+    }
+    if lacks("Ingress") {
+        refuse("the Ingress capability is required");
+    }
+}
+
+#[cfg(test)]
+mod tests;
