@@ -64,6 +64,7 @@ impl Session {
         now: Timestamp,
     ) -> Self {
         let mut world = World::default();
+        world.await_namespaces();
         for (kind, served) in resources.iter() {
             world.serve(kind.clone(), served.scope);
         }

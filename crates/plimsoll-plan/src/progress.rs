@@ -318,6 +318,10 @@ impl Progress {
     /// Starts a step unless something it needs is missing or nothing is to be done.
     fn try_start(&mut self, index: usize, now: Timestamp) -> bool {
         let step = &self.plan.steps[index];
+        // What is set aside lets the steps after it begin: not for want of an answer.
+        if self.mode == Mode::Updating && self.world.is_unsure(step) {
+            return false;
+        }
         let obstacle = self.world.obstacle(step);
         let track = &mut self.tracks[index];
         if step.action == Action::Delete {
@@ -372,7 +376,12 @@ impl Progress {
                     self.observed(index, mark, now);
                 }
             }
-            Event::Listed(kind) => self.listed(&kind, now),
+            Event::Listed(kind) => {
+                if kind.group.is_empty() && kind.kind == "Namespace" {
+                    self.world.namespaces_listed();
+                }
+                self.listed(&kind, now);
+            }
             Event::Health { key, revision, verdict } => {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));

@@ -42,8 +42,12 @@ async fn writes(rig: &Rig, skipped: usize) -> Vec<Write> {
             }
         }
     }
-    let events = rig.cluster.audit().into_iter().skip(skipped);
-    events.filter_map(|event| write(&event, &kinds)).collect()
+    let mut events: Vec<Value> = rig.cluster.audit().into_iter().skip(skipped).collect();
+    // A kube-apiserver writes its log after the answer, when the next request may be under way.
+    let received =
+        |event: &Value| event["requestReceivedTimestamp"].as_str().unwrap_or_default().to_owned();
+    events.sort_by_key(received);
+    events.iter().filter_map(|event| write(event, &kinds)).collect()
 }
 
 fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Write> {

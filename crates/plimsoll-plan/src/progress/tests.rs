@@ -220,6 +220,33 @@ fn while_updating_lanes_are_serial_and_levels_are_barriers() {
 }
 
 #[test]
+fn no_step_of_an_update_is_set_aside_before_it_is_known_what_namespaces_there_are() {
+    let plan = plan(
+        "0000_10_a_1 ConfigMap y/a1
+         0000_10_b_1 ConfigMap y/b1 delete
+         0000_20_c_1 ClusterRole c1
+         0000_30_d_1 ConfigMap z/d1",
+        Mode::Updating,
+    );
+    let mut world = world();
+    world.await_namespaces();
+    let progress = Progress::new(plan, world, at(0));
+    let mut script = Script { progress, clock: 0, revision: 100 };
+    for (event, expected) in [
+        ("start", ""),
+        ("namespace y", "a1 b1"),
+        ("listed Namespace", ""),
+        ("deleted b1", ""),
+        ("applied a1", "c1"),
+        ("applied c1", ""),
+        ("namespace z", "d1"),
+    ] {
+        script.handle(event);
+        assert_eq!(script.started(), expected, "after `{event}`");
+    }
+}
+
+#[test]
 fn deletions_are_asked_for_once_and_in_updates_only() {
     let plan = "0000_10_a_1 ConfigMap x/a1 delete
          0000_10_a_2 ConfigMap x/a2

@@ -68,6 +68,8 @@ impl Obstacle {
 pub struct World {
     kinds: BTreeMap<GroupVersionKind, Scope>,
     namespaces: BTreeMap<String, NamespaceState>,
+    /// What namespaces there are has been asked, and is not answered yet.
+    awaiting_namespaces: bool,
 }
 
 impl World {
@@ -87,6 +89,22 @@ impl World {
             Some(state) => self.namespaces.insert(name.to_owned(), state),
             None => self.namespaces.remove(name),
         };
+    }
+
+    /// Records that nobody knows yet what namespaces there are, but will soon.
+    pub fn await_namespaces(&mut self) {
+        self.awaiting_namespaces = true;
+    }
+
+    /// Records that all namespaces there are have been told.
+    pub fn namespaces_listed(&mut self) {
+        self.awaiting_namespaces = false;
+    }
+
+    /// Whether it will only be known soon if a step can be tried.
+    pub fn is_unsure(&self, step: &Step) -> bool {
+        self.awaiting_namespaces
+            && matches!(self.obstacle(step), Some(Obstacle::NamespaceMissing(_)))
     }
 
     /// Whether a kind is served, and how.
