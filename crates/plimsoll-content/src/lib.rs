@@ -5,6 +5,7 @@
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
 pub mod capability;
+pub mod catalog;
 pub mod finding;
 pub mod hash;
 pub mod inclusion;
