@@ -39,8 +39,8 @@ pub struct FileLoader<'l> {
 }
 
 impl<'l> FileLoader<'l> {
-    pub(super) fn new(loader: &'l mut Loader, file: u32) -> Self {
-        Self { loader, file, buffer: Vec::new(), line: 1, form: None, wait_for: 0, is_lost: false }
+    pub(super) fn new(loader: &'l mut Loader, file: u32, line: usize) -> Self {
+        Self { loader, file, buffer: Vec::new(), line, form: None, wait_for: 0, is_lost: false }
     }
 
     /// Takes the next piece of the file.

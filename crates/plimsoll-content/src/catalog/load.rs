@@ -55,7 +55,7 @@ impl Loader {
     pub fn file(&mut self, name: &str) -> FileLoader<'_> {
         self.files.push(name.to_owned());
         let number = u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX);
-        FileLoader::new(self, number)
+        FileLoader::new(self, number, 1)
     }
 
     /// Reads a whole file.
@@ -63,6 +63,17 @@ impl Loader {
         let mut file = self.file(name);
         file.push(bytes);
         file.finish();
+    }
+
+    /// Reads a document that was made of what stands on a line of a file.
+    pub(crate) fn read_document(&mut self, file: &str, line: u32, document: &str) {
+        if self.files.last().is_none_or(|last| last != file) {
+            self.files.push(file.to_owned());
+        }
+        let number = u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX);
+        let mut loader = FileLoader::new(self, number, line as usize);
+        loader.push(document.as_bytes());
+        loader.finish();
     }
 
     /// Reports something that keeps a file or a directory from being read.
