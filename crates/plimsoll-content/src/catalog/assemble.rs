@@ -20,11 +20,13 @@ pub(super) fn package<'a>(
     name: &'a str,
     documents: Vec<Pending<'a>>,
     files: &'a [String],
+    kept: &'a [u8],
 ) -> Package<'a> {
     let mut assembly = Assembly {
         place: documents.iter().map(|it| it.place).min().unwrap_or_default(),
         package: Package { name: name.into(), ..Package::default() },
         files,
+        kept,
     };
     let mut packages = Vec::new();
     let mut channels = Vec::new();
@@ -51,6 +53,8 @@ struct Assembly<'a> {
     place: Place,
     package: Package<'a>,
     files: &'a [String],
+    /// Where the facts of bundles lie.
+    kept: &'a [u8],
 }
 
 impl<'a> Assembly<'a> {
@@ -134,7 +138,7 @@ impl<'a> Assembly<'a> {
             self.defect(place, Code::SameVersion, text);
         }
         let mut names = BTreeSet::new();
-        let mut tables = Tables::default();
+        let mut tables = Tables::new(self.kept);
         for (_, place, pending) in bundles {
             let name = pending.bundle.name.clone();
             for (code, message) in &pending.problems {
