@@ -1,0 +1,1 @@
+//! Directories of bundles and what becomes of them.

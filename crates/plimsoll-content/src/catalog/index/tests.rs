@@ -1,0 +1,1 @@
+//! Indices that are right, and damaged ones.

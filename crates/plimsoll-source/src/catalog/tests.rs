@@ -1,0 +1,1 @@
+//! Catalogs from files, and from the cache.
