@@ -1,5 +1,7 @@
 //! One module a command: parse arguments, call a library, render.
 
+pub mod bundle;
+pub mod catalog;
 pub mod demo;
 pub mod release;
 pub mod run;
@@ -18,6 +20,12 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Look into catalogs of operators
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
+    /// Look into the directory of a bundle
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -33,6 +41,8 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
+        Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
+        Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
