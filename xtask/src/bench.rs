@@ -1,8 +1,8 @@
 //! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
 //! `server` first what the embedded API server costs, with `catalogs` first what loading one costs.
 //!
-//! The measurements themselves are the example `bench` of `plimsoll-cli` and the example `server`
-//! of `plimsoll-testkit` and the example `catalogs` of `plimsoll-source`; `docs/benchmarks.md` holds their results.
+//! The measurements themselves are the examples `bench` of `plimsoll-cli`, `server` of
+//! `plimsoll-testkit` and `catalogs` of `plimsoll-source`; `docs/benchmarks.md` holds their results.
 
 use std::process::Command;
 
