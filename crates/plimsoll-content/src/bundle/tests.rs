@@ -64,9 +64,11 @@ fn all_forms_of_one_dependency_mean_the_same() {
         "  apiservicedefinitions:\n    required: [{group: g.io, version: v1, kind: K}]\n",
     );
     let dependencies = |text: &'static str| [("metadata/d.yaml", text)];
-    let property = "properties:\n- {type: olm.gvk.required, value: {group: g.io, kind: K, version: v1}}\n";
+    let property =
+        "properties:\n- {type: olm.gvk.required, value: {group: g.io, kind: K, version: v1}}\n";
     let nested = "dependencies:\n- type: olm.gvk\n  value: {group: g.io, kind: K, version: v1}\n";
-    let flat = "dependencies:\n- {type: olm.gvk, name: ks.g.io, group: g.io, kind: K, version: v1}\n";
+    let flat =
+        "dependencies:\n- {type: olm.gvk, name: ks.g.io, group: g.io, kind: K, version: v1}\n";
     assert_eq!(required(&from_csv, &[]), [api]);
     assert_eq!(required(&from_service, &[]), [api]);
     assert_eq!(required(&plain, &dependencies(nested)), [api]);
@@ -74,8 +76,10 @@ fn all_forms_of_one_dependency_mean_the_same() {
     assert_eq!(required(&plain, &[("metadata/properties.yaml", property)]), [api]);
     assert_eq!(required(&from_csv, &dependencies(nested)), [api], "twice is once");
 
-    let package = r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":">1.0.0"}}"#;
-    let nested = "dependencies:\n- type: olm.package\n  value: {packageName: b, version: '>1.0.0'}\n";
+    let package =
+        r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":">1.0.0"}}"#;
+    let nested =
+        "dependencies:\n- type: olm.package\n  value: {packageName: b, version: '>1.0.0'}\n";
     let flat = "dependencies:\n- {type: olm.package, name: b, version: '>1.0.0'}\n";
     assert_eq!(required(&plain, &dependencies(nested)), [package]);
     assert_eq!(required(&plain, &dependencies(flat)), [package]);
@@ -94,14 +98,25 @@ fn a_bundle_in_order_has_no_defects() {
 #[test]
 fn defects_of_a_bundle_have_their_line() {
     let cases = [
-        (csv("1.0.0", "  customresourcedefinitions:\n    owned:\n    - {name: ks.g.io, version: v1, kind: K}\n"),
-         "manifests/csv.yaml:11: error [owned-api]: package a: it owns g.io/v1 K, but brings no definition of it"),
-        (csv("1.0.0", "").replace("1.30.0", "1.30"),
-         "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0"),
-        (csv("1.0.0", "").replace("supported: true", "supported: false"),
-         "manifests/csv.yaml:8: error [bundle-file]: package a: no install mode is supported: it can be installed nowhere"),
-        (csv("1.0.0", "").replace("a.v1.0.0", "a"),
-         "manifests/csv.yaml:4: warning [bundle-advice]: package a: the name a has not the form NAME.vVERSION"),
+        (
+            csv(
+                "1.0.0",
+                "  customresourcedefinitions:\n    owned:\n    - {name: ks.g.io, version: v1, kind: K}\n",
+            ),
+            "manifests/csv.yaml:11: error [owned-api]: package a: it owns g.io/v1 K, but brings no definition of it",
+        ),
+        (
+            csv("1.0.0", "").replace("1.30.0", "1.30"),
+            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0",
+        ),
+        (
+            csv("1.0.0", "").replace("supported: true", "supported: false"),
+            "manifests/csv.yaml:8: error [bundle-file]: package a: no install mode is supported: it can be installed nowhere",
+        ),
+        (
+            csv("1.0.0", "").replace("a.v1.0.0", "a"),
+            "manifests/csv.yaml:4: warning [bundle-advice]: package a: the name a has not the form NAME.vVERSION",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(told(&text, ""), expected);

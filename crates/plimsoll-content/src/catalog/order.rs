@@ -47,10 +47,7 @@ fn skipped<'e>(entries: &'e [Entry<'_>]) -> BTreeSet<&'e str> {
         .collect()
 }
 
-fn head<'e>(
-    entries: &'e [Entry<'_>],
-    skipped: &BTreeSet<&str>,
-) -> Result<&'e str, ChannelError> {
+fn head<'e>(entries: &'e [Entry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
     let replaced: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.replaces.as_deref()).collect();
     let names = entries.iter().map(|entry| &*entry.name);
@@ -117,7 +114,8 @@ mod tests {
         let entries = entries(text);
         let found = match order(&entries) {
             Ok(order) => {
-                let names: Vec<&str> = order.iter().map(|at| &*entries[*at as usize].name).collect();
+                let names: Vec<&str> =
+                    order.iter().map(|at| &*entries[*at as usize].name).collect();
                 let mut told = names.join(" ");
                 let stranded = stranded(&entries, &order);
                 if !stranded.is_empty() {

@@ -65,10 +65,8 @@ fn json_and_yaml_in_pieces_of_any_size_say_the_same() {
 #[test]
 fn the_order_of_documents_and_files_means_nothing() {
     let other = BUNDLE.replace("a.v1", "a.v2").replace("1.0.0", "2.0.0");
-    let channel = CHANNEL.replace(
-        r#"[{"name":"a.v1"}]"#,
-        r#"[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1"}]"#,
-    );
+    let channel = CHANNEL
+        .replace(r#"[{"name":"a.v1"}]"#, r#"[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1"}]"#);
     let documents = [PACKAGE, &channel, BUNDLE, &other];
     let index = |order: [usize; 4]| {
         let mut loader = Loader::new();
@@ -97,7 +95,10 @@ fn keys_are_found_in_any_case_and_unknown_schemas_are_left_alone() {
 #[test]
 fn a_document_that_cannot_be_read_does_not_hide_the_next() {
     let good = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
-    check(&format!("{{\"schema\": nonsense}}\n{good}"), "1: error [syntax]: not JSON: expected ident");
+    check(
+        &format!("{{\"schema\": nonsense}}\n{good}"),
+        "1: error [syntax]: not JSON: expected ident",
+    );
     check(
         &format!("{{\"schema\":\"olm.bundle\",\n\"name\": \"x\n{good}"),
         "2: error [syntax]: not JSON: control character (\\u0000-\\u001F) found while parsing a string",
@@ -134,10 +135,7 @@ fn a_defective_package_is_set_aside_and_hides_no_other() {
             format!("{}\n{CHANNEL}\n{BUNDLE}\n", PACKAGE.replace("\"s\"", "\"t\"")),
             Code::DefaultChannel,
         ),
-        (
-            format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""),
-            Code::PackageName,
-        ),
+        (format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""), Code::PackageName),
     ];
     for (text, code) in cases {
         let loaded = load(&format!("{text}{other}"));
@@ -188,8 +186,14 @@ fn malformed_properties_set_their_bundle_aside() {
     let cases = [
         (r#"{"type":"olm.gvk","value":7}"#, Code::Property),
         (r#"{"type":"olm.gvk","value":{"group":"g"}}"#, Code::Property),
-        (r#"{"value":{"group":"g","version":"v","kind":"K"},"type":"olm.gvk.required"}"#, Code::Syntax),
-        (r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":"^1.0.0"}}"#, Code::Dependency),
+        (
+            r#"{"value":{"group":"g","version":"v","kind":"K"},"type":"olm.gvk.required"}"#,
+            Code::Syntax,
+        ),
+        (
+            r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":"^1.0.0"}}"#,
+            Code::Dependency,
+        ),
         (r#"{"type":"olm.constraint","value":{}}"#, Code::Dependency),
         (r#"{"type":"olm.constraint","value":{"none":{}}}"#, Code::Dependency),
         (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, Code::Property),

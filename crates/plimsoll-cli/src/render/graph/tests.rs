@@ -39,7 +39,9 @@ fn edges_lead_downwards_and_circles_end() {
 fn pictures_name_every_node_and_edge_and_no_text_is_markup() {
     let graph = graph(3, "0>1 0->2");
     let dot = graph.draw(Picture::Dot);
-    assert!(dot.contains("n0 [label=\"<0>\"]") && dot.contains("n0 -> n2 [label=\"\", style=dashed]"));
+    assert!(
+        dot.contains("n0 [label=\"<0>\"]") && dot.contains("n0 -> n2 [label=\"\", style=dashed]")
+    );
     let mermaid = graph.draw(Picture::Mermaid);
     assert!(mermaid.contains("n1[\"&lt;1&gt;\"]") && mermaid.contains("n0 -.-> n2"), "{mermaid}");
     let svg = graph.draw(Picture::Svg);

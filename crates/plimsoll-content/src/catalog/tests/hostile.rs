@@ -68,7 +68,8 @@ fn deep_nesting_is_refused_or_skipped() {
 #[test]
 fn huge_texts_and_documents_are_bounded() {
     let huge = "x".repeat(40 << 20);
-    let text = format!("{{\"schema\":\"olm.package\",\"name\":\"{huge}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
+    let text =
+        format!("{{\"schema\":\"olm.package\",\"name\":\"{huge}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
     let mut loader = Loader::new();
     let mut file = loader.file("c");
     text.as_bytes().chunks(1 << 20).for_each(|piece| file.push(piece));
@@ -99,7 +100,8 @@ fn whatever_is_changed_in_an_index_is_noticed_or_harmless() {
         let mut bytes = good.clone();
         bytes[at] ^= 0x55;
         let Ok(index) = Index::open(bytes) else { continue };
-        let read = index.package("a").and_then(|block| block.map(|it| it.read().map(drop)).transpose());
+        let read =
+            index.package("a").and_then(|block| block.map(|it| it.read().map(drop)).transpose());
         let defects = index.defects();
         assert!(read.is_err() || defects.is_err(), "byte {at}");
     }
