@@ -20,6 +20,7 @@ mod package;
 mod problem;
 mod properties;
 pub mod range;
+mod render;
 mod sat;
 mod search;
 mod solution;
@@ -36,5 +37,6 @@ pub use problem::{
     OperatorGroup, Overrides, Problem, ProblemError, ProviderChoice, Question, Request,
 };
 pub use properties::{CONSTRAINT_BYTES_MAX, bundle_from_properties};
+pub use render::{Edge, Graph, Vertex};
 pub use solution::{Alternative, Because, Item, Rather, Solution, Stay};
 pub use solve::{Outcome, solve};

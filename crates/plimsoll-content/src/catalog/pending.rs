@@ -83,7 +83,11 @@ pub(super) struct PendingDeprecation<'a> {
 }
 
 /// A bundle of a document, with everything that is wrong with it alone.
-pub(super) fn bundle<'a>(document: Document<'a>, name: Text<'a>, package: &str) -> PendingBundle<'a> {
+pub(super) fn bundle<'a>(
+    document: Document<'a>,
+    name: Text<'a>,
+    package: &str,
+) -> PendingBundle<'a> {
     let properties = document.properties.unwrap_or_default().0;
     let facts = property::read(properties);
     let mut problems = facts.problems;
@@ -111,7 +115,8 @@ pub(super) fn bundle<'a>(document: Document<'a>, name: Text<'a>, package: &str) 
     if bundle.image.is_empty() && !facts.has_objects {
         problems.push((Code::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
-    let wrong = problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+    let wrong =
+        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
     bundle.set_aside = wrong.map(|(_, message)| Text::from(message.clone()));
     PendingBundle {
         bundle,

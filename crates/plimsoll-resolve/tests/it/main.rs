@@ -1,0 +1,5 @@
+//! The resolver as its users see it: problems in, solutions and explanations out.
+
+mod fresh_installs;
+mod memory;
+mod scenarios;
