@@ -5,6 +5,7 @@ mod graph;
 use std::fmt::Write as _;
 
 use crate::explain::{Explanation, Sentence};
+use crate::problem::CatalogName;
 use crate::solution::{Alternative, Because, Solution};
 
 pub use graph::{Edge, Graph, Vertex};
@@ -29,7 +30,7 @@ impl Solution {
             line(&mut text, 1, &format!("{} from {from}{place}{instead}", item.bundle));
             if explained {
                 because(&mut text, &item.because);
-                alternatives(&mut text, &item.instead_of);
+                alternatives(&mut text, &item.instead_of, Some(&item.catalog));
                 for rather in &item.rather_than {
                     line(&mut text, 1, &rather.why);
                 }
@@ -39,7 +40,7 @@ impl Solution {
             if explained || !stay.instead_of.is_empty() {
                 line(&mut text, 0, &format!("{} stays as it is", stay.bundle));
                 because(&mut text, &stay.because);
-                alternatives(&mut text, &stay.instead_of);
+                alternatives(&mut text, &stay.instead_of, None);
             }
         }
         for decision in &self.overrides {
@@ -86,13 +87,20 @@ fn because(text: &mut String, because: &[Because]) {
     }
 }
 
-fn alternatives(text: &mut String, alternatives: &[Alternative]) {
+/// Catalogs are named where they are others than that of what was taken.
+fn alternatives(text: &mut String, alternatives: &[Alternative], taken: Option<&CatalogName>) {
     for alternative in alternatives {
         let more = match alternative.and_more {
             0 => String::new(),
             more => format!(" (or {more} more)"),
         };
-        line(text, 1, &format!("not {}{more}:", alternative.bundle));
+        let from = match &alternative.catalog {
+            Some(catalog) if taken.is_some_and(|taken| taken != catalog) => {
+                format!(" of catalog {catalog}")
+            }
+            _ => String::new(),
+        };
+        line(text, 1, &format!("not {}{from}{more}:", alternative.bundle));
         chain(text, 2, &alternative.why);
     }
 }

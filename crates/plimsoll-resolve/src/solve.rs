@@ -43,7 +43,7 @@ fn explanation(
 ) -> Explanation {
     let conflict = conflict.unwrap_or_default();
     Explanation {
-        conflict: sentences(model, &conflict),
+        conflict: sentences(model, &conflict, None),
         changes: changes(model, &conflict, expressions),
         warnings: report::warnings(model),
     }

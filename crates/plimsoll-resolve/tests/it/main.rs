@@ -1,5 +1,6 @@
 //! The resolver as its users see it: problems in, solutions and explanations out.
 
 mod fresh_installs;
+mod laws;
 mod memory;
 mod scenarios;

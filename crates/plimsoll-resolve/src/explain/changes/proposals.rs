@@ -78,6 +78,18 @@ fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
             apply: Box::new(move |problem| problem.question.requests[at].version = None),
         });
     }
+    if let Some(bundle) = &request.bundle {
+        let text = format!("begin with the newest bundle of {package} instead of {bundle}");
+        propose(proposals, ChangeKind::Version, text, move |problem| {
+            problem.question.requests[at].bundle = None;
+        });
+    }
+    if let Some(catalog) = &request.catalog {
+        let text = format!("take {package} from any catalog, not only {catalog}");
+        propose(proposals, ChangeKind::Channel, text, move |problem| {
+            problem.question.requests[at].catalog = None;
+        });
+    }
     let shelves = model.index.named(&package);
     let channels: BTreeSet<&String> = shelves
         .iter()
