@@ -16,6 +16,7 @@ mod file;
 mod index;
 mod load;
 mod model;
+mod offer;
 mod order;
 mod pending;
 mod property;
@@ -31,4 +32,5 @@ pub use model::{
     Api, Bundle, Channel, ChannelError, Constraint, Details, Entry, InstallModes, Package,
     PackageRange, Property, Requirement, Rule,
 };
+pub use offer::Offer;
 pub use record::{LIST_MAX, Text};

@@ -106,11 +106,7 @@ pub(super) fn documents(
         });
     }
     let bundles = bundles.into_iter();
-    documents.extend(bundles.map(|it| Document {
-        file: it.file,
-        line: it.line,
-        value: it.document,
-    }));
+    documents.extend(bundles.map(|it| Document { file: it.file, line: it.line, value: it.document }));
     documents
 }
 
@@ -164,9 +160,7 @@ fn by_version(members: &[&Bundle]) -> Vec<Value> {
 }
 
 fn by_minor_version(members: &[&Bundle]) -> Vec<Value> {
-    let minor = |it: &Bundle| {
-        parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor))
-    };
+    let minor = |it: &Bundle| parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor));
     let mut minors: BTreeMap<(u64, u64), Vec<&Bundle>> = BTreeMap::new();
     for bundle in members {
         minors.entry(minor(bundle).unwrap_or_default()).or_default().push(bundle);

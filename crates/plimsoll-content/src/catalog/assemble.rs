@@ -20,11 +20,13 @@ pub(super) fn package<'a>(
     name: &'a str,
     documents: Vec<Pending<'a>>,
     files: &'a [String],
+    kept: &'a [u8],
 ) -> Package<'a> {
     let mut assembly = Assembly {
         place: documents.iter().map(|it| it.place).min().unwrap_or_default(),
         package: Package { name: name.into(), ..Package::default() },
         files,
+        kept,
     };
     let mut packages = Vec::new();
     let mut channels = Vec::new();
@@ -51,6 +53,8 @@ struct Assembly<'a> {
     place: Place,
     package: Package<'a>,
     files: &'a [String],
+    /// Where the facts of bundles lie.
+    kept: &'a [u8],
 }
 
 impl<'a> Assembly<'a> {
@@ -134,7 +138,7 @@ impl<'a> Assembly<'a> {
             self.defect(place, Code::SameVersion, text);
         }
         let mut names = BTreeSet::new();
-        let mut tables = Tables::default();
+        let mut tables = Tables::new(self.kept);
         for (_, place, pending) in bundles {
             let name = pending.bundle.name.clone();
             for (code, message) in &pending.problems {
@@ -277,5 +281,8 @@ fn is_label(name: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
     let bytes = name.as_bytes();
     let allowed = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-    bytes.len() <= 63 && bytes.iter().all(allowed) && edge(bytes.first()) && edge(bytes.last())
+    bytes.len() <= 63
+        && bytes.iter().all(allowed)
+        && edge(bytes.first())
+        && edge(bytes.last())
 }

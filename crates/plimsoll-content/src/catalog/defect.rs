@@ -84,6 +84,20 @@ codes! {
     BundleAdvice = "bundle-advice", Warning;
 }
 
+impl Code {
+    /// Whether a package with such a defect is set aside as a whole.
+    pub(super) fn sets_package_aside(self) -> bool {
+        matches!(
+            self,
+            Self::PackageName
+                | Self::NoPackage
+                | Self::NoChannels
+                | Self::DefaultChannel
+                | Self::Duplicate
+        )
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -1,5 +1,9 @@
 //! The documents of a file-based catalog as they are written (resolution §2).
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::record::{List, Text, record};
@@ -31,10 +35,124 @@ record! {
 }
 
 record! {
-    /// A property: what it says depends on its type.
-    WrittenProperty {
+    /// The same with every value of a property as it is written: for documents with a property of
+    /// an unexpected form, so that it can be named.
+    CarefulDocument {
+        schema: Text<'a> = "schema",
+        package: Text<'a> = "package",
+        name: Text<'a> = "name",
+        default_channel: Text<'a> = "defaultChannel",
+        description: Text<'a> = "description",
+        image: Text<'a> = "image",
+        version: Text<'a> = "version",
+        release: Text<'a> = "release",
+        properties: List<CarefulProperty<'a>> = "properties",
+        entries: List<WrittenEntry<'a>> = "entries",
+        related_images: List<RelatedImage<'a>> = "relatedImages",
+    }
+}
+
+impl<'a> From<CarefulDocument<'a>> for Document<'a> {
+    fn from(careful: CarefulDocument<'a>) -> Self {
+        let CarefulDocument {
+            schema,
+            package,
+            name,
+            default_channel,
+            description,
+            image,
+            version,
+            release,
+            properties,
+            entries,
+            related_images,
+            borrows,
+        } = careful;
+        let properties = properties.map(|list| {
+            List(list.0.into_iter().map(WrittenProperty::from).collect())
+        });
+        Self {
+            schema,
+            package,
+            name,
+            default_channel,
+            description,
+            image,
+            version,
+            release,
+            properties,
+            entries,
+            related_images,
+            borrows,
+        }
+    }
+}
+
+record! {
+    /// A property with its value as it is written.
+    CarefulProperty {
         kind: Text<'a> = "type",
         value: &'a RawValue = "value",
+    }
+}
+
+/// A property: what it says depends on its type.
+#[derive(Debug, Default)]
+pub(super) struct WrittenProperty<'a> {
+    pub(super) kind: Option<Text<'a>>,
+    pub(super) value: Option<WrittenValue<'a>>,
+}
+
+/// The value of a property. The most frequent ones are read at once when the type stands before
+/// the value, as it mostly does.
+#[derive(Debug)]
+pub(super) enum WrittenValue<'a> {
+    Api(WrittenApi<'a>),
+    Package(WrittenPackage<'a>),
+    Raw(&'a RawValue),
+}
+
+impl<'a> From<CarefulProperty<'a>> for WrittenProperty<'a> {
+    fn from(careful: CarefulProperty<'a>) -> Self {
+        Self { kind: careful.kind, value: careful.value.map(WrittenValue::Raw) }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for WrittenProperty<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(PropertyVisitor(PhantomData))
+    }
+}
+
+struct PropertyVisitor<'a>(PhantomData<&'a str>);
+
+impl<'de: 'a, 'a> Visitor<'de> for PropertyVisitor<'a> {
+    type Value = WrittenProperty<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a property")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut property = WrittenProperty::default();
+        while let Some(key) = entries.next_key::<Text<'de>>()? {
+            if key.eq_ignore_ascii_case("type") {
+                property.kind = entries.next_value()?;
+            } else if key.eq_ignore_ascii_case("value") {
+                property.value = match property.kind.as_deref() {
+                    Some("olm.gvk" | "olm.gvk.required") => {
+                        entries.next_value::<Option<_>>()?.map(WrittenValue::Api)
+                    }
+                    Some("olm.package" | "olm.package.required") => {
+                        entries.next_value::<Option<_>>()?.map(WrittenValue::Package)
+                    }
+                    Some(_) | None => Some(WrittenValue::Raw(entries.next_value()?)),
+                };
+            } else {
+                entries.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(property)
     }
 }
 

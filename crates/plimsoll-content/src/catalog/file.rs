@@ -6,7 +6,7 @@
 //! that begins a document. Memory is bounded by the largest document, time by the file's length.
 
 use super::defect::Code;
-use super::document::{Document, Head};
+use super::document::{CarefulDocument, Document, Head};
 use super::load::Loader;
 use super::pending::Place;
 use crate::yaml::{self, Oddity};
@@ -92,8 +92,7 @@ impl<'l> FileLoader<'l> {
 
     /// Takes the JSON documents at the beginning of the buffer; how many bytes that was.
     fn drain_json(&mut self, buffer: &[u8], is_end: bool) -> usize {
-        let mut at =
-            if self.line == 1 && buffer.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+        let mut at = if self.line == 1 && buffer.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
         loop {
             if self.is_lost {
                 match resume(buffer, at) {
@@ -163,6 +162,11 @@ impl<'l> FileLoader<'l> {
 
     /// A document that is JSON, but not of the form of its schema.
     fn misshapen(&mut self, text: &str, error: &serde_json::Error) {
+        if let Ok(document) = serde_json::from_str::<CarefulDocument<'_>>(text) {
+            // One of its properties has another form than its type has.
+            let place = self.place(0);
+            return self.loader.document(document.into(), place);
+        }
         let head = serde_json::from_str::<Head<'_>>(text).unwrap_or_default();
         let schema = head.schema.unwrap_or_default();
         let name = head.name.unwrap_or_default();

@@ -7,7 +7,9 @@ use super::defect::{Code, Defect};
 use super::document::Document;
 use super::file::FileLoader;
 use super::index::{Index, Writer};
-use super::pending::{self, Content, Pending, PendingPackage, Place};
+use super::pending::{
+    self, Content, Pending, PendingBundle, PendingFacts, PendingPackage, Place,
+};
 use super::record::Text;
 
 /// Most bytes that are kept of a catalog while it is read. 500,000 bundles take some 200 MB.
@@ -26,6 +28,8 @@ pub struct Loader {
     kept: Vec<u8>,
     /// The package of the document before.
     last: Option<(String, u32)>,
+    /// Where the facts of the bundle before lie in `kept`.
+    last_facts: (usize, usize),
     is_full: bool,
 }
 
@@ -101,7 +105,7 @@ impl Loader {
                 postcard::from_bytes::<Pending<'_>>(&self.kept[*from..*to])
                     .expect("what was written can be read back")
             });
-            let mut package = assemble::package(name, documents.collect(), &self.files);
+            let mut package = assemble::package(name, documents.collect(), &self.files, &self.kept);
             package.defects.sort();
             self.defects.extend(package.defects.iter().cloned());
             writer.add(&package);
@@ -163,7 +167,10 @@ impl Loader {
                 description: document.description.unwrap_or_default(),
             }),
             "olm.channel" => Content::Channel(pending::channel(document, name.borrowed())),
-            "olm.bundle" => Content::Bundle(pending::bundle(document, name.borrowed(), &package)),
+            "olm.bundle" => {
+                let (bundle, facts) = pending::bundle(document, name.borrowed(), &package);
+                return self.keep_bundle(&package, place, bundle, &facts);
+            }
             _ => Content::Deprecations(pending::deprecations(document)),
         };
         self.keep(&package, &Pending { place, content });
@@ -182,17 +189,37 @@ impl Loader {
         if package.is_empty() {
             return;
         }
-        let content = match schema {
-            "olm.bundle" if !name.is_empty() => {
-                let document = Document::default();
-                let mut bundle = pending::bundle(document, name, package);
-                bundle.problems.clear();
-                bundle.bundle.set_aside = Some(Text::from(message.to_owned()));
-                Content::Bundle(bundle)
-            }
-            _ => Content::Lost,
-        };
-        self.keep(package, &Pending { place, content });
+        if schema == "olm.bundle" && !name.is_empty() {
+            let (mut bundle, facts) = pending::bundle(Document::default(), name, package);
+            bundle.problems.clear();
+            bundle.bundle.set_aside = Some(Text::from(message.to_owned()));
+            return self.keep_bundle(package, place, bundle, &facts);
+        }
+        self.keep(package, &Pending { place, content: Content::Lost });
+    }
+
+    fn keep_bundle(
+        &mut self,
+        package: &str,
+        place: Place,
+        mut bundle: PendingBundle<'_>,
+        facts: &PendingFacts<'_>,
+    ) {
+        let from = self.kept.len();
+        self.append(facts);
+        let (known_from, known_to) = self.last_facts;
+        if self.kept[known_from..known_to] == self.kept[from..] {
+            self.kept.truncate(from);
+        } else {
+            self.last_facts = (from, self.kept.len());
+        }
+        bundle.facts = self.last_facts;
+        self.keep(package, &Pending { place, content: Content::Bundle(bundle) });
+    }
+
+    fn append<T: serde::Serialize>(&mut self, value: &T) {
+        self.kept = postcard::to_extend(value, std::mem::take(&mut self.kept))
+            .expect("values of this kind can always be written");
     }
 
     fn keep(&mut self, package: &str, pending: &Pending<'_>) {
@@ -205,8 +232,7 @@ impl Loader {
         }
         let number = self.number(package);
         let from = self.kept.len();
-        self.kept = postcard::to_extend(pending, std::mem::take(&mut self.kept))
-            .expect("values of this kind can always be written");
+        self.append(pending);
         self.documents[number as usize].push((from, self.kept.len()));
     }
 

@@ -61,6 +61,15 @@ pub(super) struct PendingChannel<'a> {
 pub(super) struct PendingBundle<'a> {
     #[serde(borrow)]
     pub(super) bundle: Bundle<'a>,
+    /// Where its facts lie among what is kept.
+    pub(super) facts: (usize, usize),
+    pub(super) problems: Vec<(Code, String)>,
+}
+
+/// What the properties of a bundle say; mostly the same for every version of a package, and kept
+/// only once then.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingFacts<'a> {
     #[serde(borrow)]
     pub(super) provided: Vec<Api<'a>>,
     #[serde(borrow)]
@@ -69,7 +78,6 @@ pub(super) struct PendingBundle<'a> {
     pub(super) properties: Vec<Property<'a>>,
     #[serde(borrow)]
     pub(super) details: Details<'a>,
-    pub(super) problems: Vec<(Code, String)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,7 +95,7 @@ pub(super) fn bundle<'a>(
     document: Document<'a>,
     name: Text<'a>,
     package: &str,
-) -> PendingBundle<'a> {
+) -> (PendingBundle<'a>, PendingFacts<'a>) {
     let properties = document.properties.unwrap_or_default().0;
     let facts = property::read(properties);
     let mut problems = facts.problems;
@@ -115,17 +123,15 @@ pub(super) fn bundle<'a>(
     if bundle.image.is_empty() && !facts.has_objects {
         problems.push((Code::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
-    let wrong =
-        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+    let wrong = problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
     bundle.set_aside = wrong.map(|(_, message)| Text::from(message.clone()));
-    PendingBundle {
-        bundle,
+    let facts = PendingFacts {
         provided: facts.provided,
         required: facts.required,
         properties: facts.others,
         details: facts.details,
-        problems,
-    }
+    };
+    (PendingBundle { bundle, facts: (0, 0), problems }, facts)
 }
 
 /// A channel of a document.

@@ -14,7 +14,7 @@ use super::constraint;
 use super::defect::Code;
 use super::document::{
     WrittenApi, WrittenLabel, WrittenManifest, WrittenMetadata, WrittenObject, WrittenPackage,
-    WrittenProperty,
+    WrittenProperty, WrittenValue,
 };
 use super::model::{Api, Details, InstallModes, PackageRange, Property, Requirement};
 use super::record::Text;
@@ -47,7 +47,17 @@ pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> Facts<'a> {
             facts.problem(Code::Property, "a property needs a type and a value");
             continue;
         };
-        let value = value.get();
+        let value = match value {
+            WrittenValue::Api(api) => {
+                facts.read_api(&kind, api);
+                continue;
+            }
+            WrittenValue::Package(package) => {
+                facts.read_package(&kind, package);
+                continue;
+            }
+            WrittenValue::Raw(value) => value.get(),
+        };
         match &*kind {
             "olm.csv.metadata" => {
                 has_metadata = true;
@@ -85,16 +95,18 @@ impl<'a> Facts<'a> {
 
     fn property(&mut self, kind: Text<'a>, value: &'a str) {
         match &*kind {
-            "olm.package" => self.package(&kind, value),
-            "olm.gvk" => {
-                let api = self.api(&kind, Code::Property, value);
-                self.provided.extend(api);
+            "olm.gvk" | "olm.gvk.required" => {
+                let api = self.parse::<WrittenApi<'a>>(&kind, Code::Property, value);
+                if let Some(api) = api {
+                    self.read_api(&kind, api);
+                }
             }
-            "olm.gvk.required" => {
-                let api = self.api(&kind, Code::Dependency, value);
-                self.required.extend(api.map(Requirement::Api));
+            "olm.package" | "olm.package.required" => {
+                let package = self.parse::<WrittenPackage<'a>>(&kind, Code::Property, value);
+                if let Some(package) = package {
+                    self.read_package(&kind, package);
+                }
             }
-            "olm.package.required" => self.package_required(&kind, value),
             "olm.label" => {
                 let label = self.label(&kind, Code::Property, value);
                 self.labels.extend(label);
@@ -123,10 +135,23 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn package(&mut self, kind: &str, value: &'a str) {
-        let Some(written) = self.parse::<WrittenPackage<'a>>(kind, Code::Property, value) else {
-            return;
-        };
+    fn read_api(&mut self, kind: &str, api: WrittenApi<'a>) {
+        let is_required = kind == "olm.gvk.required";
+        match of_written(api) {
+            Some(api) if is_required => self.required.push(Requirement::Api(api)),
+            Some(api) => self.provided.push(api),
+            None => {
+                let code = if is_required { Code::Dependency } else { Code::Property };
+                let text = format!("property {kind}: it needs a group, a version and a kind");
+                self.problem(code, text);
+            }
+        }
+    }
+
+    fn read_package(&mut self, kind: &str, written: WrittenPackage<'a>) {
+        if kind == "olm.package.required" {
+            return self.package_required(written);
+        }
         let (Some(name), Some(version)) = (written.name, written.version) else {
             return self.problem(Code::Property, "property olm.package: no packageName or version");
         };
@@ -134,15 +159,6 @@ impl<'a> Facts<'a> {
             return self.problem(Code::Property, "more than one property olm.package");
         }
         self.package = Some((name, version, written.release.unwrap_or_default()));
-    }
-
-    fn api(&mut self, kind: &str, code: Code, value: &'a str) -> Option<Api<'a>> {
-        let api = self.parse::<WrittenApi<'a>>(kind, code, value)?;
-        let api = of_written(api);
-        if api.is_none() {
-            self.problem(code, format!("property {kind}: it needs a group, a version and a kind"));
-        }
-        api
     }
 
     fn label(&mut self, kind: &str, code: Code, value: &'a str) -> Option<Text<'a>> {
@@ -153,21 +169,16 @@ impl<'a> Facts<'a> {
         label
     }
 
-    fn package_required(&mut self, kind: &str, value: &'a str) {
-        let Some(written) = self.parse::<WrittenPackage<'a>>(kind, Code::Dependency, value) else {
-            return;
-        };
+    fn package_required(&mut self, written: WrittenPackage<'a>) {
         // `dependencies.yaml` calls the range a version.
         let (Some(name), Some(range)) = (written.name, written.range.or(written.version)) else {
             let text = "property olm.package.required: no packageName or versionRange";
             return self.problem(Code::Dependency, text);
         };
         // What was just read was checked.
-        let known = self
-            .required
-            .iter()
-            .rev()
-            .any(|it| matches!(it, Requirement::Package(known) if known.range == range));
+        let known = self.required.iter().rev().any(
+            |it| matches!(it, Requirement::Package(known) if known.range == range),
+        );
         if !known {
             self.range(&name, &range);
         }

@@ -3,26 +3,71 @@
 use std::collections::BTreeMap;
 
 use super::model::{Api, Bundle, Details, Package, Property, Requirement};
-use super::pending::PendingBundle;
+use super::pending::{PendingBundle, PendingFacts};
 
 /// The tables of a package while they are built.
-#[derive(Default)]
 pub(super) struct Tables<'a> {
+    kept: &'a [u8],
     apis: Table<Api<'a>>,
     requirements: Table<Requirement<'a>>,
     properties: Table<Property<'a>>,
     details: Table<Details<'a>>,
+    /// What facts at a place became.
+    known: BTreeMap<usize, Numbers>,
+}
+
+/// What the facts of a bundle are in the tables.
+#[derive(Clone)]
+struct Numbers {
+    provided: Vec<u32>,
+    required: Vec<u32>,
+    properties: Vec<u32>,
+    details: u32,
 }
 
 impl<'a> Tables<'a> {
+    /// Empty tables for bundles whose facts lie in `kept`.
+    pub(super) fn new(kept: &'a [u8]) -> Self {
+        Self {
+            kept,
+            apis: Table::default(),
+            requirements: Table::default(),
+            properties: Table::default(),
+            details: Table::default(),
+            known: BTreeMap::new(),
+        }
+    }
+
     /// Moves what a bundle says into the tables.
     pub(super) fn add(&mut self, pending: PendingBundle<'a>) -> Bundle<'a> {
-        let PendingBundle { mut bundle, provided, required, properties, details, .. } = pending;
-        bundle.provided = provided.into_iter().map(|it| self.apis.number(it)).collect();
-        bundle.required = required.into_iter().map(|it| self.requirements.number(it)).collect();
-        bundle.properties = properties.into_iter().map(|it| self.properties.number(it)).collect();
-        bundle.details = self.details.number(details);
+        let PendingBundle { mut bundle, facts: (from, to), .. } = pending;
+        let numbers = match self.known.get(&from) {
+            Some(numbers) => numbers.clone(),
+            None => {
+                let facts = postcard::from_bytes(&self.kept[from..to])
+                    .expect("what was written can be read back");
+                let numbers = self.numbers(facts);
+                self.known.insert(from, numbers.clone());
+                numbers
+            }
+        };
+        Numbers {
+            provided: bundle.provided,
+            required: bundle.required,
+            properties: bundle.properties,
+            details: bundle.details,
+        } = numbers;
         bundle
+    }
+
+    fn numbers(&mut self, facts: PendingFacts<'a>) -> Numbers {
+        let PendingFacts { provided, required, properties, details } = facts;
+        Numbers {
+            provided: provided.into_iter().map(|it| self.apis.number(it)).collect(),
+            required: required.into_iter().map(|it| self.requirements.number(it)).collect(),
+            properties: properties.into_iter().map(|it| self.properties.number(it)).collect(),
+            details: self.details.number(details),
+        }
     }
 
     /// Gives the tables to their package.
