@@ -1,7 +1,10 @@
 //! One module a command: parse arguments, call a library, render.
 
+pub mod bundle;
+pub mod catalog;
 pub mod demo;
 pub mod release;
+pub mod resolve;
 pub mod run;
 pub mod sandbox;
 
@@ -18,6 +21,14 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Look into catalogs of operators
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
+    /// Look into the directory of a bundle
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
+    /// Tell what would be installed for packages, or why nothing can be
+    Resolve(resolve::ResolveArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -33,6 +44,9 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
+        Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
+        Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
+        Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

@@ -10,6 +10,7 @@
 
 mod assemble;
 mod constraint;
+mod convert;
 mod defect;
 mod document;
 mod file;
@@ -24,6 +25,7 @@ mod record;
 mod tables;
 
 pub use constraint::{CONSTRAINT_NESTING_MAX, CONSTRAINT_SIZE_MAX};
+pub use convert::documents;
 pub use defect::{Code, Defect};
 pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
 pub use index::{Counts, FORMAT_VERSION, Index, IndexError, PackageBlock, Storage};

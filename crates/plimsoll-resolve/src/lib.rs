@@ -37,6 +37,5 @@ pub use problem::{
     OperatorGroup, Overrides, Problem, ProblemError, ProviderChoice, Question, Request,
 };
 pub use properties::{CONSTRAINT_BYTES_MAX, bundle_from_properties};
-pub use render::{Edge, Graph, Vertex};
 pub use solution::{Alternative, Because, Item, Rather, Solution, Stay};
-pub use solve::{Outcome, solve};
+pub use solve::{Outcome, solve, solve_path};

@@ -1,14 +1,10 @@
 //! Solutions and explanations as texts for people.
 
-mod graph;
-
 use std::fmt::Write as _;
 
 use crate::explain::{Explanation, Sentence};
 use crate::problem::CatalogName;
 use crate::solution::{Alternative, Because, Solution};
-
-pub use graph::{Edge, Graph, Vertex};
 
 impl Solution {
     /// The solution as a text; with `explained` for whom each thing is, and why nothing else.

@@ -1,5 +1,6 @@
 //! From a problem to its solution, or to an explanation of why there is none.
 
+mod path;
 mod report;
 
 use crate::catalog::Expressions;
@@ -9,6 +10,8 @@ use crate::model::Model;
 use crate::problem::Problem;
 use crate::search::{Found, search};
 use crate::solution::Solution;
+
+pub use path::solve_path;
 
 /// What a problem comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]

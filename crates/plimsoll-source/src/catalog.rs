@@ -15,7 +15,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::bundle::{self, SourceFile};
-use plimsoll_content::catalog::{Defect, Index, IndexError, Loaded, Loader, Storage};
+use plimsoll_content::catalog::{
+    self, Defect, Index, IndexError, Loaded, Loader, Storage,
+};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
@@ -23,8 +26,8 @@ use files::{Found, find};
 
 /// How much of a file is read at once.
 const PIECE: usize = 256 << 10;
-/// Largest file of a bundle directory that is read.
-const BUNDLE_FILE_MAX: u64 = 32 << 20;
+/// Largest file that is read as a whole: one of a bundle directory, or one to be converted.
+const WHOLE_FILE_MAX: u64 = 512 << 20;
 
 /// Why a catalog cannot be opened at all. What is wrong inside it is a [`Defect`].
 #[derive(Debug, thiserror::Error)]
@@ -128,27 +131,67 @@ pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Loaded, C
     Ok(read(&found(path)?, progress))
 }
 
-/// Reads a directory of a bundle, a package or a tree of packages as documents of a file-based
-/// catalog, with the defects of what cannot be one.
+/// Whether a path leads to bundle directories or package manifests, and not to a file-based
+/// catalog.
 ///
 /// # Errors
 /// When there is nothing to read.
-pub fn convert(path: &Path) -> Result<bundle::Converted, CatalogError> {
+pub fn is_bundles(path: &Path) -> Result<bool, CatalogError> {
+    Ok(found(path)?.is_bundles)
+}
+
+/// Opens a catalog anew, whatever the cache says: for an index that turned out to be damaged.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn rebuild(
+    path: &Path,
+    cache: Option<&Cache>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index<Bytes>, CatalogError> {
+    let found = found(path)?;
+    let loaded = read(&found, progress);
+    if let Some(cache) = cache
+        && let Ok(digest) = digest(&found)
+    {
+        cache.store(&digest, &loaded.index);
+    }
+    index(path, loaded)
+}
+
+/// The documents of a catalog as a file-based catalog writes them, whatever form it has, and what
+/// of it cannot be read.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError> {
+    let found = found(path)?;
+    let (files, mut defects) = contents(&found);
+    if found.is_bundles {
+        let converted = bundle::convert(&files);
+        defects.extend(converted.defects);
+        return Ok((converted.documents.into_iter().map(|it| it.value).collect(), defects));
+    }
+    let mut all = Vec::new();
+    for file in &files {
+        let (values, wrong) = catalog::documents(&file.path, &file.bytes);
+        all.extend(values);
+        defects.extend(wrong);
+    }
+    Ok((all, defects))
+}
+
+/// Reads the directory of a bundle, with everything that is wrong with it.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn bundle(path: &Path) -> Result<bundle::Converted, CatalogError> {
     let found = found(path)?;
     let (files, defects) = contents(&found);
     let mut converted = bundle::convert(&files);
     converted.defects.extend(defects);
     converted.defects.sort();
     Ok(converted)
-}
-
-/// Whether a path leads to a directory of bundles, which has to be converted, and not to a
-/// file-based catalog.
-///
-/// # Errors
-/// When there is nothing to read.
-pub fn is_bundles(path: &Path) -> Result<bool, CatalogError> {
-    Ok(found(path)?.is_bundles)
 }
 
 fn index(path: &Path, loaded: Loaded) -> Result<Index<Bytes>, CatalogError> {
@@ -203,17 +246,17 @@ fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> Loaded {
     loader.finish()
 }
 
-/// The contents of the files of a tree of bundles.
+/// The contents of all files.
 fn contents(found: &Found) -> (Vec<SourceFile>, Vec<Defect>) {
     let mut files = Vec::new();
     let mut defects = found.defects.clone();
     for file in &found.files {
         let mut bytes = Vec::new();
-        let read = if file.size > BUNDLE_FILE_MAX {
-            Err(io::Error::other(format!("larger than {} MiB", BUNDLE_FILE_MAX >> 20)))
+        let read = if file.size > WHOLE_FILE_MAX {
+            Err(io::Error::other(format!("larger than {} MiB", WHOLE_FILE_MAX >> 20)))
         } else {
             File::open(&file.path)
-                .and_then(|from| from.take(BUNDLE_FILE_MAX).read_to_end(&mut bytes))
+                .and_then(|from| from.take(WHOLE_FILE_MAX).read_to_end(&mut bytes))
         };
         match read {
             Ok(_) => files.push(SourceFile { path: file.name.clone(), bytes }),

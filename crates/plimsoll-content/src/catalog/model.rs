@@ -57,6 +57,18 @@ impl<'a> Package<'a> {
         self.bundles.iter().find(|bundle| &*bundle.name == name)
     }
 
+    /// The bundle at the head of the default channel: what is installed when nobody says more.
+    pub fn default_bundle(&self) -> Option<&Bundle<'a>> {
+        let head = self.channel(&self.default_channel)?.head()?;
+        self.bundles.get(head.bundle? as usize)
+    }
+
+    /// Why nothing of it can be used, if so.
+    pub fn aside_because(&self) -> Option<&str> {
+        let mut defects = self.defects.iter().filter(|_| self.set_aside);
+        defects.find(|it| it.code.sets_package_aside()).map(|it| it.message.as_str())
+    }
+
     /// The APIs that a bundle provides.
     pub fn provided<'b>(&'b self, bundle: &'b Bundle<'a>) -> impl Iterator<Item = &'b Api<'a>> {
         pick(&self.apis, &bundle.provided)
