@@ -12,7 +12,7 @@ const STEPS_MAX: usize = 1_000;
 /// The steps from a problem to where nothing is left to do, each as if the one before were
 /// carried out: several updates of a channel are several steps.
 ///
-/// The last step installs nothing, unless it is the only one.
+/// There is always a first step; it installs nothing when there is nothing to do.
 ///
 /// # Errors
 /// What a step comes to that has no solution; steps before it are not told.
