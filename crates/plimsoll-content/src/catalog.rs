@@ -36,3 +36,6 @@ pub use model::{
 };
 pub use offer::Offer;
 pub use record::{LIST_MAX, Text};
+
+#[cfg(test)]
+mod tests;

@@ -15,9 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::bundle::{self, SourceFile};
-use plimsoll_content::catalog::{
-    self, Defect, Index, IndexError, Loaded, Loader, Storage,
-};
+use plimsoll_content::catalog::{self, Defect, Index, IndexError, Loaded, Loader, Storage};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 

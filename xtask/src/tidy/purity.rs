@@ -21,6 +21,7 @@ const ALLOWED: &[&str] = &[
     "granit-parser",
     "jiff",
     "json-patch",
+    "postcard",
     "regex",
     "semver",
     "serde",

@@ -43,10 +43,7 @@ pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyh
     }
 }
 
-fn validate(
-    arguments: &ValidateArguments,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
+fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     let path = &arguments.directory;
     let context = || format!("failed to read bundle `{}`", path.display());
     ensure!(

@@ -21,7 +21,11 @@ pub enum Format {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn write(format: Format, value: &impl Serialize, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+pub fn write(
+    format: Format,
+    value: &impl Serialize,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
     match format {
         Format::Yaml => {
             let text = serde_saphyr::to_string(value)?;

@@ -103,11 +103,8 @@ impl Graph {
         }
         for Edge { from, to, label, is_dashed } in &self.edges {
             let arrow = if *is_dashed { "-.->" } else { "-->" };
-            let label = if label.is_empty() {
-                String::new()
-            } else {
-                format!("|\"{}\"|", entities(label))
-            };
+            let label =
+                if label.is_empty() { String::new() } else { format!("|\"{}\"|", entities(label)) };
             line(&mut text, format_args!("  n{from} {arrow}{label} n{to}"));
         }
         text.push_str("  classDef strong stroke-width:3px\n");

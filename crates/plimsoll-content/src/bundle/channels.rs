@@ -106,7 +106,11 @@ pub(super) fn documents(
         });
     }
     let bundles = bundles.into_iter();
-    documents.extend(bundles.map(|it| Document { file: it.file, line: it.line, value: it.document }));
+    documents.extend(bundles.map(|it| Document {
+        file: it.file,
+        line: it.line,
+        value: it.document,
+    }));
     documents
 }
 
@@ -160,7 +164,9 @@ fn by_version(members: &[&Bundle]) -> Vec<Value> {
 }
 
 fn by_minor_version(members: &[&Bundle]) -> Vec<Value> {
-    let minor = |it: &Bundle| parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor));
+    let minor = |it: &Bundle| {
+        parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor))
+    };
     let mut minors: BTreeMap<(u64, u64), Vec<&Bundle>> = BTreeMap::new();
     for bundle in members {
         minors.entry(minor(bundle).unwrap_or_default()).or_default().push(bundle);

@@ -103,7 +103,8 @@ fn minimum_kubernetes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
         let text = "no minKubeVersion: it may be installed where it does not run";
         defects.push(csv.defect("spec", Code::BundleAdvice, text));
     } else if parse_strict(text.strip_prefix('v').unwrap_or(text)).is_err() {
-        let hint = parse_tolerant(text).map_or_else(|_| String::new(), |it| format!(", write {it}"));
+        let hint =
+            parse_tolerant(text).map_or_else(|_| String::new(), |it| format!(", write {it}"));
         let text = format!("minKubeVersion `{text}` is not a full version{hint}");
         defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
     }
@@ -180,9 +181,10 @@ fn webhooks(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    let only_all = csv.list("/spec/installModes").iter().all(|mode| {
-        (mode["type"] == "AllNamespaces") == (mode["supported"] == true)
-    });
+    let only_all = csv
+        .list("/spec/installModes")
+        .iter()
+        .all(|mode| (mode["type"] == "AllNamespaces") == (mode["supported"] == true));
     for (index, webhook) in csv.list("/spec/webhookdefinitions").iter().enumerate() {
         let field = format!("spec.webhookdefinitions[{index}]");
         let deployment = webhook["deploymentName"].as_str().unwrap_or_default();

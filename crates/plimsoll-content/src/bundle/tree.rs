@@ -185,7 +185,12 @@ pub(super) fn csv<'m, 'f>(
 }
 
 /// The document of a package.
-pub(super) fn package_document(name: &str, default_channel: &str, file: &str, line: u32) -> Document {
+pub(super) fn package_document(
+    name: &str,
+    default_channel: &str,
+    file: &str,
+    line: u32,
+) -> Document {
     let value = json!({
         "schema": "olm.package",
         "name": name,

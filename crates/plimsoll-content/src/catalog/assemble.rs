@@ -281,8 +281,5 @@ fn is_label(name: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
     let bytes = name.as_bytes();
     let allowed = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-    bytes.len() <= 63
-        && bytes.iter().all(allowed)
-        && edge(bytes.first())
-        && edge(bytes.last())
+    bytes.len() <= 63 && bytes.iter().all(allowed) && edge(bytes.first()) && edge(bytes.last())
 }

@@ -71,7 +71,10 @@ fn members<'a>(value: &Value, depth: usize) -> Result<Vec<Constraint<'a>>, Strin
 }
 
 /// The package ranges in a constraint.
-pub(super) fn ranges<'c, 'a>(constraint: &'c Constraint<'a>, found: &mut Vec<&'c PackageRange<'a>>) {
+pub(super) fn ranges<'c, 'a>(
+    constraint: &'c Constraint<'a>,
+    found: &mut Vec<&'c PackageRange<'a>>,
+) {
     match &constraint.rule {
         Rule::Package(range) => found.push(range),
         Rule::All(members) | Rule::Any(members) | Rule::Not(members) => {

@@ -68,9 +68,8 @@ impl<'a> From<CarefulDocument<'a>> for Document<'a> {
             related_images,
             borrows,
         } = careful;
-        let properties = properties.map(|list| {
-            List(list.0.into_iter().map(WrittenProperty::from).collect())
-        });
+        let properties =
+            properties.map(|list| List(list.0.into_iter().map(WrittenProperty::from).collect()));
         Self {
             schema,
             package,

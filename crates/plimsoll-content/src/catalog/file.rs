@@ -92,7 +92,8 @@ impl<'l> FileLoader<'l> {
 
     /// Takes the JSON documents at the beginning of the buffer; how many bytes that was.
     fn drain_json(&mut self, buffer: &[u8], is_end: bool) -> usize {
-        let mut at = if self.line == 1 && buffer.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+        let mut at =
+            if self.line == 1 && buffer.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
         loop {
             if self.is_lost {
                 match resume(buffer, at) {

@@ -168,8 +168,8 @@ impl<S: Storage> Index<S> {
     }
 
     fn part(&self, part: Part) -> Result<Cow<'_, [u8]>, IndexError> {
-        let length = usize::try_from(part.length)
-            .map_err(|_| IndexError::Damaged("a part is too large"))?;
+        let length =
+            usize::try_from(part.length).map_err(|_| IndexError::Damaged("a part is too large"))?;
         if part.offset.saturating_add(part.length) > self.header.size {
             return Err(IndexError::Damaged("a part lies outside of it"));
         }

@@ -7,9 +7,7 @@ use super::defect::{Code, Defect};
 use super::document::Document;
 use super::file::FileLoader;
 use super::index::{Index, Writer};
-use super::pending::{
-    self, Content, Pending, PendingBundle, PendingFacts, PendingPackage, Place,
-};
+use super::pending::{self, Content, Pending, PendingBundle, PendingFacts, PendingPackage, Place};
 use super::record::Text;
 
 /// Most bytes that are kept of a catalog while it is read. 500,000 bundles take some 200 MB.

@@ -370,9 +370,7 @@ pub struct Details<'a> {
 }
 
 /// The install modes that a bundle supports.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InstallModes {
     /// It may watch its own namespace.
     pub own_namespace: bool,

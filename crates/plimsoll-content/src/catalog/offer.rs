@@ -189,9 +189,11 @@ fn properties(package: &Package<'_>, bundle: &Bundle<'_>) -> Vec<resolve::Proper
     if bundle.withdrawn {
         all.push(property("olm.deprecated", json!({})));
     }
-    all.extend(package.others(bundle).map(|it| {
-        property(&it.kind, serde_json::from_str(&it.value).unwrap_or_default())
-    }));
+    all.extend(
+        package
+            .others(bundle)
+            .map(|it| property(&it.kind, serde_json::from_str(&it.value).unwrap_or_default())),
+    );
     all
 }
 
@@ -204,9 +206,7 @@ fn written_range(range: &PackageRange<'_>) -> Value {
 }
 
 fn written_constraint(constraint: &Constraint<'_>) -> Value {
-    let members = |list: &[Constraint<'_>]| {
-        json!({ "constraints": list.iter().map(written_constraint).collect::<Vec<_>>() })
-    };
+    let members = |list: &[Constraint<'_>]| json!({ "constraints": list.iter().map(written_constraint).collect::<Vec<_>>() });
     let mut written = match &constraint.rule {
         Rule::Api(it) => json!({ "gvk": written_api(it) }),
         Rule::Package(it) => json!({ "package": written_range(it) }),

@@ -47,10 +47,7 @@ fn skipped<'e>(entries: &'e [Entry<'_>]) -> BTreeSet<&'e str> {
         .collect()
 }
 
-fn head<'e>(
-    entries: &'e [Entry<'_>],
-    skipped: &BTreeSet<&str>,
-) -> Result<&'e str, ChannelError> {
+fn head<'e>(entries: &'e [Entry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
     let replaced: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.replaces.as_deref()).collect();
     let names = entries.iter().map(|entry| &*entry.name);
@@ -86,4 +83,68 @@ pub(super) fn stranded<'e>(entries: &'e [Entry<'_>], order: &[u32]) -> Vec<&'e s
     all.filter(|(index, entry)| !reached.contains(index) && !skipped.contains(&*entry.name))
         .map(|(_, entry)| &*entry.name)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    //! Small channels.
+
+    use super::super::record::Text;
+    use super::*;
+
+    /// Entries written `name<replaces/skip/skip`.
+    fn entries(text: &str) -> Vec<Entry<'_>> {
+        text.split(' ').map(parse).collect()
+    }
+
+    fn parse(word: &str) -> Entry<'_> {
+        let mut parts = word.split('/');
+        let first = parts.next().unwrap_or_default();
+        let (name, replaces) = first.split_once('<').unwrap_or((first, ""));
+        Entry {
+            name: name.into(),
+            bundle: None,
+            replaces: (!replaces.is_empty()).then(|| Text::from(replaces)),
+            skips: parts.map(Text::from).collect(),
+            skip_range: None,
+        }
+    }
+
+    fn check(text: &str, expected: &str) {
+        let entries = entries(text);
+        let found = match order(&entries) {
+            Ok(order) => {
+                let names: Vec<&str> =
+                    order.iter().map(|at| &*entries[*at as usize].name).collect();
+                let mut told = names.join(" ");
+                let stranded = stranded(&entries, &order);
+                if !stranded.is_empty() {
+                    told.push_str(&format!(", not {}", stranded.join(" ")));
+                }
+                told
+            }
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_channel_is_ordered_from_its_head_along_what_is_replaced() {
+        check("a", "a");
+        check("a b<a c<b", "c b a");
+        check("c<b a b<a", "c b a");
+        check("b<gone", "b");
+        check("a b<a c<a/b", "c a");
+        check("a b<a/b", "b a");
+        check("a b c<b/x/a", "c b");
+        check("a b<a d<c e<d/b c", "e d c, not a");
+    }
+
+    #[test]
+    fn a_channel_without_one_head_has_no_order() {
+        check("a b", "it has several heads: a, b");
+        check("a<b b<a", "it has no head: every entry is replaced or skipped by another");
+        check("c<b b<a a<b", "its entries replace each other in a circle: b, a, b");
+        check("a a", "the entry a occurs twice");
+    }
 }

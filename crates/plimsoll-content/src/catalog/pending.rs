@@ -123,7 +123,8 @@ pub(super) fn bundle<'a>(
     if bundle.image.is_empty() && !facts.has_objects {
         problems.push((Code::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
-    let wrong = problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+    let wrong =
+        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
     bundle.set_aside = wrong.map(|(_, message)| Text::from(message.clone()));
     let facts = PendingFacts {
         provided: facts.provided,

@@ -176,9 +176,11 @@ impl<'a> Facts<'a> {
             return self.problem(Code::Dependency, text);
         };
         // What was just read was checked.
-        let known = self.required.iter().rev().any(
-            |it| matches!(it, Requirement::Package(known) if known.range == range),
-        );
+        let known = self
+            .required
+            .iter()
+            .rev()
+            .any(|it| matches!(it, Requirement::Package(known) if known.range == range));
         if !known {
             self.range(&name, &range);
         }

@@ -18,10 +18,7 @@ pub(crate) fn write(packages: usize, versions: usize, path: &Path) -> Result<()>
         )?;
         for minor in 1..versions {
             let before = minor - 1;
-            write!(
-                out,
-                r#",{{"name":"{name}.v1.{minor}.0","replaces":"{name}.v1.{before}.0"}}"#
-            )?;
+            write!(out, r#",{{"name":"{name}.v1.{minor}.0","replaces":"{name}.v1.{before}.0"}}"#)?;
         }
         writeln!(out, "]}}")?;
         for minor in 0..versions {
@@ -32,7 +29,12 @@ pub(crate) fn write(packages: usize, versions: usize, path: &Path) -> Result<()>
     Ok(())
 }
 
-fn bundle(out: &mut impl std::io::Write, package: usize, packages: usize, minor: usize) -> Result<()> {
+fn bundle(
+    out: &mut impl std::io::Write,
+    package: usize,
+    packages: usize,
+    minor: usize,
+) -> Result<()> {
     let name = format!("pkg-{package:05}");
     let group = format!("{name}.example.com");
     let mut properties = vec![format!(

@@ -15,8 +15,8 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let path = &arguments.catalog;
-    let (documents, defects) = documents(path)
-        .with_context(|| format!("failed to read catalog `{}`", path.display()))?;
+    let (documents, defects) =
+        documents(path).with_context(|| format!("failed to read catalog `{}`", path.display()))?;
     for document in &documents {
         match arguments.output {
             Documents::Json => {

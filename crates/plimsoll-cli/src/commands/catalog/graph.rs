@@ -55,12 +55,7 @@ pub(super) fn of(package: &Package<'_>) -> Graph {
     graph
 }
 
-fn node(
-    package: &Package<'_>,
-    name: &str,
-    places: &[(&str, &Entry<'_>)],
-    is_head: bool,
-) -> Node {
+fn node(package: &Package<'_>, name: &str, places: &[(&str, &Entry<'_>)], is_head: bool) -> Node {
     let bundle = package.bundle(name);
     let channels: Vec<&str> = places.iter().map(|(channel, _)| *channel).collect();
     let mut lines = vec![name.to_owned(), channels.join(", ")];

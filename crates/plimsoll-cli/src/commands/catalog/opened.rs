@@ -28,7 +28,8 @@ pub(super) fn with_catalog<T>(
     if let Err(error) = &result
         && let Some(IndexError::Damaged(_) | IndexError::Io(_)) = error.downcast_ref()
     {
-        let index = shown(path, |show| rebuild(path, cache.as_ref(), show)).with_context(context)?;
+        let index =
+            shown(path, |show| rebuild(path, cache.as_ref(), show)).with_context(context)?;
         return act(&index);
     }
     result
@@ -49,7 +50,8 @@ pub(crate) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) 
     let mut bar: Option<ProgressBar> = None;
     let result = load(&mut |progress| {
         if bar.is_none() && begun.elapsed() > PATIENCE {
-            let new = ProgressBar::with_draw_target(Some(progress.all), ProgressDrawTarget::stderr());
+            let new =
+                ProgressBar::with_draw_target(Some(progress.all), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}");
             new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             new.set_message(format!("reading {}", path.display()));

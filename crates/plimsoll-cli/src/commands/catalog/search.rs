@@ -66,7 +66,9 @@ fn matches(package: &Package<'_>, words: &[String]) -> bool {
         let texts = [&details.display_name, &details.description, &details.provider];
         text.extend(texts.map(|it| it.to_lowercase()));
     }
-    text.extend(package.apis.iter().map(|api| format!("{} {}", api.group, api.kind).to_lowercase()));
+    text.extend(
+        package.apis.iter().map(|api| format!("{} {}", api.group, api.kind).to_lowercase()),
+    );
     words.iter().all(|word| text.iter().any(|text| text.contains(word.as_str())))
 }
 

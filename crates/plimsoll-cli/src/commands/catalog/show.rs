@@ -170,7 +170,8 @@ fn write_text(package: &Package<'_>, out: &mut Vec<u8>) -> io::Result<()> {
         writeln!(out, "{:<17}{value}", format!("{name}:"))?;
     }
     writeln!(out)?;
-    let rows: Vec<Vec<String>> = package.channels.iter().map(|it| channel_row(package, it)).collect();
+    let rows: Vec<Vec<String>> =
+        package.channels.iter().map(|it| channel_row(package, it)).collect();
     table::print(out, &["CHANNEL", "HEAD", "ENTRIES", "STATE"], &rows)?;
     writeln!(out)?;
     let rows: Vec<Vec<String>> = shown.bundles.iter().map(bundle_row).collect();

@@ -123,8 +123,11 @@ fn draw_edge(edge: &Edge, frames: &[Frame], text: &mut String) {
     .expect("writing to a string does not fail");
     if !edge.label.is_empty() {
         let (x, label) = ((x1 + x2) / 2 + aside + 4, entities(&edge.label));
-        write!(text, "<text x=\"{x}\" y=\"{middle}\" fill=\"#555\" font-size=\"11\">{label}</text>")
-            .expect("writing to a string does not fail");
+        write!(
+            text,
+            "<text x=\"{x}\" y=\"{middle}\" fill=\"#555\" font-size=\"11\">{label}</text>"
+        )
+        .expect("writing to a string does not fail");
     }
     text.push('\n');
 }

@@ -35,7 +35,8 @@ impl Writer {
         let number = number.to_le_bytes();
         self.counts.packages += 1;
         self.counts.channels += count(package.channels.len());
-        self.counts.entries += package.channels.iter().map(|it| count(it.entries.len())).sum::<u64>();
+        self.counts.entries +=
+            package.channels.iter().map(|it| count(it.entries.len())).sum::<u64>();
         self.counts.bundles += count(package.bundles.len());
         self.counts.set_aside += u64::from(package.set_aside);
         let provided: BTreeSet<u32> =
