@@ -133,7 +133,9 @@ pub fn run(arguments: ResolveArguments, out: &mut dyn Write) -> Result<ExitCode,
         Err(Outcome::Unsatisfiable(explanation)) => {
             (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
         }
-        Err(_) => bail!("the catalogs are too entangled: whether there is a solution is not found out in time"),
+        Err(_) => bail!(
+            "the catalogs are too entangled: whether there is a solution is not found out in time"
+        ),
     };
     match out.write_all(text.as_bytes()).map_err(anyhow::Error::from) {
         Err(error) if !is_broken_pipe(&error) => Err(error),

@@ -19,9 +19,10 @@ pub(super) fn of_solution(solution: &Solution) -> Graph {
         let text = format!("{verb} {} {}", item.package, item.version);
         (item.bundle.as_str(), &item.because, text)
     });
-    let stays = solution.stays.iter().map(|stay| {
-        (stay.bundle.as_str(), &stay.because, format!("{} stays", stay.bundle))
-    });
+    let stays = solution
+        .stays
+        .iter()
+        .map(|stay| (stay.bundle.as_str(), &stay.because, format!("{} stays", stay.bundle)));
     let all: Vec<_> = items.chain(stays).collect();
     for (bundle, _, text) in &all {
         places.insert(bundle, vertex(&mut graph, text, Tone::Strong));

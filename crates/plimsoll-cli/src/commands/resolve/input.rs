@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::range::masterminds;
 use plimsoll_resolve::{
     Api, Bundle, CatalogName, ChannelPolicy, Exclusion, Facts, Follows, Installed, Overrides,
     Problem, ProviderChoice, Question, Request, gather,
 };
-use plimsoll_resolve::range::masterminds;
 use serde::Deserialize;
 
 use super::sources::Named;

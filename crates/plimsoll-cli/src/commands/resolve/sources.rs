@@ -86,7 +86,10 @@ fn open_all(
     let mut opened: Vec<Opened> = Vec::new();
     for (name, path, weight, is_bundle) in bundles.chain(catalogs) {
         if opened.iter().any(|other| other.name == name) {
-            bail!("two catalogs are called `{name}`: name one of them, as in `--catalog other={}`", path.display());
+            bail!(
+                "two catalogs are called `{name}`: name one of them, as in `--catalog other={}`",
+                path.display()
+            );
         }
         let index = shown(&path, |show| open(&path, cache, show))
             .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
