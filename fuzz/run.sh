@@ -26,7 +26,7 @@ check) kept=$target/check limit="-seed=1 -runs=50000" ;;
 esac
 rm -rf "$target/check"
 
-for name in payload yaml template patches apply schemas requests catalog bundle index; do
+for name in payload yaml template patches apply schemas requests catalog bundle index resolve; do
     # A cluster is started for each input.
     [ "$name $kept" != "requests $target/check" ] || limit="-seed=1 -runs=2000"
     mkdir -p "$kept/$name" "$target/artifacts/$name"

@@ -15,6 +15,11 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
             ["run", "--release", "--package", "plimsoll-testkit", "--example", "server", "--"];
         return cargo(&[&measure, what].concat());
     }
+    if let ["resolve", what @ ..] = what {
+        let measure =
+            ["run", "--release", "--package", "plimsoll-source", "--example", "resolve", "--"];
+        return cargo(&[&measure, what].concat());
+    }
     if let ["catalogs", what @ ..] = what {
         let measure =
             ["run", "--release", "--package", "plimsoll-source", "--example", "catalogs", "--"];

@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod catalog;
 pub mod demo;
 pub mod release;
+pub mod resolve;
 pub mod run;
 pub mod sandbox;
 
@@ -26,6 +27,8 @@ pub enum Command {
     /// Look into the directory of a bundle
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
+    /// Tell what would be installed for packages, or why nothing can be
+    Resolve(resolve::ResolveArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -43,6 +46,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
         Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
         Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
+        Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

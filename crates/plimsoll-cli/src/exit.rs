@@ -13,6 +13,9 @@ pub const FAILURE: Exit = Exit(1);
 /// The command line cannot be understood (clap's code).
 pub const USAGE: Exit = Exit(2);
 
+/// What was asked for cannot be had; the output says why.
+pub const UNSATISFIABLE: Exit = Exit(3);
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

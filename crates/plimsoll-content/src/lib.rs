@@ -7,6 +7,7 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
+pub mod expressions;
 pub mod finding;
 pub mod hash;
 pub mod inclusion;

@@ -80,3 +80,6 @@ impl Conflicts {
         Some(self.by_literal[at].1)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,11 @@ impl<S: Satisfiability> Encoding<S> {
         self.nodes[node]
     }
 
+    /// Whether the solver knows that a node is part of no solution.
+    pub(crate) fn is_impossible(&self, node: NodeId) -> bool {
+        self.solver.is_impossible(self.nodes[node])
+    }
+
     /// Whether a node is part of what was found last.
     pub(crate) fn solver_holds(&self, node: NodeId) -> bool {
         self.solver.holds(self.nodes[node])

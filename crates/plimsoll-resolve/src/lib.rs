@@ -20,6 +20,7 @@ mod package;
 mod problem;
 mod properties;
 pub mod range;
+mod render;
 mod sat;
 mod search;
 mod solution;
@@ -37,4 +38,4 @@ pub use problem::{
 };
 pub use properties::{CONSTRAINT_BYTES_MAX, bundle_from_properties};
 pub use solution::{Alternative, Because, Item, Rather, Solution, Stay};
-pub use solve::{Outcome, solve};
+pub use solve::{Outcome, solve, solve_path};

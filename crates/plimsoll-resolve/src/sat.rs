@@ -6,7 +6,7 @@ use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, Va
 
 /// Conflicts after which a solver gives up: far beyond what catalogs that people write lead to
 /// (tens), and some seconds of work.
-pub(crate) const CONFLICTS_MAX: u64 = 200_000;
+pub(crate) const CONFLICTS_MAX: u64 = 50_000;
 
 /// A variable, or its negation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,9 @@ pub(crate) trait Satisfiability {
     fn solve(&mut self, assumptions: &[Literal]) -> Verdict;
     /// Whether a literal holds in what was found last.
     fn holds(&self, literal: Literal) -> bool;
+    /// Whether a literal is known never to hold, whatever is assumed. It may never hold all the
+    /// same when that is not known.
+    fn is_impossible(&self, literal: Literal) -> bool;
     /// After [`Verdict::Unsatisfiable`]: assumptions that cannot all hold, not necessarily the
     /// fewest.
     fn core(&self) -> Vec<Literal>;
@@ -106,6 +109,10 @@ impl Satisfiability for Batsat {
 
     fn holds(&self, literal: Literal) -> bool {
         self.solver.value_lit(lit(literal)) == lbool::TRUE
+    }
+
+    fn is_impossible(&self, literal: Literal) -> bool {
+        self.solver.value_lvl_0(lit(literal)) == lbool::FALSE
     }
 
     fn core(&self) -> Vec<Literal> {

@@ -63,6 +63,8 @@ struct Search<'a, 'p> {
     rivals: Vec<Vec<usize>>,
     state: State,
     refused: BTreeMap<ChoiceId, Vec<NodeId>>,
+    /// What is refused, to be found again.
+    tried: BTreeSet<(ChoiceId, NodeId)>,
 }
 
 /// How far the choices have been made.
@@ -96,7 +98,15 @@ impl<'a, 'p> Search<'a, 'p> {
             }
         }
         let state = State { agenda: (0..model.roots).collect(), ..State::default() };
-        Self { model, encoding, without, rivals, state, refused: BTreeMap::new() }
+        Self {
+            model,
+            encoding,
+            without,
+            rivals,
+            state,
+            refused: BTreeMap::new(),
+            tried: BTreeSet::new(),
+        }
     }
 
     fn run(&mut self) -> Verdict {
@@ -169,9 +179,10 @@ impl<'a, 'p> Search<'a, 'p> {
         }
         self.state = state;
         self.accept(guesses);
-        let list = self.refused.entry(refused.choice).or_default();
-        list.extend(refused.passed);
-        list.push(refused.node);
+        let Guess { choice, node, passed: mut refused } = refused;
+        refused.push(node);
+        self.tried.extend(refused.iter().map(|node| (choice, *node)));
+        self.refused.entry(choice).or_default().extend(refused);
     }
 
     fn satisfiable(&mut self, guesses: &[Guess]) -> Verdict {
@@ -192,10 +203,9 @@ impl<'a, 'p> Search<'a, 'p> {
                 state.agenda.pop_front();
                 continue;
             }
-            let refused = self.refused.get(&choice).map_or(&[][..], Vec::as_slice);
             let mut passed = Vec::new();
             let mut node = None;
-            for candidate in candidates.iter().filter(|it| !refused.contains(it)) {
+            for candidate in candidates.iter().filter(|it| !self.tried.contains(&(choice, **it))) {
                 if self.possible(&state, *candidate) {
                     node = Some(*candidate);
                     break;
@@ -212,6 +222,7 @@ impl<'a, 'p> Search<'a, 'p> {
 
     fn possible(&self, state: &State, node: NodeId) -> bool {
         self.model.nodes[node].unfit.is_none()
+            && !self.encoding.is_impossible(node)
             && !self.without.contains(&node)
             && !self.rivals[node].iter().any(|set| state.taken.contains(set))
     }

@@ -1,5 +1,6 @@
 //! From a problem to its solution, or to an explanation of why there is none.
 
+mod path;
 mod report;
 
 use crate::catalog::Expressions;
@@ -9,6 +10,8 @@ use crate::model::Model;
 use crate::problem::Problem;
 use crate::search::{Found, search};
 use crate::solution::Solution;
+
+pub use path::solve_path;
 
 /// What a problem comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +46,7 @@ fn explanation(
 ) -> Explanation {
     let conflict = conflict.unwrap_or_default();
     Explanation {
-        conflict: sentences(model, &conflict),
+        conflict: sentences(model, &conflict, None),
         changes: changes(model, &conflict, expressions),
         warnings: report::warnings(model),
     }

@@ -19,6 +19,7 @@ use crate::render::format::{Format, is_broken_pipe};
 use crate::render::graph::Picture;
 
 pub(crate) use lint::write_report;
+pub(crate) use opened::{cache_directory, shown};
 
 /// What can be asked about a catalog.
 #[derive(Debug, Subcommand)]

@@ -2,8 +2,6 @@
 
 mod proposals;
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Expressions;
@@ -69,6 +67,14 @@ pub(super) enum Wording {
     WithVersion(String, String),
 }
 
+impl Wording {
+    fn words(&self) -> &str {
+        match self {
+            Self::Plain(text) | Self::WithVersion(text, _) => text,
+        }
+    }
+}
+
 /// The smallest changes that would help against a conflict.
 pub(crate) fn changes(
     model: &Model<'_>,
@@ -79,7 +85,6 @@ pub(crate) fn changes(
     proposals.sort_by_key(|proposal| proposal.kind);
     let problem = model.problem();
     let mut found: Vec<Change> = Vec::new();
-    let mut told = BTreeSet::new();
     for proposal in proposals.into_iter().take(TRIALS_MAX) {
         if found.len() == CHANGES_MAX {
             break;
@@ -88,10 +93,7 @@ pub(crate) fn changes(
         (proposal.apply)(&mut changed);
         let model = Model::new(&changed, expressions);
         let Found::Selection(selection) = search(&model) else { continue };
-        let change = change(&model, &selection, proposal);
-        if told.insert(change.text.clone()) {
-            found.push(change);
-        }
+        found.push(change(&model, &selection, proposal));
     }
     found
 }

@@ -7,7 +7,7 @@ use semver::Version;
 use super::words::joined;
 use crate::bundle::{Constraint, Requirement};
 use crate::matching::Test;
-use crate::model::Index;
+use crate::model::{Index, provider_allowed};
 use crate::problem::{ChannelPolicy, Request};
 use crate::range::masterminds;
 
@@ -71,63 +71,9 @@ pub(super) fn of_requirement(
     {
         return format!("no catalog has a package `{name}`");
     }
-    let test = Test::new(constraint);
-    let mut elsewhere = BTreeSet::new();
-    let mut skipped = BTreeSet::new();
-    let mut unseen = BTreeSet::new();
-    let mut refused = BTreeSet::new();
-    for at in index.shelves_for(constraint) {
-        let shelf = &index.shelves[at];
-        let name = shelf.package.name.as_str();
-        let holds = |entry: &str| {
-            shelf.bundle(entry).filter(|bundle| {
-                test.holds(bundle, Some(name), &|rule| index.rule_holds(rule, bundle))
-            })
-        };
-        let counting = index.channels(namespace, at);
-        for (channel_at, channel) in shelf.package.channels.iter().enumerate() {
-            for entry in &channel.entries {
-                let Some(bundle) = holds(&entry.name) else { continue };
-                let text = format!("{name} {}", bundle.version);
-                if !index.sees(namespace, shelf.catalog) {
-                    unseen.insert(format!("{text} is in {}", shelf.catalog.name));
-                } else if !crate::model::provider_allowed(index, constraint, at) {
-                    refused.insert(text);
-                } else if !counting.contains(&channel_at) {
-                    elsewhere.insert(format!("{text} in channel `{}`", channel.name));
-                } else {
-                    match &shelf.order(channel_at).broken {
-                        Some(why) => {
-                            skipped.insert(format!(
-                                "channel `{}` of {name} is broken: {why}",
-                                channel.name
-                            ));
-                        }
-                        None => {
-                            skipped
-                                .insert(format!("{text} is skipped in channel `{}`", channel.name));
-                        }
-                    }
-                }
-            }
-        }
-    }
-    let listed = |texts: BTreeSet<String>| joined(&texts.into_iter().collect::<Vec<_>>(), "and");
-    if !skipped.is_empty() {
-        return listed(skipped);
-    }
-    if !elsewhere.is_empty() {
-        let policy = match index.problem.question.channels {
-            ChannelPolicy::DefaultOnly => "only the default channel, or one that is named, counts",
-            ChannelPolicy::PreferDefault => "only the channel that is named counts",
-        };
-        return format!("there is {}, but {policy}", listed(elsewhere));
-    }
-    if !refused.is_empty() {
-        return format!("there is {}, but another provider was chosen", listed(refused));
-    }
-    if !unseen.is_empty() {
-        return format!("{}, which namespace `{namespace}` does not see", listed(unseen));
+    let instead = Instead::find(index, namespace, constraint);
+    if let Some(told) = instead.told(index, namespace) {
+        return told;
     }
     match constraint {
         Constraint::Package { name, range } => {
@@ -135,6 +81,84 @@ pub(super) fn of_requirement(
             format!("{name} has nothing in `{range}`: there is {}", versions(index, &places))
         }
         _ => "no bundle of any catalog is".to_owned(),
+    }
+}
+
+/// Bundles that a constraint holds for although they are no candidates, by the reason.
+#[derive(Default)]
+struct Instead {
+    /// Not in the order of a channel that counts.
+    out_of_order: BTreeSet<String>,
+    /// In channels that do not count.
+    elsewhere: BTreeSet<String>,
+    /// Of a package that is not the chosen provider.
+    not_chosen: BTreeSet<String>,
+    /// In catalogs that the namespace does not see.
+    unseen: BTreeSet<String>,
+}
+
+impl Instead {
+    fn find(index: &Index<'_>, namespace: &str, constraint: &Constraint) -> Self {
+        let mut found = Self::default();
+        let test = Test::new(constraint);
+        for at in index.shelves_for(constraint) {
+            let shelf = &index.shelves[at];
+            let name = shelf.package.name.as_str();
+            let allowed = provider_allowed(index, constraint, at);
+            let counting = index.channels(namespace, at);
+            for (channel_at, channel) in shelf.package.channels.iter().enumerate() {
+                for entry in &channel.entries {
+                    let Some(bundle) = shelf.bundle(&entry.name) else { continue };
+                    if !test.holds(bundle, Some(name), &|rule| index.rule_holds(rule, bundle)) {
+                        continue;
+                    }
+                    let text = format!("{name} {}", bundle.version);
+                    let channel = &channel.name;
+                    if !index.sees(namespace, shelf.catalog) {
+                        found.unseen.insert(format!("{text} is in {}", shelf.catalog.name));
+                    } else if !allowed {
+                        found.not_chosen.insert(text);
+                    } else if !counting.contains(&channel_at) {
+                        found.elsewhere.insert(format!("{text} in channel `{channel}`"));
+                    } else if let Some(why) = &shelf.order(channel_at).broken {
+                        let text = format!("channel `{channel}` of {name} is broken: {why}");
+                        found.out_of_order.insert(text);
+                    } else {
+                        let text = format!("{text} is skipped in channel `{channel}`");
+                        found.out_of_order.insert(text);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What comes closest, as the rest of a sentence.
+    fn told(self, index: &Index<'_>, namespace: &str) -> Option<String> {
+        let listed =
+            |texts: BTreeSet<String>| joined(&texts.into_iter().collect::<Vec<_>>(), "and");
+        let Self { out_of_order, elsewhere, not_chosen, unseen } = self;
+        if !out_of_order.is_empty() {
+            return Some(listed(out_of_order));
+        }
+        if !elsewhere.is_empty() {
+            let policy = match index.problem.question.channels {
+                ChannelPolicy::DefaultOnly => {
+                    "only the default channel, or one that is named, counts"
+                }
+                ChannelPolicy::PreferDefault => "only the channel that is named counts",
+            };
+            return Some(format!("there is {}, and {policy}", listed(elsewhere)));
+        }
+        if !not_chosen.is_empty() {
+            let listed = listed(not_chosen);
+            return Some(format!("there is {listed}, and another provider was chosen"));
+        }
+        if !unseen.is_empty() {
+            let listed = listed(unseen);
+            return Some(format!("{listed}, which namespace `{namespace}` does not see"));
+        }
+        None
     }
 }
 

@@ -8,12 +8,23 @@ use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::model::{ChoiceId, Model, NodeId, Owner, Rivalry, Unfit};
 
-/// Tells a conflict, from what was asked along what is needed to what is in the way.
-pub(crate) fn sentences(model: &Model<'_>, conflict: &Conflict) -> Vec<Sentence> {
+/// Tells a conflict, from what was asked along what is needed to what is in the way. With a node
+/// that is `refused` it is the conflict that comes of choosing it.
+pub(crate) fn sentences(
+    model: &Model<'_>,
+    conflict: &Conflict,
+    refused: Option<NodeId>,
+) -> Vec<Sentence> {
     let mut teller = Teller::new(model, conflict);
-    if !conflict.nodes.is_empty() {
-        teller.chosen(&conflict.nodes);
+    if let Some(node) = refused {
+        teller.reached.insert(node);
+        teller.fitness(&[node]);
     }
+    let others = conflict.nodes.iter().copied().filter(|node| Some(*node) != refused);
+    let (installed, chosen): (Vec<NodeId>, Vec<NodeId>) =
+        others.partition(|node| model.nodes[*node].is_installed());
+    teller.chosen(&installed, "stays as it is", "stay as they are");
+    teller.chosen(&chosen, "is chosen before", "are chosen before");
     for choice in teller.roots.clone() {
         teller.root(choice);
     }
@@ -79,9 +90,12 @@ impl<'a, 'p> Teller<'a, 'p> {
         self.fitness(candidates);
     }
 
-    fn chosen(&mut self, nodes: &[NodeId]) {
-        let verb = if several(self.model, nodes) { "are" } else { "is" };
-        let text = format!("{} {verb} to be installed", bundles(self.model, nodes));
+    fn chosen(&mut self, nodes: &[NodeId], one: &str, more: &str) {
+        if nodes.is_empty() {
+            return;
+        }
+        let verb = if several(self.model, nodes) { more } else { one };
+        let text = format!("{} {verb}", bundles(self.model, nodes));
         self.tell(SentenceKind::Chosen, text, nodes, nodes);
     }
 
@@ -193,6 +207,9 @@ impl<'a, 'p> Teller<'a, 'p> {
                 .collect();
             let what = bundles(self.model, &involved);
             let text = match exclusion.why {
+                Rivalry::Package { package, .. } if !several(self.model, &involved) => {
+                    format!("only one bundle of {package} can be installed, not {what} twice")
+                }
                 Rivalry::Package { package, .. } => {
                     format!(
                         "only one version of {package} can be installed: {what} exclude each other"

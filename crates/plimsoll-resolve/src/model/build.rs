@@ -48,7 +48,7 @@ struct Builder<'p> {
 impl<'p> Builder<'p> {
     /// What is installed are the first nodes, in its order.
     fn installed(&mut self) {
-        for (at, item) in self.model.problem().question.installed.iter().enumerate() {
+        for item in &self.model.problem().question.installed {
             self.model.nodes.push(Node {
                 namespace: &item.namespace,
                 bundle: &item.bundle,

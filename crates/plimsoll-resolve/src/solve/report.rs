@@ -197,7 +197,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
         let mut nodes: Vec<NodeId> = before.collect();
         nodes.push(refused);
         match conflicts.between(&nodes) {
-            Some(conflict) => sentences(model, &conflict),
+            Some(conflict) => sentences(model, &conflict, Some(refused)),
             None => vec![Sentence {
                 text: format!(
                     "{} is not needed beside what else is installed",

@@ -36,7 +36,7 @@ pub(super) fn with_catalog<T>(
 }
 
 /// Where indices are kept: below `$XDG_CACHE_HOME`, or `.cache` in the home directory.
-fn cache_directory() -> Option<PathBuf> {
+pub(crate) fn cache_directory() -> Option<PathBuf> {
     let given = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     // The specification says that relative paths are to be ignored.
     let given = given.filter(|path| path.is_absolute());
@@ -45,7 +45,7 @@ fn cache_directory() -> Option<PathBuf> {
 }
 
 /// Shows on the terminal how far a load is, if it takes long.
-pub(super) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+pub(crate) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     let begun = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     let result = load(&mut |progress| {

@@ -1,6 +1,6 @@
 //! The changes that are worth trying against a conflict: those that touch a part of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
@@ -9,7 +9,7 @@ use crate::bundle::{Bundle, Constraint, Requirement};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::explain::words::described;
-use crate::model::{ChoiceId, Model, Owner, Unfit};
+use crate::model::{ChoiceId, Model, NodeId, Owner, Unfit};
 use crate::package::{Channel, Entry, Package};
 use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Overrides, Problem};
 use crate::range::blang;
@@ -31,8 +31,31 @@ pub(super) fn proposals(model: &Model<'_>, conflict: &Conflict) -> Vec<Proposal>
             Reason::Exclusion(_) => {}
         }
     }
+    for (node, requirement) in newest_owners(model, conflict) {
+        wider(model, node, requirement, &mut proposals);
+    }
     general(model.problem(), &mut proposals);
+    let mut known = BTreeSet::new();
+    proposals.retain(|proposal| known.insert(proposal.text.words().to_owned()));
     proposals
+}
+
+/// Requirements that nothing satisfies, each with the newest bundle of a package that has it.
+fn newest_owners<'p>(model: &Model<'p>, conflict: &Conflict) -> Vec<(NodeId, &'p Requirement)> {
+    let mut newest: BTreeMap<(Option<&str>, &'p Requirement), NodeId> = BTreeMap::new();
+    for reason in &conflict.reasons {
+        let Reason::Choice(choice) = *reason else { continue };
+        let Owner::Node(node, _) = model.choices[choice].owner else { continue };
+        let Some(requirement) = model.requirement(choice) else { continue };
+        if model.choices[choice].candidates.is_empty() {
+            let best = newest.entry((model.nodes[node].package(), requirement)).or_insert(node);
+            let version = |node: NodeId| &model.nodes[node].bundle.version;
+            if version(node).cmp_precedence(version(*best)).is_gt() {
+                *best = node;
+            }
+        }
+    }
+    newest.into_iter().map(|((_, requirement), node)| (node, requirement)).collect()
 }
 
 fn propose(
@@ -54,11 +77,11 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
                 problem.question.installed.remove(at);
             });
         }
-        Owner::Node(node, _) => {
-            let Some(requirement) = model.requirement(choice) else { return };
-            if model.choices[choice].candidates.is_empty() {
+        Owner::Node(..) => {
+            if let Some(requirement) = model.requirement(choice)
+                && model.choices[choice].candidates.is_empty()
+            {
                 missing(requirement, proposals);
-                wider(model, node, requirement, proposals);
             }
         }
     }
@@ -78,6 +101,38 @@ fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
             apply: Box::new(move |problem| problem.question.requests[at].version = None),
         });
     }
+    if let Some(bundle) = &request.bundle {
+        let text = format!("begin with the newest bundle of {package} instead of {bundle}");
+        propose(proposals, ChangeKind::Version, text, move |problem| {
+            problem.question.requests[at].bundle = None;
+        });
+    }
+    if let Some(catalog) = &request.catalog {
+        let text = format!("take {package} from any catalog, not only {catalog}");
+        propose(proposals, ChangeKind::Channel, text, move |problem| {
+            problem.question.requests[at].catalog = None;
+        });
+    }
+    of_channel(model, at, proposals);
+    if question.requests.len() > 1 {
+        let text = format!("do without {package}");
+        propose(proposals, ChangeKind::LeaveOut, text, move |problem| {
+            problem.question.requests.remove(at);
+        });
+    }
+    if !request.ignore_dependencies {
+        let text =
+            format!("install {package} without its dependencies, and care for them yourself");
+        propose(proposals, ChangeKind::IgnoreDependencies, text, move |problem| {
+            problem.question.requests[at].ignore_dependencies = true;
+        });
+    }
+}
+
+/// Another channel of what is requested, or a catalog that has it at all.
+fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
+    let request = &model.problem().question.requests[at];
+    let package = request.package.clone();
     let shelves = model.index.named(&package);
     let channels: BTreeSet<&String> = shelves
         .iter()
@@ -104,19 +159,6 @@ fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
                 problem.catalogs.push(part.clone());
             });
         }
-    }
-    if question.requests.len() > 1 {
-        let text = format!("do without {package}");
-        propose(proposals, ChangeKind::LeaveOut, text, move |problem| {
-            problem.question.requests.remove(at);
-        });
-    }
-    if !request.ignore_dependencies {
-        let text =
-            format!("install {package} without its dependencies, and care for them yourself");
-        propose(proposals, ChangeKind::IgnoreDependencies, text, move |problem| {
-            problem.question.requests[at].ignore_dependencies = true;
-        });
     }
 }
 
