@@ -76,9 +76,9 @@ fn read(requests: &str) -> Result<Vec<Request>> {
         None => requests.replace(',', "\n"),
     };
     let request = |line: &str| {
-        let (package, channel) = line.split_once(':').map_or((line, None), |(package, channel)| {
-            (package, Some(channel.to_owned()))
-        });
+        let (package, channel) = line
+            .split_once(':')
+            .map_or((line, None), |(package, channel)| (package, Some(channel.to_owned())));
         Request { package: package.to_owned(), channel, ..Request::default() }
     };
     Ok(text.split_whitespace().map(request).collect())
