@@ -26,16 +26,18 @@ check) kept=$target/check limit="-seed=1 -runs=50000" ;;
 esac
 rm -rf "$target/check"
 
-for name in payload yaml template patches apply schemas cel protobuf selectors requests snapshot; do
+for name in payload yaml template patches apply schemas cel protobuf selectors requests snapshot \
+    catalog bundle index resolve; do
+    runs=$limit
     # These ask a server, or start one for each input.
     case "$name $kept" in
-    "selectors $target/check") limit="-seed=1 -runs=10000" ;;
-    "requests $target/check" | "snapshot $target/check") limit="-seed=1 -runs=2000" ;;
+    "selectors $target/check") runs="-seed=1 -runs=10000" ;;
+    "requests $target/check" | "snapshot $target/check") runs="-seed=1 -runs=2000" ;;
     esac
     mkdir -p "$kept/$name" "$target/artifacts/$name"
-    echo "fuzzing $name: $limit"
-    # shellcheck disable=SC2086 # the limit is several words
-    "$target/$host/release/$name" "$kept/$name" "$here/seeds/$name" $limit \
+    echo "fuzzing $name: $runs"
+    # shellcheck disable=SC2086 # these are several words
+    "$target/$host/release/$name" "$kept/$name" "$here/seeds/$name" $runs \
         -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
         -artifact_prefix="$target/artifacts/$name/" -print_final_stats=0 -verbosity=0 \
         >"$target/$name.log" 2>&1 || {

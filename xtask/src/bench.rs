@@ -1,8 +1,8 @@
 //! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
-//! `server` first what the embedded API server costs.
+//! `server` first what the embedded API server costs, with `catalogs` first what loading one costs.
 //!
-//! The measurements themselves are the example `bench` of `plimsoll-cli` and the example `server`
-//! of `plimsoll-testkit`; `docs/benchmarks.md` holds their results.
+//! The measurements themselves are the examples `bench` of `plimsoll-cli`, `server` of
+//! `plimsoll-testkit` and `catalogs` of `plimsoll-source`; `docs/benchmarks.md` holds their results.
 
 use std::process::Command;
 
@@ -13,6 +13,16 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
     if let ["server", what @ ..] = what {
         let measure =
             ["run", "--release", "--package", "plimsoll-testkit", "--example", "server", "--"];
+        return cargo(&[&measure, what].concat());
+    }
+    if let ["resolve", what @ ..] = what {
+        let measure =
+            ["run", "--release", "--package", "plimsoll-source", "--example", "resolve", "--"];
+        return cargo(&[&measure, what].concat());
+    }
+    if let ["catalogs", what @ ..] = what {
+        let measure =
+            ["run", "--release", "--package", "plimsoll-source", "--example", "catalogs", "--"];
         return cargo(&[&measure, what].concat());
     }
     cargo(&["build", "--release", "--package", "plimsoll-cli"])?;

@@ -1,11 +1,14 @@
 //! One module a command: parse arguments, call a library, render.
 
+pub mod bundle;
 pub mod capability;
+pub mod catalog;
 pub mod demo;
 pub mod inspect;
 pub mod install_config;
 pub mod rehearse;
 pub mod release;
+pub mod resolve;
 pub mod run;
 pub mod sandbox;
 pub mod update;
@@ -44,6 +47,14 @@ pub enum Command {
     ///
     /// Exits with 0 if the update would succeed, and with 3 if it would stop.
     Rehearse(rehearse::RehearseArguments),
+    /// Look into catalogs of operators
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
+    /// Look into the directory of a bundle
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
+    /// Tell what would be installed for packages, or why nothing can be
+    Resolve(resolve::ResolveArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -66,6 +77,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::InstallConfig(command) => {
             release::read_by_people(install_config::run(command, &mut anstream::stdout()))
         }
+        Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
+        Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
+        Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))

@@ -15,6 +15,9 @@ pub const USAGE: Exit = Exit(2);
 /// A plan or a rehearsal shows that the update would not come to its end.
 pub const WOULD_STOP: Exit = Exit(3);
 
+/// What was asked for cannot be had; the output says why.
+pub const UNSATISFIABLE: Exit = Exit(3);
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

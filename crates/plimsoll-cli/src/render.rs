@@ -2,6 +2,8 @@
 
 pub mod diagram;
 pub mod forecast;
+pub mod format;
+pub mod graph;
 pub mod live;
 pub mod logs;
 pub mod rehearsal;

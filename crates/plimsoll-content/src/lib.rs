@@ -4,7 +4,10 @@
 //! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
+pub mod bundle;
 pub mod capability;
+pub mod catalog;
+pub mod expressions;
 pub mod finding;
 pub mod hash;
 pub mod inclusion;

@@ -15,11 +15,13 @@ pub(crate) const PURE_CRATES: &[&str] = &[
 /// External crates that the pure ones may use: values, parsing, hashing, time as a value.
 const ALLOWED: &[&str] = &[
     "base64",
+    "batsat",
     "flate2",
     "fnv",
     "granit-parser",
     "jiff",
     "json-patch",
+    "postcard",
     "regex",
     "semver",
     "serde",

@@ -298,7 +298,8 @@ impl Checker<'_> {
     }
 
     fn may_use(&self, overload: &Overload) -> bool {
-        self.environment.stored || !overload.stored_only
+        (self.environment.stored || !overload.stored_only)
+            && (self.environment.semver_compare || !overload.semver_compare)
     }
 
     fn optional_select(&mut self, id: ExprId, call: &mut Call) {

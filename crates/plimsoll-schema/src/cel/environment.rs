@@ -14,18 +14,33 @@ pub struct Environment {
     pub(crate) objects: BTreeMap<String, Arc<ObjectType>>,
     /// Whether functions of the newest release are declared as well.
     pub(crate) stored: bool,
+    /// Whether `semver_compare` is declared as well.
+    pub(crate) semver_compare: bool,
 }
 
 impl Environment {
     /// What expressions may use that are written now: the functions that the oldest server of a
     /// cluster under upgrade knows as well.
     pub fn for_new_expressions() -> Self {
-        Self { variables: BTreeMap::new(), objects: BTreeMap::new(), stored: false }
+        Self::new(false)
     }
 
     /// What expressions may use that were stored before, perhaps by a newer server.
     pub fn for_stored_expressions() -> Self {
-        Self { variables: BTreeMap::new(), objects: BTreeMap::new(), stored: true }
+        Self::new(true)
+    }
+
+    fn new(stored: bool) -> Self {
+        let (variables, objects) = (BTreeMap::new(), BTreeMap::new());
+        Self { variables, objects, stored, semver_compare: false }
+    }
+
+    /// The same with `semver_compare(left, right)`, which constraints of operator bundles may use:
+    /// -1, 0 or 1 for two texts that are versions, read leniently.
+    #[must_use]
+    pub fn with_semver_compare(mut self) -> Self {
+        self.semver_compare = true;
+        self
     }
 
     /// The same with one more variable.

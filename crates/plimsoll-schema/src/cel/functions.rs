@@ -13,12 +13,18 @@ pub(crate) struct Overload {
     pub(crate) is_method: bool,
     /// Whether only stored expressions may use it.
     pub(crate) stored_only: bool,
+    /// Whether it has to be asked for with [`crate::cel::Environment::with_semver_compare`].
+    pub(crate) semver_compare: bool,
     /// The target, if any, and the arguments.
     pub(crate) arguments: Vec<Type>,
     pub(crate) result: Type,
     /// The type parameters in it.
     pub(crate) parameters: Vec<Arc<str>>,
 }
+
+/// What Kubernetes does not declare, and an environment has only when it is asked for: the function
+/// that constraints of operator bundles may use.
+const SEMVER_COMPARE: &str = "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | asked";
 
 /// The signatures of a function; nothing if there is no such function.
 pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
@@ -29,7 +35,8 @@ pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
 fn read() -> BTreeMap<String, Vec<Overload>> {
     let mut table: BTreeMap<String, Vec<Overload>> = BTreeMap::new();
     let text = include_str!("../../data/cel/functions.txt");
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    let lines = text.lines().chain([SEMVER_COMPARE]);
+    for line in lines.filter(|line| !line.starts_with('#')) {
         let columns: Vec<&str> = line.split(" | ").collect();
         let [function, id, style, arguments, result, rest @ ..] = columns.as_slice() else {
             continue;
@@ -46,6 +53,7 @@ fn read() -> BTreeMap<String, Vec<Overload>> {
             id: (*id).to_owned(),
             is_method: *style == "m",
             stored_only: rest.contains(&"stored"),
+            semver_compare: rest.contains(&"asked"),
             arguments: types,
             result,
             parameters: reader.parameters,

@@ -124,9 +124,8 @@ fn kubernetes(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
             Some((text.scaled(TRAVERSAL), Some(text)))
         }
         "replace" | "split" | "join" | "find" | "findAll" => on_text(coster, called),
-        "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
-            Some((size(first?).scaled(TRAVERSAL), None))
-        }
+        "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver"
+        | "semver_compare" => Some((size(first?).scaled(TRAVERSAL), None)),
         "ip" if called.overload == "cidr_ip" => Some((ONE, None)),
         "ip" => Some((size(first?).scaled(TRAVERSAL), None)),
         "ip.isCanonical" => Some((size(first?).scaled(2.0 * TRAVERSAL), None)),

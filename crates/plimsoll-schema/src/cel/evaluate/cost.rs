@@ -133,7 +133,9 @@ fn kubernetes(
             let both = scaled(2 * plain(0), TRAVERSAL) + scaled(plain(0), TRAVERSAL) + 1;
             both + scaled(text, TRAVERSAL)
         }
-        "quantity" | "isQuantity" | "semver" | "isSemver" => scaled(plain(0), TRAVERSAL),
+        "quantity" | "isQuantity" | "semver" | "isSemver" | "semver_compare" => {
+            scaled(plain(0), TRAVERSAL)
+        }
         "validate" => match arguments.first() {
             Some(Value::Opaque(of)) => match &**of {
                 Opaque::Format(format) => matching(plain(1), format.pattern_size()),

@@ -14,12 +14,20 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
         ("isSemver", [Value::String(text), Value::Bool(lenient)]) => {
             Some(Ok(Value::Bool(parse(text, *lenient).is_ok())))
         }
+        ("semver_compare", [Value::String(left), Value::String(right)]) => {
+            Some(compare(left, right))
+        }
         (_, [Value::Opaque(of), rest @ ..]) => match &**of {
             Opaque::Version(version) => on_version(function, version, rest),
             _ => None,
         },
         _ => None,
     }
+}
+
+fn compare(left: &str, right: &str) -> Outcome {
+    let version = |text: &str| parse(text.trim(), true).map_err(EvaluationError::new);
+    Ok(Value::Int(version(left)?.cmp_precedence(&version(right)?) as i64))
 }
 
 fn read(text: &str, lenient: bool) -> Outcome {

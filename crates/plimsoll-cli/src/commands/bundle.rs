@@ -1,0 +1,60 @@
+//! `plimsoll bundle`: look into the directory of a bundle.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use clap::{Args, Subcommand};
+use plimsoll_content::catalog::Code;
+use plimsoll_source::catalog::{bundle, is_bundles};
+
+use super::catalog::write_report;
+use crate::exit;
+use crate::render::format::{Format, is_broken_pipe};
+
+/// What can be asked about a bundle.
+#[derive(Debug, Subcommand)]
+pub enum BundleCommand {
+    /// Name every defect of a bundle directory
+    Validate(ValidateArguments),
+}
+
+/// Arguments of `plimsoll bundle validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArguments {
+    /// Directory with `manifests` and `metadata`
+    directory: PathBuf,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the directory holds no bundle, or the output cannot be written.
+pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    let BundleCommand::Validate(arguments) = command;
+    match validate(&arguments, out) {
+        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
+        result => result,
+    }
+}
+
+fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    let path = &arguments.directory;
+    let context = || format!("failed to read bundle `{}`", path.display());
+    ensure!(
+        is_bundles(path).with_context(context)?,
+        "`{}` is no bundle: it needs the directories manifests and metadata",
+        path.display()
+    );
+    let converted = bundle(path).with_context(context)?;
+    let mut defects = converted.all_defects();
+    // Where a bundle's image lies is not known before it is published, and what it replaces is
+    // somewhere else.
+    defects.retain(|defect| !matches!(defect.code, Code::NoImage));
+    write_report(&defects, arguments.output, out)
+}

@@ -1,0 +1,141 @@
+//! `plimsoll catalog`: look into catalogs of operators without a cluster.
+
+mod convert;
+mod graph;
+mod info;
+mod lint;
+mod opened;
+mod search;
+mod show;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::exit;
+use crate::render::format::{Format, is_broken_pipe};
+use crate::render::graph::Picture;
+
+pub(crate) use lint::write_report;
+pub(crate) use opened::{cache_directory, shown};
+
+/// What can be asked about a catalog.
+#[derive(Debug, Subcommand)]
+pub enum CatalogCommand {
+    /// Name every defect of a catalog
+    Lint(LintArguments),
+    /// Show how much there is in a catalog, and what is set aside
+    Info(InfoArguments),
+    /// List the packages of a catalog that match all words
+    Search(SearchArguments),
+    /// Show a package: channels, versions, what it provides and requires, its update graph
+    Show(ShowArguments),
+    /// Write a catalog of any form as a file-based catalog
+    Convert(ConvertArguments),
+}
+
+/// A catalog.
+#[derive(Debug, Args)]
+pub struct CatalogArguments {
+    /// File or directory of the catalog; also a tree of bundle directories
+    catalog: PathBuf,
+    /// Read the catalog itself, whatever is cached of it
+    #[arg(long)]
+    no_cache: bool,
+}
+
+/// Arguments of `plimsoll catalog lint`.
+#[derive(Debug, Args)]
+pub struct LintArguments {
+    /// File or directory of the catalog; also a tree of bundle directories
+    catalog: PathBuf,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll catalog info`.
+#[derive(Debug, Args)]
+pub struct InfoArguments {
+    #[command(flatten)]
+    catalog: CatalogArguments,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll catalog search`.
+#[derive(Debug, Args)]
+pub struct SearchArguments {
+    #[command(flatten)]
+    catalog: CatalogArguments,
+    /// Words that names, descriptions or provided kinds must contain; all packages without any
+    words: Vec<String>,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll catalog show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    #[command(flatten)]
+    catalog: CatalogArguments,
+    /// Name of the package
+    package: String,
+    /// Draw the update graph instead
+    #[arg(long, value_enum, conflicts_with = "output")]
+    graph: Option<Picture>,
+    /// Only this channel
+    #[arg(long)]
+    channel: Option<String>,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll catalog convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArguments {
+    /// File or directory of the catalog; also a tree of bundle directories
+    catalog: PathBuf,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Documents,
+}
+
+/// What a file-based catalog is written in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Documents {
+    /// One JSON document a line
+    #[default]
+    Json,
+    /// YAML documents
+    Yaml,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the catalog cannot be opened at all, what is asked for is not in it, or the output cannot
+/// be written.
+pub fn run(command: CatalogCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    let result = match command {
+        CatalogCommand::Lint(arguments) => lint::run(&arguments, out),
+        CatalogCommand::Info(arguments) => info::run(&arguments, out),
+        CatalogCommand::Search(arguments) => search::run(&arguments, out),
+        CatalogCommand::Show(arguments) => show::run(&arguments, out),
+        CatalogCommand::Convert(arguments) => convert::run(&arguments, out),
+    };
+    match result {
+        // Who reads the output has seen enough of it.
+        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! `plimsoll catalog show`: one package.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use plimsoll_content::catalog::{Bundle, Channel, Package};
+use serde::Serialize;
+
+use super::lint::{Reported, report};
+use super::opened::with_catalog;
+use super::{ShowArguments, graph};
+use crate::exit;
+use crate::render::format::{self, Format};
+use crate::render::table;
+
+/// A package as programs read it.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    display_name: &'a str,
+    provider: &'a str,
+    description: &'a str,
+    default_channel: &'a str,
+    deprecated: Option<&'a str>,
+    set_aside: bool,
+    channels: Vec<ShownChannel<'a>>,
+    bundles: Vec<ShownBundle<'a>>,
+    defects: Vec<Reported<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownChannel<'a> {
+    name: &'a str,
+    head: Option<&'a str>,
+    /// Names of bundles from the head along what they replace.
+    order: Vec<&'a str>,
+    /// Why it has no order.
+    error: Option<String>,
+    deprecated: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownBundle<'a> {
+    name: &'a str,
+    version: &'a str,
+    image: &'a str,
+    channels: Vec<&'a str>,
+    deprecated: Option<&'a str>,
+    set_aside: Option<&'a str>,
+    provides: Vec<String>,
+    requires: Vec<String>,
+    install_modes: Vec<&'static str>,
+    minimum_kubernetes: &'a str,
+}
+
+pub(super) fn run(
+    arguments: &ShowArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let text = with_catalog(&arguments.catalog, |index| {
+        let block = index.package(&arguments.package)?.with_context(|| {
+            let nearest = nearest(index.package_names(), &arguments.package);
+            format!("the catalog has no package `{}`{nearest}", arguments.package)
+        })?;
+        let mut package = block.read()?;
+        if let Some(wanted) = &arguments.channel {
+            let names: Vec<&str> = package.channels.iter().map(|it| &*it.name).collect();
+            let names = names.join(", ");
+            ensure!(
+                package.channel(wanted).is_some(),
+                "package `{}` has no channel `{wanted}`; it has {names}",
+                package.name
+            );
+            package.channels.retain(|channel| *channel.name == **wanted);
+        }
+        let mut text = Vec::new();
+        match (arguments.graph, arguments.output) {
+            (Some(picture), _) => text.extend(graph::of(&package).draw(picture).into_bytes()),
+            (None, Format::Text) => write_text(&package, &mut text)?,
+            (None, format) => format::write(format, &shown(&package), &mut text)?,
+        }
+        Ok(text)
+    })?;
+    out.write_all(&text)?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// Names that contain what was asked for, or the other way round.
+fn nearest<'n>(names: impl Iterator<Item = &'n str>, wanted: &str) -> String {
+    let near: Vec<&str> =
+        names.filter(|name| name.contains(wanted) || wanted.contains(name)).take(5).collect();
+    if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) }
+}
+
+fn shown<'a>(package: &'a Package<'a>) -> Shown<'a> {
+    let details = package.default_bundle().and_then(|bundle| package.details(bundle));
+    Shown {
+        name: &package.name,
+        display_name: details.map_or("", |it| &it.display_name),
+        provider: details.map_or("", |it| &it.provider),
+        description: details.map_or("", |it| &it.description),
+        default_channel: &package.default_channel,
+        deprecated: package.deprecated.as_deref(),
+        set_aside: package.set_aside,
+        channels: package.channels.iter().map(shown_channel).collect(),
+        bundles: bundles(package).map(|bundle| shown_bundle(package, bundle)).collect(),
+        defects: report(&package.defects),
+    }
+}
+
+/// The bundles of the channels that are shown.
+fn bundles<'a>(package: &'a Package<'a>) -> impl Iterator<Item = &'a Bundle<'a>> {
+    let listed: BTreeSet<&str> = package
+        .channels
+        .iter()
+        .flat_map(|channel| &channel.entries)
+        .map(|entry| &*entry.name)
+        .collect();
+    package.bundles.iter().filter(move |bundle| listed.contains(&*bundle.name))
+}
+
+fn shown_channel<'a>(channel: &'a Channel<'a>) -> ShownChannel<'a> {
+    ShownChannel {
+        name: &channel.name,
+        head: channel.head().map(|entry| &*entry.name),
+        order: channel.ordered().map(|entry| &*entry.name).collect(),
+        error: channel.order.as_ref().err().map(ToString::to_string),
+        deprecated: channel.deprecated.as_deref(),
+    }
+}
+
+fn shown_bundle<'a>(package: &'a Package<'a>, bundle: &'a Bundle<'a>) -> ShownBundle<'a> {
+    let details = package.details(bundle);
+    ShownBundle {
+        name: &bundle.name,
+        version: &bundle.version,
+        image: &bundle.image,
+        channels: channels_of(package, bundle),
+        deprecated: bundle.deprecated.as_deref(),
+        set_aside: bundle.set_aside.as_deref(),
+        provides: package.provided(bundle).map(ToString::to_string).collect(),
+        requires: package.required(bundle).map(ToString::to_string).collect(),
+        install_modes: details
+            .and_then(|it| it.install_modes)
+            .map(|modes| modes.names().collect())
+            .unwrap_or_default(),
+        minimum_kubernetes: details.map_or("", |it| &it.minimum_kubernetes),
+    }
+}
+
+fn channels_of<'a>(package: &'a Package<'a>, bundle: &Bundle<'_>) -> Vec<&'a str> {
+    let has = |channel: &&Channel<'_>| channel.entries.iter().any(|it| it.name == bundle.name);
+    package.channels.iter().filter(has).map(|channel| &*channel.name).collect()
+}
+
+fn write_text(package: &Package<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+    let shown = shown(package);
+    let facts = [
+        ("Name", shown.name),
+        ("Display name", shown.display_name),
+        ("Provider", shown.provider),
+        ("Description", shown.description),
+        ("Default channel", shown.default_channel),
+        ("Deprecated", shown.deprecated.unwrap_or_default()),
+        ("Set aside", package.aside_because().unwrap_or_default()),
+    ];
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        writeln!(out, "{:<17}{value}", format!("{name}:"))?;
+    }
+    writeln!(out)?;
+    let rows: Vec<Vec<String>> =
+        package.channels.iter().map(|it| channel_row(package, it)).collect();
+    table::print(out, &["CHANNEL", "HEAD", "ENTRIES", "STATE"], &rows)?;
+    writeln!(out)?;
+    let rows: Vec<Vec<String>> = shown.bundles.iter().map(bundle_row).collect();
+    table::print(out, &["VERSION", "BUNDLE", "CHANNELS", "REQUIRES", "STATE"], &rows)?;
+    if let Some(bundle) = package.default_bundle() {
+        let provides: Vec<String> = package.provided(bundle).map(ToString::to_string).collect();
+        if !provides.is_empty() {
+            writeln!(out, "\n{} provides", bundle.name)?;
+            provides.iter().try_for_each(|api| writeln!(out, "  {api}"))?;
+        }
+    }
+    if !package.defects.is_empty() {
+        writeln!(out)?;
+    }
+    package.defects.iter().try_for_each(|defect| writeln!(out, "{defect}"))
+}
+
+fn channel_row(package: &Package<'_>, channel: &Channel<'_>) -> Vec<String> {
+    let versions: BTreeMap<&str, &str> =
+        package.bundles.iter().map(|it| (&*it.name, &*it.version)).collect();
+    let head = channel.head().and_then(|entry| versions.get(&*entry.name));
+    let state = match (&channel.order, &channel.deprecated) {
+        (Err(error), _) => error.to_string(),
+        (Ok(_), Some(message)) => format!("deprecated: {message}"),
+        (Ok(_), None) => String::new(),
+    };
+    let head = head.map(|version| (*version).to_owned()).unwrap_or_default();
+    vec![channel.name.to_string(), head, channel.entries.len().to_string(), state]
+}
+
+fn bundle_row(bundle: &ShownBundle<'_>) -> Vec<String> {
+    let state = match (bundle.set_aside, bundle.deprecated) {
+        (Some(reason), _) => format!("set aside: {reason}"),
+        (None, Some(message)) => format!("deprecated: {message}"),
+        (None, None) => String::new(),
+    };
+    vec![
+        bundle.version.to_owned(),
+        bundle.name.to_owned(),
+        bundle.channels.join(","),
+        bundle.requires.join(", "),
+        state,
+    ]
+}

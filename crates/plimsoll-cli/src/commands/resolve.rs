@@ -1,0 +1,200 @@
+//! `plimsoll resolve`: what would be installed for packages, or why nothing can be, without a
+//! cluster.
+//!
+//! Exit codes: [`exit::SUCCESS`] when there is a solution, [`exit::UNSATISFIABLE`] when there is
+//! none, [`exit::FAILURE`] when the input cannot be read.
+
+mod graph;
+mod input;
+mod sources;
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::{Explanation, Outcome, Problem, Solution, solve, solve_path};
+use semver::Version;
+use serde::Serialize;
+
+use crate::exit;
+use crate::render::format::{self, Format, is_broken_pipe};
+use crate::render::graph::Picture;
+
+/// Arguments of `plimsoll resolve`.
+#[derive(Debug, Args)]
+pub struct ResolveArguments {
+    /// Packages to install or update
+    packages: Vec<String>,
+    /// Versions that will do, such as ">=1.2, <2"
+    #[arg(long, value_name = "RANGE")]
+    version: Option<String>,
+    /// Channel to take the packages from; the default one otherwise
+    #[arg(long)]
+    channel: Option<String>,
+    /// File or directory of a catalog, or NAME=PATH; the first is preferred to the second
+    #[arg(long, value_name = "FILE")]
+    catalog: Vec<String>,
+    /// What is installed: a YAML or JSON list with package, version and channel of each
+    #[arg(long, value_name = "FILE")]
+    installed: Option<PathBuf>,
+    /// Directory of a bundle that is in no catalog yet; it is what is to be installed
+    #[arg(long, value_name = "DIR")]
+    bundle: Vec<PathBuf>,
+    /// Namespace to install into
+    #[arg(long, default_value = "")]
+    namespace: String,
+    /// Version of the cluster's Kubernetes
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: Option<String>,
+    /// Let channels other than the default one count
+    #[arg(long)]
+    any_channel: bool,
+    /// Install the packages without their dependencies
+    #[arg(long)]
+    no_dependencies: bool,
+    /// Leave out a package, or one bundle of it
+    #[arg(long, value_name = "PACKAGE[/BUNDLE]")]
+    exclude: Vec<String>,
+    /// Choose who provides an API
+    #[arg(long, value_name = "GROUP/VERSION/KIND=PACKAGE")]
+    provider: Vec<String>,
+    /// Prefer a catalog to all others, by its name
+    #[arg(long, value_name = "NAME")]
+    prefer: Vec<String>,
+    /// Step on along the channels until nothing more is to be done
+    #[arg(long)]
+    path: bool,
+    /// Say for whom each thing is, and why nothing else
+    #[arg(long)]
+    explain: bool,
+    /// Write the problem to a file, from which it can be resolved again
+    #[arg(long, value_name = "FILE")]
+    write_problem: Option<PathBuf>,
+    /// Resolve a problem that was written before
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["packages", "catalog", "installed", "bundle"])]
+    problem: Option<PathBuf>,
+    /// Read the catalogs themselves, whatever is cached of them
+    #[arg(long)]
+    no_cache: bool,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// For whom the output is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// A graph in the language of Mermaid
+    Mermaid,
+    /// A graph for browsers
+    Svg,
+    /// A graph in the language of Graphviz
+    Dot,
+}
+
+/// An answer for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+enum Answer<'a> {
+    Solved { steps: &'a [Solution] },
+    Unsatisfiable { explanation: &'a Explanation },
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When catalogs, files or arguments cannot be read, or the output cannot be written.
+pub fn run(arguments: ResolveArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    let problem = problem(&arguments)?;
+    if let Some(path) = &arguments.write_problem {
+        fs::write(path, problem.write())
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
+    }
+    let outcome = if arguments.path {
+        solve_path(&problem, &Cel)
+    } else {
+        match solve(&problem, &Cel) {
+            Outcome::Solved(solution) => Ok(vec![solution]),
+            other => Err(other),
+        }
+    };
+    let (text, code) = match outcome {
+        Ok(steps) => (solved(&steps, &arguments)?, exit::SUCCESS),
+        Err(Outcome::Unsatisfiable(explanation)) => {
+            (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
+        }
+        Err(_) => bail!(
+            "the catalogs are too entangled: whether there is a solution is not found out in time"
+        ),
+    };
+    match out.write_all(text.as_bytes()).map_err(anyhow::Error::from) {
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(code.into()),
+    }
+}
+
+fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
+    if let Some(path) = &arguments.problem {
+        let bytes =
+            fs::read(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+        return Problem::read(&bytes)
+            .with_context(|| format!("failed to read problem `{}`", path.display()));
+    }
+    if arguments.catalog.is_empty() && arguments.bundle.is_empty() {
+        bail!("there is nothing to resolve from: give a `--catalog` or a `--bundle`");
+    }
+    sources::with_sources(arguments, |sources| input::gathered(arguments, sources))
+}
+
+fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, anyhow::Error> {
+    let Some(last) = steps.last() else { bail!("a solution has at least one step") };
+    match arguments.output {
+        Output::Text if steps.len() == 1 => Ok(last.text(arguments.explain)),
+        Output::Text => {
+            let mut text = String::new();
+            for (at, step) in steps.iter().enumerate() {
+                text.push_str(&format!("step {}:\n{}", at + 1, step.text(arguments.explain)));
+            }
+            Ok(text)
+        }
+        Output::Json => json(&Answer::Solved { steps }),
+        Output::Mermaid => Ok(graph::of_solution(last).draw(Picture::Mermaid)),
+        Output::Svg => Ok(graph::of_solution(last).draw(Picture::Svg)),
+        Output::Dot => Ok(graph::of_solution(last).draw(Picture::Dot)),
+    }
+}
+
+fn unsatisfiable(explanation: &Explanation, output: Output) -> Result<String, anyhow::Error> {
+    match output {
+        Output::Text => Ok(explanation.text()),
+        Output::Json => json(&Answer::Unsatisfiable { explanation }),
+        Output::Mermaid => Ok(graph::of_explanation(explanation).draw(Picture::Mermaid)),
+        Output::Svg => Ok(graph::of_explanation(explanation).draw(Picture::Svg)),
+        Output::Dot => Ok(graph::of_explanation(explanation).draw(Picture::Dot)),
+    }
+}
+
+fn json(answer: &Answer<'_>) -> Result<String, anyhow::Error> {
+    let mut bytes = Vec::new();
+    format::write(Format::Json, answer, &mut bytes)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+/// A version as people write those of clusters.
+fn cluster_version(text: &str) -> Result<Version, anyhow::Error> {
+    plimsoll_resolve::version::parse_tolerant(text)
+        .with_context(|| format!("`{text}` is not a version"))
+}
+
+#[cfg(test)]
+mod tests;

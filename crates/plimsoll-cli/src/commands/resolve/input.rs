@@ -1,0 +1,179 @@
+//! From a command line to a problem.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, bail};
+use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::range::masterminds;
+use plimsoll_resolve::{
+    Api, Bundle, CatalogName, ChannelPolicy, Exclusion, Facts, Follows, Installed, Overrides,
+    Problem, ProviderChoice, Question, Request, gather,
+};
+use serde::Deserialize;
+
+use super::sources::Named;
+use super::{ResolveArguments, cluster_version};
+
+/// What is installed, as people write it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InstalledItem {
+    package: String,
+    version: String,
+    /// The channel that it follows; without one it stays as it is.
+    channel: Option<String>,
+    /// The catalog that it follows; any without one.
+    catalog: Option<String>,
+    namespace: Option<String>,
+}
+
+pub(super) fn gathered(
+    arguments: &ResolveArguments,
+    sources: &[Named<'_>],
+) -> Result<Problem, anyhow::Error> {
+    let question = Question {
+        facts: Facts {
+            kubernetes: arguments.kubernetes.as_deref().map(cluster_version).transpose()?,
+            ..Facts::default()
+        },
+        installed: installed(arguments, sources)?,
+        requests: requests(arguments, sources)?,
+        channels: if arguments.any_channel {
+            ChannelPolicy::PreferDefault
+        } else {
+            ChannelPolicy::DefaultOnly
+        },
+        overrides: overrides(arguments, sources)?,
+        ..Question::default()
+    };
+    let sources: Vec<_> = sources.iter().map(|named| named.source).collect();
+    Ok(gather(&sources, question, &Cel))
+}
+
+/// A request for each package that is named, and for those of the bundles; what a bundle's
+/// directory contains is not taken from anywhere else.
+fn requests(
+    arguments: &ResolveArguments,
+    sources: &[Named<'_>],
+) -> Result<Vec<Request>, anyhow::Error> {
+    if let Some(range) = &arguments.version {
+        masterminds::Range::parse(range)?;
+    }
+    let bundles: Vec<(&str, CatalogName)> = sources
+        .iter()
+        .filter(|named| named.is_bundle)
+        .flat_map(|named| {
+            let name = |package| (package, catalog_name(named));
+            named.source.catalog.packages().into_iter().map(name)
+        })
+        .collect();
+    let mut packages: Vec<&str> = arguments.packages.iter().map(String::as_str).collect();
+    packages.extend(bundles.iter().map(|(package, _)| *package));
+    packages.sort_unstable();
+    packages.dedup();
+    if packages.is_empty() {
+        bail!("nothing is asked for: name a package, or give a `--bundle`");
+    }
+    let request = |package: &str| Request {
+        namespace: arguments.namespace.clone(),
+        package: package.to_owned(),
+        channel: arguments.channel.clone(),
+        version: arguments.version.clone(),
+        catalog: bundles.iter().find(|(name, _)| *name == package).map(|(_, name)| name.clone()),
+        ignore_dependencies: arguments.no_dependencies,
+        ..Request::default()
+    };
+    Ok(packages.into_iter().map(request).collect())
+}
+
+fn catalog_name(named: &Named<'_>) -> CatalogName {
+    let (namespace, name) = (named.source.namespace.to_owned(), named.source.name.to_owned());
+    CatalogName { namespace, name }
+}
+
+fn catalog_called(name: &str, sources: &[Named<'_>]) -> Result<CatalogName, anyhow::Error> {
+    let found = sources.iter().find(|named| named.source.name == name);
+    found.map(catalog_name).ok_or_else(|| anyhow!("no catalog is called `{name}`"))
+}
+
+fn installed(
+    arguments: &ResolveArguments,
+    sources: &[Named<'_>],
+) -> Result<Vec<Installed>, anyhow::Error> {
+    let Some(path) = &arguments.installed else { return Ok(Vec::new()) };
+    let context = || format!("failed to read what is installed from `{}`", path.display());
+    let items = read_installed(path).with_context(context)?;
+    let item = |item: InstalledItem| -> Result<Installed, anyhow::Error> {
+        let InstalledItem { package, version, channel, catalog, namespace } = item;
+        let catalog = catalog.map(|name| catalog_called(&name, sources)).transpose()?;
+        Ok(Installed {
+            namespace: namespace.unwrap_or_else(|| arguments.namespace.clone()),
+            follows: channel.map(|channel| Follows { channel, catalog }),
+            ignore_dependencies: false,
+            bundle: known_bundle(&package, &version, sources)?,
+            package: Some(package),
+        })
+    };
+    items.into_iter().map(item).collect::<Result<_, _>>().with_context(context)
+}
+
+fn read_installed(path: &Path) -> Result<Vec<InstalledItem>, anyhow::Error> {
+    let text = fs::read_to_string(path)?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+/// What a catalog knows of an installed bundle; when none knows it, that it is there.
+fn known_bundle(
+    package: &str,
+    version: &str,
+    sources: &[Named<'_>],
+) -> Result<Bundle, anyhow::Error> {
+    let version = cluster_version(version)?;
+    for named in sources {
+        let Some(found) = named.source.catalog.package(package) else { continue };
+        if let Some(mut bundle) = found.bundles.into_iter().find(|it| it.version == version) {
+            let properties = named.source.catalog.properties(package, &bundle.name);
+            bundle.properties = properties.unwrap_or_default();
+            return Ok(bundle);
+        }
+    }
+    Ok(Bundle::new(format!("{package}.v{version}"), version))
+}
+
+fn overrides(
+    arguments: &ResolveArguments,
+    sources: &[Named<'_>],
+) -> Result<Overrides, anyhow::Error> {
+    let exclusion = |text: &String| {
+        let (package, bundle) = match text.split_once('/') {
+            Some((package, bundle)) => (package, Some(bundle.to_owned())),
+            None => (text.as_str(), None),
+        };
+        Exclusion { package: package.to_owned(), versions: None, bundle }
+    };
+    let provider = |text: &String| -> Result<ProviderChoice, anyhow::Error> {
+        let wrong = || anyhow!("`{text}` has not the form GROUP/VERSION/KIND=PACKAGE");
+        let (api, package) = text.split_once('=').ok_or_else(wrong)?;
+        let parts: Vec<&str> = api.split('/').collect();
+        let [group, version, kind] = parts.as_slice() else { return Err(wrong()) };
+        Ok(ProviderChoice {
+            api: Api {
+                group: (*group).to_owned(),
+                version: (*version).to_owned(),
+                kind: (*kind).to_owned(),
+            },
+            package: package.to_owned(),
+            catalog: None,
+        })
+    };
+    Ok(Overrides {
+        exclude: arguments.exclude.iter().map(exclusion).collect(),
+        providers: arguments.provider.iter().map(provider).collect::<Result<_, _>>()?,
+        prefer_catalogs: arguments
+            .prefer
+            .iter()
+            .map(|name| catalog_called(name, sources))
+            .collect::<Result<_, _>>()?,
+    })
+}

@@ -1,0 +1,108 @@
+//! The catalogs and bundles of a command line, opened and in order of preference.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use plimsoll_content::catalog::{Index, Offer};
+use plimsoll_resolve::Source;
+use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
+
+use super::ResolveArguments;
+use crate::commands::catalog::{cache_directory, shown};
+
+/// The weight of bundles that are in no catalog yet: they are what is asked about.
+const BUNDLE_WEIGHT: i64 = -1;
+
+/// A catalog or bundle of the command line.
+pub(super) struct Named<'a> {
+    pub(super) source: Source<'a>,
+    /// It is the directory of a bundle.
+    pub(super) is_bundle: bool,
+}
+
+struct Opened {
+    name: String,
+    path: PathBuf,
+    weight: i64,
+    is_bundle: bool,
+    index: Index<Bytes>,
+}
+
+/// Opens all catalogs and bundles and does something with them; once more with fresh indices when
+/// a cached one turns out to be damaged.
+pub(super) fn with_sources<T>(
+    arguments: &ResolveArguments,
+    act: impl Fn(&[Named<'_>]) -> Result<T, anyhow::Error>,
+) -> Result<T, anyhow::Error> {
+    let cache = if arguments.no_cache { None } else { cache_directory() };
+    let cache = cache.as_deref().map(Cache::new);
+    let mut opened = open_all(arguments, cache.as_ref())?;
+    for attempt in 0.. {
+        let offers: Vec<Offer<'_, Bytes>> =
+            opened.iter().map(|opened| Offer::new(&opened.index)).collect();
+        let sources: Vec<Named<'_>> = opened
+            .iter()
+            .zip(&offers)
+            .map(|(opened, offer)| Named {
+                source: Source {
+                    name: &opened.name,
+                    namespace: "",
+                    weight: opened.weight,
+                    catalog: offer,
+                },
+                is_bundle: opened.is_bundle,
+            })
+            .collect();
+        let result = act(&sources);
+        let damaged = offers.iter().position(|offer| offer.failure().is_some());
+        let Some(at) = damaged else { return result };
+        let path = opened[at].path.clone();
+        if attempt > 0 {
+            bail!("the index of `{}` is damaged", path.display());
+        }
+        drop(sources);
+        drop(offers);
+        opened[at].index = shown(&path, |show| rebuild(&path, cache.as_ref(), show))
+            .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
+    }
+    bail!("the catalogs cannot be read")
+}
+
+fn open_all(
+    arguments: &ResolveArguments,
+    cache: Option<&Cache>,
+) -> Result<Vec<Opened>, anyhow::Error> {
+    let catalogs = arguments.catalog.iter().zip(0i64..).map(|(text, weight)| {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
+            None => (name_of(Path::new(text)), PathBuf::from(text)),
+        };
+        (name, path, weight, false)
+    });
+    let bundles = arguments
+        .bundle
+        .iter()
+        .map(|path| (path.display().to_string(), path.clone(), BUNDLE_WEIGHT, true));
+    let mut opened: Vec<Opened> = Vec::new();
+    for (name, path, weight, is_bundle) in bundles.chain(catalogs) {
+        if opened.iter().any(|other| other.name == name) {
+            bail!(
+                "two catalogs are called `{name}`: name one of them, as in `--catalog other={}`",
+                path.display()
+            );
+        }
+        let index = shown(&path, |show| open(&path, cache, show))
+            .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
+        opened.push(Opened { name, path, weight, is_bundle, index });
+    }
+    Ok(opened)
+}
+
+/// The name of a catalog that was given none: that of its file, up to the first dot.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    match name.split_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
+        _ => name.into_owned(),
+    }
+}

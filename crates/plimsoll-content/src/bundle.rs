@@ -1,0 +1,108 @@
+//! Bundle directories (registry+v1), package manifests, and trees of them, as documents of a
+//! file-based catalog (resolution §3).
+//!
+//! A bundle directory holds `manifests/` (one ClusterServiceVersion, its definitions, other
+//! objects) and `metadata/` (annotations, dependencies, properties; told apart by what is in them,
+//! not by their names). A package directory of the older layout holds a package manifest and a
+//! directory for each version. Whatever the form of a dependency, it becomes the same property.
+
+mod channels;
+mod check;
+mod metadata;
+mod package_manifest;
+mod properties;
+mod read;
+mod tree;
+
+use serde_json::Value;
+
+use crate::catalog::{Code, Defect, Loader};
+use crate::finding::Severity;
+
+pub use tree::is_bundles;
+
+/// A file of a tree of bundles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Relative to the tree, with slashes.
+    pub path: String,
+    /// What it contains.
+    pub bytes: Vec<u8>,
+}
+
+/// A document that was made of a directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// The file that it was mainly made of.
+    pub file: String,
+    /// The line in it, from 1.
+    pub line: u32,
+    /// The document: `olm.package`, `olm.channel` or `olm.bundle`.
+    pub value: Value,
+}
+
+/// A tree of bundles as a file-based catalog.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Converted {
+    /// Packages with their channels and bundles, by name.
+    pub documents: Vec<Document>,
+    /// What is wrong with the files. What the catalog made of them says comes on top: see
+    /// [`Converted::all_defects`].
+    pub defects: Vec<Defect>,
+}
+
+impl Converted {
+    /// Puts the documents and the defects into a catalog.
+    pub fn load_into(&self, loader: &mut Loader) {
+        loader.report(self.defects.iter().cloned());
+        for document in &self.documents {
+            let mut value = document.value.clone();
+            leave_out_objects(&mut value);
+            loader.read_document(&document.file, document.line, &value.to_string());
+        }
+    }
+
+    /// Everything that is wrong with the files, and with the catalog that was made of them.
+    pub fn all_defects(&self) -> Vec<Defect> {
+        let mut loader = Loader::new();
+        self.load_into(&mut loader);
+        loader.finish().defects
+    }
+}
+
+/// Whether any defect is an error.
+pub fn has_errors(defects: &[Defect]) -> bool {
+    defects.iter().any(|defect| defect.severity() == Severity::Error)
+}
+
+/// The defect of a file that cannot be read.
+pub fn unreadable(file: &str, message: &str) -> Defect {
+    Defect {
+        file: file.to_owned(),
+        line: 0,
+        package: String::new(),
+        code: Code::Syntax,
+        message: message.to_owned(),
+    }
+}
+
+/// Turns the files of a bundle directory, of a package directory, or of a directory of packages
+/// into documents of a file-based catalog.
+///
+/// A defective bundle is left out and named among the defects; it does not hide the others.
+pub fn convert(files: &[SourceFile]) -> Converted {
+    tree::convert(files)
+}
+
+/// Objects are of no use to an index; that there are some is.
+fn leave_out_objects(value: &mut Value) {
+    let properties = value.get_mut("properties").and_then(Value::as_array_mut);
+    for property in properties.into_iter().flatten() {
+        if property["type"] == "olm.bundle.object" {
+            property["value"]["data"] = Value::String(String::new());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The channels of a package whose bundles lie in directories of their own (resolution §3.6).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_resolve::version::parse_tolerant;
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::properties::Bundle;
+use super::read::documents as read_documents;
+use super::tree::{package_document, whole_file};
+use super::{Document, SourceFile};
+use crate::catalog::{Code, Defect};
+
+/// How the entries of a channel follow each other: `updateGraph` of a package's `ci.yaml`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// As the bundles say.
+    Replaces,
+    /// By version, each replaces the one before it.
+    #[default]
+    Semver,
+    /// By version, but the patches of a minor version skip each other.
+    SkipPatch,
+}
+
+/// The mode for the package of a bundle directory.
+pub(super) fn mode(directory: &str, others: &[&SourceFile], defects: &mut Vec<Defect>) -> Mode {
+    // A bundle directory on its own says itself what it replaces.
+    let Some((parent, _)) = directory.trim_end_matches('/').rsplit_once('/') else {
+        let file = others.iter().find(|file| file.path == "ci.yaml" && !directory.is_empty());
+        return match file {
+            Some(file) => read(file, defects),
+            None if directory.is_empty() => Mode::Replaces,
+            None => Mode::Semver,
+        };
+    };
+    let path = format!("{parent}/ci.yaml");
+    others.iter().find(|file| file.path == path).map_or(Mode::Semver, |file| read(file, defects))
+}
+
+fn read(file: &SourceFile, defects: &mut Vec<Defect>) -> Mode {
+    let mut found = Vec::new();
+    let documents = read_documents(file, &mut found);
+    let mode = documents.first().map_or("", |it| it.text("/updateGraph")).to_owned();
+    for defect in found {
+        if !defects.contains(&defect) {
+            defects.push(defect);
+        }
+    }
+    match mode.as_str() {
+        "" | "semver-mode" => Mode::Semver,
+        "replaces-mode" => Mode::Replaces,
+        "semver-skippatch-mode" => Mode::SkipPatch,
+        other => {
+            let known = "replaces-mode, semver-mode and semver-skippatch-mode";
+            let text = format!("updateGraph: there is no `{other}`, only {known}");
+            let defect = whole_file(file, Code::BundleFile, text);
+            if !defects.contains(&defect) {
+                defects.push(defect);
+            }
+            Mode::Semver
+        }
+    }
+}
+
+/// The documents of a package.
+pub(super) fn documents(
+    name: &str,
+    mut bundles: Vec<Bundle>,
+    mode: Mode,
+    defects: &mut Vec<Defect>,
+) -> Vec<Document> {
+    bundles.sort_by_cached_key(|it| (parse_tolerant(&it.version).ok(), it.name.clone()));
+    let channels: BTreeSet<String> =
+        bundles.iter().flat_map(|it| it.channels.iter().cloned()).collect();
+    // The newest bundle that names a default channel decides.
+    let named = bundles.iter().rev().find_map(|it| it.default_channel.clone());
+    let default = named.or_else(|| channels.first().cloned()).unwrap_or_default();
+    let Some(newest) = bundles.last() else { return Vec::new() };
+    let mut documents = vec![package_document(name, &default, &newest.file, newest.line)];
+    for channel in channels {
+        let members: Vec<&Bundle> =
+            bundles.iter().filter(|it| it.channels.contains(&channel)).collect();
+        if mode != Mode::Replaces {
+            report_same_versions(name, &channel, &members, defects);
+        }
+        let entries: Vec<Value> = match mode {
+            Mode::Replaces => members
+                .iter()
+                .map(|it| entry(it, it.replaces.as_deref(), it.skips.clone()))
+                .collect(),
+            Mode::Semver => by_version(&members),
+            Mode::SkipPatch => by_minor_version(&members),
+        };
+        let Some(newest) = members.last() else { continue };
+        documents.push(Document {
+            file: newest.file.clone(),
+            line: newest.line,
+            value: json!({
+                "schema": "olm.channel",
+                "package": name,
+                "name": channel,
+                "entries": entries,
+            }),
+        });
+    }
+    let bundles = bundles.into_iter();
+    documents.extend(bundles.map(|it| Document {
+        file: it.file,
+        line: it.line,
+        value: it.document,
+    }));
+    documents
+}
+
+fn report_same_versions(
+    package: &str,
+    channel: &str,
+    members: &[&Bundle],
+    defects: &mut Vec<Defect>,
+) {
+    for pair in members.windows(2) {
+        if let [one, other] = pair
+            && one.version == other.version
+        {
+            defects.push(Defect {
+                file: other.file.clone(),
+                line: other.line,
+                package: package.to_owned(),
+                code: Code::SameVersion,
+                message: format!(
+                    "channel {channel}: {} and {} are both {}",
+                    one.name, other.name, one.version
+                ),
+            });
+        }
+    }
+}
+
+/// An entry of a channel.
+pub(super) fn entry(bundle: &Bundle, replaces: Option<&str>, skips: Vec<String>) -> Value {
+    let mut entry = json!({ "name": &bundle.name });
+    if let Some(replaces) = replaces {
+        entry["replaces"] = replaces.into();
+    }
+    if !skips.is_empty() {
+        entry["skips"] = skips.into();
+    }
+    if let Some(range) = &bundle.skip_range {
+        entry["skipRange"] = range.as_str().into();
+    }
+    entry
+}
+
+fn by_version(members: &[&Bundle]) -> Vec<Value> {
+    let mut before = None;
+    let mut entries = Vec::new();
+    for bundle in members {
+        entries.push(entry(bundle, before, bundle.skips.clone()));
+        before = Some(bundle.name.as_str());
+    }
+    entries
+}
+
+fn by_minor_version(members: &[&Bundle]) -> Vec<Value> {
+    let minor = |it: &Bundle| {
+        parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor))
+    };
+    let mut minors: BTreeMap<(u64, u64), Vec<&Bundle>> = BTreeMap::new();
+    for bundle in members {
+        minors.entry(minor(bundle).unwrap_or_default()).or_default().push(bundle);
+    }
+    let mut before: Option<&str> = None;
+    let mut entries = Vec::new();
+    for patches in minors.values() {
+        for (index, bundle) in patches.iter().enumerate() {
+            let mut skips = bundle.skips.clone();
+            skips.extend(patches[..index].iter().map(|it| it.name.clone()));
+            skips.sort();
+            skips.dedup();
+            entries.push(entry(bundle, before, skips));
+        }
+        before = patches.last().map(|it| it.name.as_str());
+    }
+    entries
+}

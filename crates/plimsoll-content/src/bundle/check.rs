@@ -1,0 +1,205 @@
+//! What the author of a bundle should change, beyond what keeps it out of a catalog
+//! (operators §3.4-3.6).
+
+use std::collections::BTreeSet;
+
+use plimsoll_resolve::version::{parse_strict, parse_tolerant};
+use serde_json::Value;
+
+use super::properties::{apis, definition_api};
+use super::read::Manifest;
+use crate::catalog::{Code, Defect};
+
+/// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
+const KINDS: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PodMonitor",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceMonitor",
+    "VerticalPodAutoscaler",
+];
+
+/// Checks the manifests of a bundle; `csv` is one of them.
+pub(super) fn check(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mut Vec<Defect>) {
+    names(csv, defects);
+    install_modes(csv, defects);
+    minimum_kubernetes(csv, defects);
+    examples(csv, defects);
+    owned(csv, manifests, defects);
+    webhooks(csv, defects);
+    for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
+        if image["image"].as_str().unwrap_or_default().is_empty() {
+            let field = format!("spec.relatedImages[{index}]");
+            defects.push(csv.defect(&field, Code::BundleFile, "a related image without an image"));
+        }
+    }
+    for manifest in manifests {
+        let kind = manifest.kind();
+        let known = ["ClusterServiceVersion", "CustomResourceDefinition"];
+        if kind.is_empty() {
+            defects.push(manifest.defect("", Code::BundleFile, "a manifest without a kind"));
+        } else if !known.contains(&kind) && !KINDS.contains(&kind) {
+            let text = format!("a bundle may not bring objects of kind {kind}");
+            defects.push(manifest.defect("kind", Code::BundleFile, text));
+        }
+    }
+}
+
+fn names(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+    let name = csv.name();
+    let version = name.split_once(".v").map(|(_, version)| version);
+    if version.is_none_or(|version| parse_strict(version).is_err()) {
+        let text = format!("the name {name} has not the form NAME.vVERSION");
+        defects.push(csv.defect("metadata.name", Code::BundleAdvice, text));
+    }
+    if csv.text("/spec/replaces") == name {
+        defects.push(csv.defect("spec.replaces", Code::BundleFile, "it replaces itself"));
+    }
+    let mut seen = BTreeSet::new();
+    for deployment in csv.list("/spec/install/spec/deployments") {
+        let name = deployment["name"].as_str().unwrap_or_default();
+        if !seen.insert(name) {
+            let text = format!("two deployments are named {name}");
+            defects.push(csv.defect("spec.install.spec.deployments", Code::BundleFile, text));
+        }
+    }
+}
+
+fn install_modes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+    let modes = csv.list("/spec/installModes");
+    let mut seen = BTreeSet::new();
+    for (index, mode) in modes.iter().enumerate() {
+        let kind = mode["type"].as_str().unwrap_or_default();
+        if !seen.insert(kind) {
+            let field = format!("spec.installModes[{index}]");
+            let text = format!("the install mode {kind} occurs twice");
+            defects.push(csv.defect(&field, Code::BundleFile, text));
+        }
+    }
+    if !modes.iter().any(|mode| mode["supported"] == true) {
+        let text = "no install mode is supported: it can be installed nowhere";
+        defects.push(csv.defect("spec.installModes", Code::BundleFile, text));
+    }
+}
+
+fn minimum_kubernetes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+    let text = csv.text("/spec/minKubeVersion");
+    let written = &csv.value["spec"]["minKubeVersion"];
+    if !written.is_null() && !written.is_string() {
+        let text = "minKubeVersion is not a text, put it in quotes";
+        return defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
+    }
+    if text.is_empty() {
+        let text = "no minKubeVersion: it may be installed where it does not run";
+        defects.push(csv.defect("spec", Code::BundleAdvice, text));
+    } else if parse_strict(text.strip_prefix('v').unwrap_or(text)).is_err() {
+        let hint =
+            parse_tolerant(text).map_or_else(|_| String::new(), |it| format!(", write {it}"));
+        let text = format!("minKubeVersion `{text}` is not a full version{hint}");
+        defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
+    }
+}
+
+fn examples(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+    let text = csv.text("/metadata/annotations/alm-examples");
+    if text.is_empty() {
+        return;
+    }
+    let mut report = |code: Code, text: String| {
+        defects.push(csv.defect("metadata.annotations.alm-examples", code, text));
+    };
+    let examples: Vec<Value> = match serde_json::from_str(text) {
+        Ok(examples) => examples,
+        Err(error) => {
+            return report(Code::BundleFile, format!("alm-examples is not a JSON list: {error}"));
+        }
+    };
+    let owned: BTreeSet<String> = csv
+        .list("/spec/customresourcedefinitions/owned")
+        .iter()
+        .filter_map(|it| it["kind"].as_str().map(str::to_owned))
+        .collect();
+    for example in examples {
+        let kind = example["kind"].as_str().unwrap_or_default();
+        if !owned.contains(kind) {
+            let text = format!("alm-examples has a {kind}, which the bundle does not own");
+            report(Code::BundleAdvice, text);
+        }
+    }
+}
+
+/// What the bundle says it owns and what it brings must be the same.
+fn owned(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mut Vec<Defect>) {
+    let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
+    let brought: Vec<_> = definitions.map(|it| (it, apis(it))).collect();
+    let mut claimed = BTreeSet::new();
+    for (index, value) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
+        let field = format!("spec.customresourcedefinitions.owned[{index}]");
+        let Some(api) = definition_api(value) else {
+            let text = "an owned definition needs a name (plural.group), a version and a kind";
+            defects.push(csv.defect(&field, Code::OwnedApi, text));
+            continue;
+        };
+        if !brought.iter().any(|(_, apis)| apis.contains(&api)) {
+            let (group, version, kind) = &api;
+            let text = format!("it owns {group}/{version} {kind}, but brings no definition of it");
+            defects.push(csv.defect(&field, Code::OwnedApi, text));
+        }
+        claimed.insert((api.0, api.2));
+    }
+    for (definition, apis) in &brought {
+        let Some((group, _, kind)) = apis.first() else {
+            let text = "the definition has no versions";
+            defects.push(definition.defect("spec", Code::OwnedApi, text));
+            continue;
+        };
+        if !claimed.contains(&(group.clone(), kind.clone())) {
+            let text = format!("{} does not say that it owns {kind}.{group}", csv.name());
+            defects.push(definition.defect("", Code::BundleAdvice, text));
+        }
+        if definition.value["spec"]["preserveUnknownFields"] == true {
+            let text = "preserveUnknownFields is not supported any more";
+            let field = "spec.preserveUnknownFields";
+            defects.push(definition.defect(field, Code::BundleFile, text));
+        }
+    }
+}
+
+fn webhooks(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+    let deployments: BTreeSet<&str> = csv
+        .list("/spec/install/spec/deployments")
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    let only_all = csv
+        .list("/spec/installModes")
+        .iter()
+        .all(|mode| (mode["type"] == "AllNamespaces") == (mode["supported"] == true));
+    for (index, webhook) in csv.list("/spec/webhookdefinitions").iter().enumerate() {
+        let field = format!("spec.webhookdefinitions[{index}]");
+        let deployment = webhook["deploymentName"].as_str().unwrap_or_default();
+        if !deployments.contains(deployment) {
+            let text = format!("the webhook needs deployment `{deployment}`, which is not there");
+            defects.push(csv.defect(&field, Code::BundleFile, text));
+        }
+        if webhook["type"] == "ConversionWebhook" && !only_all {
+            let text = "a conversion webhook needs AllNamespaces to be the only install mode";
+            defects.push(csv.defect(&field, Code::BundleFile, text));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Directories of bundles and what becomes of them.
+
+use serde_json::Value;
+
+use super::{Converted, SourceFile, convert, is_bundles};
+
+const ANNOTATIONS: &str = "annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: a
+  operators.operatorframework.io.bundle.channels.v1: s
+";
+
+fn csv(version: &str, more: &str) -> String {
+    format!(
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  \
+         name: a.v{version}\nspec:\n  version: {version}\n  minKubeVersion: 1.30.0\n  \
+         installModes: [{{type: AllNamespaces, supported: true}}]\n{more}"
+    )
+}
+
+fn converted(files: &[(&str, &str)]) -> Converted {
+    let file = |(path, text): &(&str, &str)| SourceFile {
+        path: (*path).to_owned(),
+        bytes: text.as_bytes().to_vec(),
+    };
+    convert(&files.iter().map(file).collect::<Vec<_>>())
+}
+
+/// What is said about a bundle with a ClusterServiceVersion and a file of dependencies.
+fn told(csv: &str, dependencies: &str) -> String {
+    let mut files = vec![("manifests/csv.yaml", csv), ("metadata/annotations.yaml", ANNOTATIONS)];
+    if !dependencies.is_empty() {
+        files.push(("metadata/dependencies.yaml", dependencies));
+    }
+    let converted = converted(&files);
+    let defects = converted.all_defects();
+    defects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The properties of the only bundle that are requirements.
+fn required(csv: &str, metadata: &[(&str, &str)]) -> Vec<String> {
+    let mut files = vec![("manifests/csv.yaml", csv), ("metadata/annotations.yaml", ANNOTATIONS)];
+    files.extend(metadata);
+    let converted = converted(&files);
+    let bundle = converted.documents.iter().find(|it| it.value["schema"] == "olm.bundle");
+    let bundle = bundle.unwrap_or_else(|| panic!("no bundle: {:?}", converted.defects));
+    let properties = bundle.value["properties"].as_array().into_iter().flatten();
+    let is_required = |it: &&Value| it["type"].as_str().is_some_and(|it| it.ends_with("required"));
+    properties.filter(is_required).map(Value::to_string).collect()
+}
+
+#[test]
+fn all_forms_of_one_dependency_mean_the_same() {
+    let plain = csv("1.0.0", "");
+    let api = r#"{"type":"olm.gvk.required","value":{"group":"g.io","kind":"K","version":"v1"}}"#;
+    let from_csv = csv(
+        "1.0.0",
+        "  customresourcedefinitions:\n    required: [{name: ks.g.io, version: v1, kind: K}]\n",
+    );
+    let from_service = csv(
+        "1.0.0",
+        "  apiservicedefinitions:\n    required: [{group: g.io, version: v1, kind: K}]\n",
+    );
+    let dependencies = |text: &'static str| [("metadata/d.yaml", text)];
+    let property =
+        "properties:\n- {type: olm.gvk.required, value: {group: g.io, kind: K, version: v1}}\n";
+    let nested = "dependencies:\n- type: olm.gvk\n  value: {group: g.io, kind: K, version: v1}\n";
+    let flat =
+        "dependencies:\n- {type: olm.gvk, name: ks.g.io, group: g.io, kind: K, version: v1}\n";
+    assert_eq!(required(&from_csv, &[]), [api]);
+    assert_eq!(required(&from_service, &[]), [api]);
+    assert_eq!(required(&plain, &dependencies(nested)), [api]);
+    assert_eq!(required(&plain, &dependencies(flat)), [api]);
+    assert_eq!(required(&plain, &[("metadata/properties.yaml", property)]), [api]);
+    assert_eq!(required(&from_csv, &dependencies(nested)), [api], "twice is once");
+
+    let package =
+        r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":">1.0.0"}}"#;
+    let nested =
+        "dependencies:\n- type: olm.package\n  value: {packageName: b, version: '>1.0.0'}\n";
+    let flat = "dependencies:\n- {type: olm.package, name: b, version: '>1.0.0'}\n";
+    assert_eq!(required(&plain, &dependencies(nested)), [package]);
+    assert_eq!(required(&plain, &dependencies(flat)), [package]);
+    let label = "dependencies:\n- type: olm.label\n  value: {label: x}\n";
+    assert_eq!(
+        required(&plain, &dependencies(label)),
+        [r#"{"type":"olm.label.required","value":{"label":"x"}}"#]
+    );
+}
+
+#[test]
+fn a_bundle_in_order_has_no_defects() {
+    assert_eq!(told(&csv("1.0.0", ""), ""), "");
+}
+
+#[test]
+fn defects_of_a_bundle_have_their_line() {
+    let cases = [
+        (
+            csv(
+                "1.0.0",
+                "  customresourcedefinitions:\n    owned:\n    - {name: ks.g.io, version: v1, kind: K}\n",
+            ),
+            "manifests/csv.yaml:11: error [owned-api]: package a: it owns g.io/v1 K, but brings no definition of it",
+        ),
+        (
+            csv("1.0.0", "").replace("1.30.0", "1.30"),
+            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion is not a text, put it in quotes",
+        ),
+        (
+            csv("1.0.0", "").replace("1.30.0", "'1.30'"),
+            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0",
+        ),
+        (
+            csv("1.0.0", "").replace("supported: true", "supported: false"),
+            "manifests/csv.yaml:8: error [bundle-file]: package a: no install mode is supported: it can be installed nowhere",
+        ),
+        (
+            csv("1.0.0", "").replace("a.v1.0.0", "a"),
+            "manifests/csv.yaml:4: warning [bundle-advice]: package a: the name a has not the form NAME.vVERSION",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(told(&text, ""), expected);
+    }
+    let said = told(&csv("1.0.0", ""), "dependencies:\n- type: olm.package\n  version: >0.27.0\n");
+    assert!(said.contains("a range that begins with `>` has to be in quotes"), "{said}");
+    let said = told(&csv("1.0.0", ""), "dependencies:\n- type: olm.pakage\n  value: {}\n");
+    assert!(said.contains("metadata/dependencies.yaml:2: error [dependency]"), "{said}");
+}
+
+#[test]
+fn a_bundle_whose_dependencies_cannot_be_read_is_left_out_and_hides_no_other() {
+    let (old, new) = (csv("1.0.0", ""), csv("2.0.0", ""));
+    let converted = converted(&[
+        ("a/1.0.0/manifests/csv.yaml", &old),
+        ("a/1.0.0/metadata/annotations.yaml", ANNOTATIONS),
+        ("a/2.0.0/manifests/csv.yaml", &new),
+        ("a/2.0.0/metadata/annotations.yaml", ANNOTATIONS),
+        ("a/2.0.0/metadata/dependencies.yaml", "dependencies: {}\n- x"),
+    ]);
+    let bundles: Vec<&str> = converted
+        .documents
+        .iter()
+        .filter(|it| it.value["schema"] == "olm.bundle")
+        .filter_map(|it| it.value["name"].as_str())
+        .collect();
+    assert_eq!(bundles, ["a.v1.0.0"]);
+    assert_eq!(converted.defects[0].file, "a/2.0.0/metadata/dependencies.yaml");
+}
+
+/// The entries of the channel of three bundles, in a mode.
+fn entries(mode: &str) -> String {
+    let versions = ["1.0.0", "1.0.1", "1.1.0"];
+    let csvs = versions.map(|version| csv(version, "  replaces: a.v0.9.0\n"));
+    let ci = format!("updateGraph: {mode}\n");
+    let paths = versions.map(|version| {
+        [format!("a/{version}/manifests/c.yaml"), format!("a/{version}/metadata/a.yaml")]
+    });
+    let mut files = vec![("a/ci.yaml", ci.as_str())];
+    for ([csv_path, annotations], csv) in paths.iter().zip(&csvs) {
+        files.push((csv_path, csv));
+        files.push((annotations, ANNOTATIONS));
+    }
+    let converted = converted(&files);
+    let channel = converted.documents.iter().find(|it| it.value["schema"] == "olm.channel");
+    let channel = channel.unwrap_or_else(|| panic!("no channel: {:?}", converted.defects));
+    channel.value["entries"].to_string().replace(['"', '{', '}'], "")
+}
+
+#[test]
+fn entries_follow_each_other_as_the_package_says() {
+    assert_eq!(
+        entries("replaces-mode"),
+        "[name:a.v1.0.0,replaces:a.v0.9.0,name:a.v1.0.1,replaces:a.v0.9.0,name:a.v1.1.0,replaces:a.v0.9.0]"
+    );
+    assert_eq!(
+        entries("semver-mode"),
+        "[name:a.v1.0.0,name:a.v1.0.1,replaces:a.v1.0.0,name:a.v1.1.0,replaces:a.v1.0.1]"
+    );
+    assert_eq!(
+        entries("semver-skippatch-mode"),
+        "[name:a.v1.0.0,name:a.v1.0.1,skips:[a.v1.0.0],name:a.v1.1.0,replaces:a.v1.0.1]"
+    );
+}
+
+#[test]
+fn package_manifests_lead_from_their_heads_along_what_is_replaced() {
+    let (first, second) = (csv("1.0.0", ""), csv("2.0.0", "  replaces: a.v1.0.0\n"));
+    let converted = converted(&[
+        ("a/a.package.yaml", "packageName: a\nchannels:\n- {name: s, currentCSV: a.v2.0.0}\n"),
+        ("a/1.0.0/a.clusterserviceversion.yaml", &first),
+        ("a/2.0.0/a.clusterserviceversion.yaml", &second),
+    ]);
+    assert_eq!(converted.defects, []);
+    assert_eq!(converted.all_defects(), []);
+    assert_eq!(converted.documents[0].value["defaultChannel"], "s");
+    assert_eq!(converted.documents[1].value["entries"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn trees_of_bundles_are_told_from_catalogs() {
+    let check = |names: &[&str], expected: bool| {
+        assert_eq!(is_bundles(names.iter().copied()), expected, "{names:?}");
+    };
+    check(&["manifests/a.yaml", "metadata/annotations.yaml"], true);
+    check(&["a/1.0.0/manifests/a.yaml", "a/1.0.0/metadata/annotations.yaml"], true);
+    check(&["a/a.package.yaml"], true);
+    check(&["a/catalog.yaml", "b/catalog.json"], false);
+    check(&["manifests/catalog.yaml"], false);
+}

@@ -1,0 +1,200 @@
+//! Which files of a tree belong to which bundle, and which bundles to which package.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::channels::{self, Mode};
+use super::metadata;
+use super::package_manifest::{self, PackageManifest};
+use super::properties::{self, Bundle};
+use super::read::{Manifest, documents, is_document};
+use super::{Converted, Document, SourceFile, check};
+use crate::catalog::{Code, Defect};
+use crate::finding::Severity;
+
+/// Whether files of such names are bundles, and not a file-based catalog.
+pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
+    let mut parts: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
+    for name in names {
+        if package_manifest::is_package_manifest(name) {
+            return true;
+        }
+        if let Some((directory, part)) = bundle_part(name) {
+            let (manifests, metadata) = parts.entry(directory).or_default();
+            match part {
+                Part::Manifest(_) => *manifests = true,
+                Part::Metadata(_) => *metadata = true,
+            }
+        }
+    }
+    parts.values().any(|(manifests, metadata)| *manifests && *metadata)
+}
+
+/// A file of a bundle, by its name in `manifests/` or `metadata/`.
+enum Part<'n> {
+    Manifest(&'n str),
+    Metadata(&'n str),
+}
+
+/// The bundle directory that a file lies in, empty or with a slash at its end, and its part there.
+fn bundle_part(name: &str) -> Option<(&str, Part<'_>)> {
+    let mut found = None;
+    for (part, is_manifest) in [("manifests/", true), ("metadata/", false)] {
+        let at = if name.starts_with(part) {
+            Some(0)
+        } else {
+            name.find(&format!("/{part}")).map(|at| at + 1)
+        };
+        if let Some(at) = at
+            && found.as_ref().is_none_or(|(known, _)| at < *known)
+        {
+            let rest = &name[at + part.len()..];
+            let part = if is_manifest { Part::Manifest(rest) } else { Part::Metadata(rest) };
+            found = Some((at, part));
+        }
+    }
+    found.map(|(at, part)| (&name[..at], part))
+}
+
+/// The files of a bundle directory.
+#[derive(Default)]
+struct BundleFiles<'f> {
+    manifests: Vec<&'f SourceFile>,
+    metadata: Vec<&'f SourceFile>,
+}
+
+/// What is known of a package.
+#[derive(Default)]
+struct Members {
+    bundles: Vec<Bundle>,
+    mode: Mode,
+}
+
+pub(super) fn convert(files: &[SourceFile]) -> Converted {
+    let mut directories: BTreeMap<&str, BundleFiles<'_>> = BTreeMap::new();
+    let mut package_manifests = Vec::new();
+    let mut others: Vec<&SourceFile> = Vec::new();
+    let mut converted = Converted::default();
+    let defects = &mut converted.defects;
+    for file in files {
+        match bundle_part(&file.path) {
+            Some((directory, part)) => {
+                let (Part::Manifest(name) | Part::Metadata(name)) = part;
+                let bundle = directories.entry(directory).or_default();
+                match part {
+                    _ if name.starts_with('.') => {}
+                    _ if name.contains('/') => {
+                        let text = "a directory inside a bundle's directories is ignored";
+                        defects.push(whole_file(file, Code::BundleAdvice, text));
+                    }
+                    Part::Manifest(_) => bundle.manifests.push(file),
+                    Part::Metadata(_) => bundle.metadata.push(file),
+                }
+            }
+            None if package_manifest::is_package_manifest(&file.path) => {
+                package_manifests.extend(PackageManifest::read(file, defects));
+            }
+            None => others.push(file),
+        }
+    }
+    let mut packages: BTreeMap<String, Members> = BTreeMap::new();
+    for (directory, files) in directories {
+        if let Some(bundle) = bundle(directory, &files, defects) {
+            let mode = channels::mode(directory, &others, defects);
+            let members = packages.entry(bundle.package.clone()).or_default();
+            members.mode = mode;
+            members.bundles.push(bundle);
+        }
+    }
+    for (name, members) in packages {
+        let documents = channels::documents(&name, members.bundles, members.mode, defects);
+        converted.documents.extend(documents);
+    }
+    for manifest in package_manifests {
+        let documents = package_manifest::documents(&manifest, &others, defects);
+        converted.documents.extend(documents);
+    }
+    converted.defects.sort();
+    converted.defects.dedup();
+    converted
+}
+
+pub(super) fn whole_file(file: &SourceFile, code: Code, message: impl Into<String>) -> Defect {
+    let (file, message) = (file.path.clone(), message.into());
+    Defect { file, line: 0, package: String::new(), code, message }
+}
+
+/// Reads a bundle directory; `None` when there is no bundle in it that could be used.
+fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -> Option<Bundle> {
+    let mut found = Vec::new();
+    let manifests = files.manifests.iter().filter(|file| is_document(&file.path));
+    let manifests: Vec<Manifest<'_>> =
+        manifests.flat_map(|file| documents(file, &mut found)).collect();
+    let metadata_files = files.metadata.iter().filter(|file| is_document(&file.path));
+    let metadata_documents: Vec<Manifest<'_>> =
+        metadata_files.flat_map(|file| documents(file, &mut found)).collect();
+    let metadata = metadata::read(directory, &metadata_documents, &mut found);
+    let bundle = csv(directory, &manifests, &mut found).zip(metadata).map(|(csv, metadata)| {
+        let bundle = properties::bundle(csv, &manifests, metadata, &mut found);
+        (csv, bundle)
+    });
+    // A bundle whose dependencies are not all known must not be installed without them.
+    let is_usable = !found.iter().any(|defect| {
+        defect.severity() == Severity::Error && defect.code != Code::BundleAnnotation
+    });
+    if let Some((csv, _)) = &bundle {
+        check::check(csv, &manifests, &mut found);
+    }
+    let bundle = bundle.map(|(_, bundle)| bundle);
+    let package = bundle.as_ref().map(|bundle| bundle.package.clone()).unwrap_or_default();
+    for mut defect in found {
+        defect.package = package.clone();
+        defects.push(defect);
+    }
+    bundle.filter(|_| is_usable)
+}
+
+/// The one ClusterServiceVersion among the manifests of a bundle.
+pub(super) fn csv<'m, 'f>(
+    directory: &str,
+    manifests: &'m [Manifest<'f>],
+    defects: &mut Vec<Defect>,
+) -> Option<&'m Manifest<'f>> {
+    let mut all = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
+    let Some(csv) = all.next() else {
+        defects.push(Defect {
+            file: format!("{directory}manifests"),
+            line: 0,
+            package: String::new(),
+            code: Code::BundleFile,
+            message: "no ClusterServiceVersion".to_owned(),
+        });
+        return None;
+    };
+    for other in all {
+        let text = "a second ClusterServiceVersion: a bundle has exactly one";
+        defects.push(other.defect("", Code::BundleFile, text));
+    }
+    if csv.name().is_empty() {
+        let text = "the ClusterServiceVersion has no name";
+        defects.push(csv.defect("metadata", Code::BundleFile, text));
+        return None;
+    }
+    Some(csv)
+}
+
+/// The document of a package.
+pub(super) fn package_document(
+    name: &str,
+    default_channel: &str,
+    file: &str,
+    line: u32,
+) -> Document {
+    let value = json!({
+        "schema": "olm.package",
+        "name": name,
+        "defaultChannel": default_channel,
+    });
+    Document { file: file.to_owned(), line, value }
+}

@@ -1,0 +1,141 @@
+//! What is wrong with a catalog, and where.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Severity;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)*) => {
+        /// What a defect is about. Codes are stable: scripts may rely on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Code { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// How the code is written.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// How bad it is.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Text that is neither JSON nor YAML, or not of the form that its schema has.
+    Syntax = "syntax", Error;
+    /// A key that occurs twice in a document; the last one counts.
+    DuplicateKey = "duplicate-key", Warning;
+    /// A document, a file or a catalog that exceeds what is read.
+    TooLarge = "too-large", Error;
+    /// A document without a schema.
+    NoSchema = "no-schema", Error;
+    /// A document without the name of its package, or without its own.
+    NoName = "no-name", Error;
+    /// A package whose name is not a DNS label.
+    PackageName = "package-name", Error;
+    /// Two documents for the same package, channel, bundle or deprecation.
+    Duplicate = "duplicate", Error;
+    /// Channels or bundles of a package that has no document of its own.
+    NoPackage = "no-package", Error;
+    /// A default channel that does not exist, or none.
+    DefaultChannel = "default-channel", Error;
+    /// A package without channels.
+    NoChannels = "no-channels", Error;
+    /// A channel whose entries have no order.
+    ChannelOrder = "channel-order", Error;
+    /// Entries that cannot be reached from a channel's head.
+    Stranded = "stranded", Warning;
+    /// An entry whose bundle the package does not have.
+    NoBundle = "no-bundle", Error;
+    /// A skip range that cannot be read; the entry is taken as if it had none.
+    SkipRange = "skip-range", Error;
+    /// A bundle that no channel has.
+    NoChannel = "no-channel", Warning;
+    /// A bundle whose version is missing or not semantic.
+    Version = "version", Error;
+    /// Two bundles of one package with the same version.
+    SameVersion = "same-version", Error;
+    /// A property that cannot be read, or contradicts its bundle.
+    Property = "property", Error;
+    /// A dependency that cannot be read.
+    Dependency = "dependency", Error;
+    /// A range that surely means something else than its author thought.
+    Surprise = "surprising-range", Warning;
+    /// A bundle without an image or objects.
+    NoImage = "no-image", Warning;
+    /// A deprecation of something that does not exist, or without a message.
+    Deprecation = "deprecation", Error;
+    /// A manifest or metadata file of a bundle directory that is missing or malformed.
+    BundleFile = "bundle-file", Error;
+    /// An annotation of a bundle directory that is missing or malformed.
+    BundleAnnotation = "bundle-annotation", Error;
+    /// An API that a bundle says it owns without bringing its definition.
+    OwnedApi = "owned-api", Error;
+    /// Something of a bundle directory that works, but that somebody should look at.
+    BundleAdvice = "bundle-advice", Warning;
+}
+
+impl Code {
+    /// Whether a package with such a defect is set aside as a whole.
+    pub(super) fn sets_package_aside(self) -> bool {
+        matches!(
+            self,
+            Self::PackageName
+                | Self::NoPackage
+                | Self::NoChannels
+                | Self::DefaultChannel
+                | Self::Duplicate
+        )
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Something that is wrong with a catalog or a bundle directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Defect {
+    /// The file, relative to the catalog.
+    pub file: String,
+    /// The line in it, from 1; 0 for the whole file.
+    pub line: u32,
+    /// The package it belongs to; empty when that cannot be told.
+    pub package: String,
+    /// What it is about.
+    pub code: Code,
+    /// What there is to say.
+    pub message: String,
+}
+
+impl Defect {
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {} [{}]: ", self.severity(), self.code)?;
+        if !self.package.is_empty() {
+            write!(f, "package {}: ", self.package)?;
+        }
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,150 @@
+//! The order of a channel: its head, and what each entry replaces (resolution §2.6, §5.4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::model::{ChannelError, Entry};
+
+/// The order of a channel's entries from its head along `replaces`; skipped entries are left out.
+///
+/// # Errors
+/// Why there is no such order. The order of `entries` does not matter.
+pub(super) fn order(entries: &[Entry<'_>]) -> Result<Vec<u32>, ChannelError> {
+    let mut by_name: BTreeMap<&str, u32> = BTreeMap::new();
+    for (index, entry) in (0..).zip(entries) {
+        if by_name.insert(&entry.name, index).is_some() {
+            return Err(ChannelError::Twice(entry.name.to_string()));
+        }
+    }
+    if entries.is_empty() {
+        return Err(ChannelError::Empty);
+    }
+    let skipped = skipped(entries);
+    let head = head(entries, &skipped)?;
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut at = by_name.get(head).copied();
+    while let Some(index) = at {
+        let entry = &entries[index as usize];
+        if !seen.insert(index) {
+            return Err(cycle(entries, &by_name, index));
+        }
+        if !skipped.contains(&*entry.name) {
+            order.push(index);
+        }
+        let next = entry.replaces.as_ref().filter(|name| !name.is_empty());
+        at = next.and_then(|name| by_name.get(&**name).copied());
+    }
+    Ok(order)
+}
+
+/// The names that entries skip; an entry that skips itself does not count.
+fn skipped<'e>(entries: &'e [Entry<'_>]) -> BTreeSet<&'e str> {
+    entries
+        .iter()
+        .flat_map(|entry| entry.skips.iter().map(move |skip| (entry, skip)))
+        .filter(|(entry, skip)| entry.name != **skip)
+        .map(|(_, skip)| &**skip)
+        .collect()
+}
+
+fn head<'e>(entries: &'e [Entry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
+    let replaced: BTreeSet<&str> =
+        entries.iter().filter_map(|entry| entry.replaces.as_deref()).collect();
+    let names = entries.iter().map(|entry| &*entry.name);
+    let mut heads: Vec<&str> =
+        names.filter(|name| !replaced.contains(name) && !skipped.contains(name)).collect();
+    heads.sort_unstable();
+    match heads.as_slice() {
+        [head] => Ok(head),
+        [] => Err(ChannelError::NoHead),
+        heads => Err(ChannelError::Heads(heads.iter().map(|&head| head.to_owned()).collect())),
+    }
+}
+
+/// The circle that an entry is part of.
+fn cycle(entries: &[Entry<'_>], by_name: &BTreeMap<&str, u32>, from: u32) -> ChannelError {
+    let mut names = Vec::new();
+    let mut at = Some(from);
+    while let Some(index) = at {
+        let entry = &entries[index as usize];
+        names.push(entry.name.to_string());
+        let next = entry.replaces.as_deref().and_then(|name| by_name.get(name).copied());
+        at = next.filter(|next| *next != from);
+    }
+    names.push(entries[from as usize].name.to_string());
+    ChannelError::Cycle(names)
+}
+
+/// Names of entries that cannot be reached from the head and that nothing skips.
+pub(super) fn stranded<'e>(entries: &'e [Entry<'_>], order: &[u32]) -> Vec<&'e str> {
+    let skipped = skipped(entries);
+    let reached: BTreeSet<u32> = order.iter().copied().collect();
+    let all = (0..).zip(entries);
+    all.filter(|(index, entry)| !reached.contains(index) && !skipped.contains(&*entry.name))
+        .map(|(_, entry)| &*entry.name)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    //! Small channels.
+
+    use super::super::record::Text;
+    use super::*;
+
+    /// Entries written `name<replaces/skip/skip`.
+    fn entries(text: &str) -> Vec<Entry<'_>> {
+        text.split(' ').map(parse).collect()
+    }
+
+    fn parse(word: &str) -> Entry<'_> {
+        let mut parts = word.split('/');
+        let first = parts.next().unwrap_or_default();
+        let (name, replaces) = first.split_once('<').unwrap_or((first, ""));
+        Entry {
+            name: name.into(),
+            bundle: None,
+            replaces: (!replaces.is_empty()).then(|| Text::from(replaces)),
+            skips: parts.map(Text::from).collect(),
+            skip_range: None,
+        }
+    }
+
+    fn check(text: &str, expected: &str) {
+        let entries = entries(text);
+        let found = match order(&entries) {
+            Ok(order) => {
+                let names: Vec<&str> =
+                    order.iter().map(|at| &*entries[*at as usize].name).collect();
+                let mut told = names.join(" ");
+                let stranded = stranded(&entries, &order);
+                if !stranded.is_empty() {
+                    told.push_str(&format!(", not {}", stranded.join(" ")));
+                }
+                told
+            }
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_channel_is_ordered_from_its_head_along_what_is_replaced() {
+        check("a", "a");
+        check("a b<a c<b", "c b a");
+        check("c<b a b<a", "c b a");
+        check("b<gone", "b");
+        check("a b<a c<a/b", "c a");
+        check("a b<a/b", "b a");
+        check("a b c<b/x/a", "c b");
+        check("a b<a d<c e<d/b c", "e d c, not a");
+    }
+
+    #[test]
+    fn a_channel_without_one_head_has_no_order() {
+        check("a b", "it has several heads: a, b");
+        check("a<b b<a", "it has no head: every entry is replaced or skipped by another");
+        check("c<b b<a a<b", "its entries replace each other in a circle: b, a, b");
+        check("a a", "the entry a occurs twice");
+    }
+}

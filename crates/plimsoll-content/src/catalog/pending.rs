@@ -1,0 +1,171 @@
+//! What was read of a document, until all documents of its package have been read.
+
+use serde::{Deserialize, Serialize};
+
+use super::defect::Code;
+use super::document::{Document, WrittenEntry};
+use super::model::{Api, Bundle, Details, Entry, Property, Requirement};
+use super::property::{self, check_version};
+use super::record::Text;
+
+/// Where a document lies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// Number of the file.
+    pub(super) file: u32,
+    /// Line, from 1.
+    pub(super) line: u32,
+}
+
+/// A document of a package.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Pending<'a> {
+    pub(super) place: Place,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+}
+
+/// What a document says.
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "nearly all documents are of the largest variant")]
+pub(super) enum Content<'a> {
+    #[serde(borrow)]
+    Package(PendingPackage<'a>),
+    #[serde(borrow)]
+    Channel(PendingChannel<'a>),
+    #[serde(borrow)]
+    Bundle(PendingBundle<'a>),
+    #[serde(borrow)]
+    Deprecations(Vec<PendingDeprecation<'a>>),
+    /// A document that is of no use, which is known already.
+    Lost,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingPackage<'a> {
+    #[serde(borrow)]
+    pub(super) default_channel: Text<'a>,
+    #[serde(borrow)]
+    pub(super) description: Text<'a>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingChannel<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) entries: Vec<Entry<'a>>,
+    pub(super) nameless: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingBundle<'a> {
+    #[serde(borrow)]
+    pub(super) bundle: Bundle<'a>,
+    /// Where its facts lie among what is kept.
+    pub(super) facts: (usize, usize),
+    pub(super) problems: Vec<(Code, String)>,
+}
+
+/// What the properties of a bundle say; mostly the same for every version of a package, and kept
+/// only once then.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingFacts<'a> {
+    #[serde(borrow)]
+    pub(super) provided: Vec<Api<'a>>,
+    #[serde(borrow)]
+    pub(super) required: Vec<Requirement<'a>>,
+    #[serde(borrow)]
+    pub(super) properties: Vec<Property<'a>>,
+    #[serde(borrow)]
+    pub(super) details: Details<'a>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingDeprecation<'a> {
+    #[serde(borrow)]
+    pub(super) schema: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
+}
+
+/// A bundle of a document, with everything that is wrong with it alone.
+pub(super) fn bundle<'a>(
+    document: Document<'a>,
+    name: Text<'a>,
+    package: &str,
+) -> (PendingBundle<'a>, PendingFacts<'a>) {
+    let properties = document.properties.unwrap_or_default().0;
+    let facts = property::read(properties);
+    let mut problems = facts.problems;
+    let mut bundle = Bundle {
+        name,
+        image: document.image.unwrap_or_default(),
+        withdrawn: facts.withdrawn,
+        maximum_open_shift: facts.maximum_open_shift,
+        labels: facts.labels,
+        ..Bundle::default()
+    };
+    match facts.package {
+        None => problems.push((Code::Version, "no property olm.package".to_owned())),
+        Some((owner, version, release)) => {
+            if &*owner != package {
+                let text = format!("its property olm.package names package {owner}");
+                problems.push((Code::Property, text));
+            }
+            if let Err(error) = check_version(&version) {
+                problems.push((Code::Version, error));
+            }
+            (bundle.version, bundle.release) = (version, release);
+        }
+    }
+    if bundle.image.is_empty() && !facts.has_objects {
+        problems.push((Code::NoImage, "neither an image nor olm.bundle.object".to_owned()));
+    }
+    let wrong =
+        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+    bundle.set_aside = wrong.map(|(_, message)| Text::from(message.clone()));
+    let facts = PendingFacts {
+        provided: facts.provided,
+        required: facts.required,
+        properties: facts.others,
+        details: facts.details,
+    };
+    (PendingBundle { bundle, facts: (0, 0), problems }, facts)
+}
+
+/// A channel of a document.
+pub(super) fn channel<'a>(document: Document<'a>, name: Text<'a>) -> PendingChannel<'a> {
+    let written = document.entries.unwrap_or_default().0;
+    let all = written.len();
+    let entries: Vec<Entry<'a>> = written.into_iter().filter_map(entry).collect();
+    let nameless = u32::try_from(all - entries.len()).unwrap_or(u32::MAX);
+    PendingChannel { name, entries, nameless }
+}
+
+fn entry(written: WrittenEntry<'_>) -> Option<Entry<'_>> {
+    Some(Entry {
+        name: written.name.filter(|name| !name.is_empty())?,
+        bundle: None,
+        replaces: written.replaces.filter(|name| !name.is_empty()),
+        skips: written.skips.unwrap_or_default().0,
+        skip_range: written.skip_range.filter(|range| !range.is_empty()),
+    })
+}
+
+/// The deprecations of a document.
+pub(super) fn deprecations(document: Document<'_>) -> Vec<PendingDeprecation<'_>> {
+    let written = document.entries.unwrap_or_default().0.into_iter();
+    written
+        .map(|entry| {
+            let reference = entry.reference.unwrap_or_default();
+            PendingDeprecation {
+                schema: reference.schema.unwrap_or_default(),
+                name: reference.name.unwrap_or_default(),
+                message: entry.message.unwrap_or_default(),
+            }
+        })
+        .collect()
+}

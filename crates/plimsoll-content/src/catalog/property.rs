@@ -1,0 +1,359 @@
+//! What a bundle's properties say (resolution §2.5).
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use plimsoll_resolve::range::blang::Range;
+use plimsoll_resolve::version::parse_strict;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::constraint;
+use super::defect::Code;
+use super::document::{
+    WrittenApi, WrittenLabel, WrittenManifest, WrittenMetadata, WrittenObject, WrittenPackage,
+    WrittenProperty, WrittenValue,
+};
+use super::model::{Api, Details, InstallModes, PackageRange, Property, Requirement};
+use super::record::Text;
+
+/// Most bytes of a value that is kept for CEL rules.
+const VALUE_MAX: usize = 1 << 16;
+
+/// What the properties of a bundle say.
+#[derive(Debug, Default)]
+pub(super) struct Facts<'a> {
+    pub(super) package: Option<(Text<'a>, Text<'a>, Text<'a>)>,
+    pub(super) provided: Vec<Api<'a>>,
+    pub(super) required: Vec<Requirement<'a>>,
+    pub(super) labels: Vec<Text<'a>>,
+    pub(super) others: Vec<Property<'a>>,
+    pub(super) details: Details<'a>,
+    pub(super) withdrawn: bool,
+    pub(super) maximum_open_shift: Option<Text<'a>>,
+    pub(super) has_objects: bool,
+    pub(super) problems: Vec<(Code, String)>,
+}
+
+/// Reads the properties of a bundle.
+pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> Facts<'a> {
+    let mut facts = Facts::default();
+    let mut has_metadata = false;
+    let mut objects = Vec::new();
+    for property in properties {
+        let (Some(kind), Some(value)) = (property.kind, property.value) else {
+            facts.problem(Code::Property, "a property needs a type and a value");
+            continue;
+        };
+        let value = match value {
+            WrittenValue::Api(api) => {
+                facts.read_api(&kind, api);
+                continue;
+            }
+            WrittenValue::Package(package) => {
+                facts.read_package(&kind, package);
+                continue;
+            }
+            WrittenValue::Raw(value) => value.get(),
+        };
+        match &*kind {
+            "olm.csv.metadata" => {
+                has_metadata = true;
+                facts.metadata(value);
+            }
+            "olm.bundle.object" => objects.push(value),
+            _ => facts.property(kind, value),
+        }
+    }
+    facts.has_objects = !objects.is_empty();
+    if !has_metadata {
+        facts.objects(&objects);
+    }
+    facts.required.sort();
+    facts.required.dedup();
+    facts.provided.sort();
+    facts.provided.dedup();
+    facts
+}
+
+impl<'a> Facts<'a> {
+    fn problem(&mut self, code: Code, message: impl Into<String>) {
+        self.problems.push((code, message.into()));
+    }
+
+    fn parse<T: Deserialize<'a>>(&mut self, kind: &str, code: Code, value: &'a str) -> Option<T> {
+        match serde_json::from_str(value) {
+            Ok(parsed) => Some(parsed),
+            Err(error) => {
+                self.problem(code, format!("property {kind}: {error}"));
+                None
+            }
+        }
+    }
+
+    fn property(&mut self, kind: Text<'a>, value: &'a str) {
+        match &*kind {
+            "olm.gvk" | "olm.gvk.required" => {
+                let api = self.parse::<WrittenApi<'a>>(&kind, Code::Property, value);
+                if let Some(api) = api {
+                    self.read_api(&kind, api);
+                }
+            }
+            "olm.package" | "olm.package.required" => {
+                let package = self.parse::<WrittenPackage<'a>>(&kind, Code::Property, value);
+                if let Some(package) = package {
+                    self.read_package(&kind, package);
+                }
+            }
+            "olm.label" => {
+                let label = self.label(&kind, Code::Property, value);
+                self.labels.extend(label);
+            }
+            "olm.label.required" => {
+                let label = self.label(&kind, Code::Dependency, value);
+                self.required.extend(label.map(Requirement::Label));
+            }
+            "olm.constraint" => self.constraint(value),
+            "olm.deprecated" => self.withdrawn = true,
+            "olm.maxOpenShiftVersion" => {
+                self.maximum_open_shift(value);
+                self.other(kind, value);
+            }
+            "olm.channel" => {}
+            _ => self.other(kind, value),
+        }
+    }
+
+    fn other(&mut self, kind: Text<'a>, value: &'a str) {
+        if value.len() > VALUE_MAX {
+            let size = value.len();
+            self.problem(Code::Property, format!("property {kind}: {size} bytes, too large"));
+        } else {
+            self.others.push(Property { kind, value: value.into() });
+        }
+    }
+
+    fn read_api(&mut self, kind: &str, api: WrittenApi<'a>) {
+        let is_required = kind == "olm.gvk.required";
+        match of_written(api) {
+            Some(api) if is_required => self.required.push(Requirement::Api(api)),
+            Some(api) => self.provided.push(api),
+            None => {
+                let code = if is_required { Code::Dependency } else { Code::Property };
+                let text = format!("property {kind}: it needs a group, a version and a kind");
+                self.problem(code, text);
+            }
+        }
+    }
+
+    fn read_package(&mut self, kind: &str, written: WrittenPackage<'a>) {
+        if kind == "olm.package.required" {
+            return self.package_required(written);
+        }
+        let (Some(name), Some(version)) = (written.name, written.version) else {
+            return self.problem(Code::Property, "property olm.package: no packageName or version");
+        };
+        if self.package.is_some() {
+            return self.problem(Code::Property, "more than one property olm.package");
+        }
+        self.package = Some((name, version, written.release.unwrap_or_default()));
+    }
+
+    fn label(&mut self, kind: &str, code: Code, value: &'a str) -> Option<Text<'a>> {
+        let label = self.parse::<WrittenLabel<'a>>(kind, code, value)?.label;
+        if label.is_none() {
+            self.problem(code, format!("property {kind}: no label"));
+        }
+        label
+    }
+
+    fn package_required(&mut self, written: WrittenPackage<'a>) {
+        // `dependencies.yaml` calls the range a version.
+        let (Some(name), Some(range)) = (written.name, written.range.or(written.version)) else {
+            let text = "property olm.package.required: no packageName or versionRange";
+            return self.problem(Code::Dependency, text);
+        };
+        // What was just read was checked.
+        let known = self
+            .required
+            .iter()
+            .rev()
+            .any(|it| matches!(it, Requirement::Package(known) if known.range == range));
+        if !known {
+            self.range(&name, &range);
+        }
+        self.required.push(Requirement::Package(PackageRange { name, range }));
+    }
+
+    fn range(&mut self, name: &str, range: &str) {
+        match Range::parse(range) {
+            Err(error) => self.problem(Code::Dependency, format!("dependency on {name}: {error}")),
+            Ok(_) => {
+                if let Some(surprise) = Range::surprise(range) {
+                    let text = format!("dependency on {name}: range `{range}`: {surprise}");
+                    self.problem(Code::Surprise, text);
+                }
+            }
+        }
+    }
+
+    fn constraint(&mut self, value: &str) {
+        match constraint::read(value) {
+            Ok(constraint) => {
+                let mut ranges = Vec::new();
+                constraint::ranges(&constraint, &mut ranges);
+                for package in ranges {
+                    self.range(&package.name, &package.range);
+                }
+                self.required.push(Requirement::Constraint(constraint));
+            }
+            Err(error) => self.problem(Code::Dependency, format!("olm.constraint: {error}")),
+        }
+    }
+
+    fn maximum_open_shift(&mut self, value: &'a str) {
+        // Both "4.9" and 4.9 are written.
+        let text = value.trim_matches('"');
+        let is_number = |part: &str| {
+            !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let parts = text.split_once('.');
+        if !parts.is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
+            let text = format!("olm.maxOpenShiftVersion: {value} is not major.minor");
+            return self.problem(Code::Property, text);
+        }
+        if self.maximum_open_shift.is_some() {
+            return self.problem(Code::Property, "more than one property olm.maxOpenShiftVersion");
+        }
+        self.maximum_open_shift = Some(text.into());
+    }
+
+    fn metadata(&mut self, value: &'a str) {
+        let Some(metadata) =
+            self.parse::<WrittenMetadata<'a>>("olm.csv.metadata", Code::Property, value)
+        else {
+            return;
+        };
+        self.details = details(metadata);
+    }
+
+    /// Looks for the ClusterServiceVersion among the manifests of a bundle.
+    fn objects(&mut self, values: &[&'a str]) {
+        for value in values {
+            let kind = "olm.bundle.object";
+            let Some(object) = self.parse::<WrittenObject<'a>>(kind, Code::Property, value) else {
+                continue;
+            };
+            let Some(bytes) = object.data.and_then(|data| STANDARD.decode(&*data).ok()) else {
+                self.problem(Code::Property, "property olm.bundle.object: data is not base64");
+                continue;
+            };
+            if let Some(details) = details_of_manifest(&bytes) {
+                self.details = details;
+                return;
+            }
+        }
+    }
+}
+
+fn details_of_manifest(bytes: &[u8]) -> Option<Details<'static>> {
+    let manifest: WrittenManifest<'_> = serde_json::from_slice(bytes).ok()?;
+    if manifest.kind.as_deref() != Some("ClusterServiceVersion") {
+        return None;
+    }
+    let mut metadata: WrittenMetadata<'_> = serde_json::from_str(manifest.spec?.get()).ok()?;
+    let object = manifest.metadata.unwrap_or_default();
+    (metadata.annotations, metadata.labels) = (object.annotations, object.labels);
+    Some(owned(&details(metadata)))
+}
+
+fn owned(details: &Details<'_>) -> Details<'static> {
+    let text = |text: &Text<'_>| Text::from(text.to_string());
+    Details {
+        display_name: text(&details.display_name),
+        description: text(&details.description),
+        provider: text(&details.provider),
+        install_modes: details.install_modes,
+        minimum_kubernetes: text(&details.minimum_kubernetes),
+        native_apis: details
+            .native_apis
+            .iter()
+            .map(|api| Api {
+                group: text(&api.group),
+                version: text(&api.version),
+                kind: text(&api.kind),
+            })
+            .collect(),
+        architectures: details.architectures.iter().map(text).collect(),
+        capabilities: details.capabilities.iter().map(text).collect(),
+    }
+}
+
+fn details<'a>(metadata: WrittenMetadata<'a>) -> Details<'a> {
+    let modes = metadata.install_modes.map(|modes| {
+        let mut supported = InstallModes::default();
+        for mode in modes.0 {
+            let on = mode.supported.unwrap_or_default();
+            match mode.kind.as_deref() {
+                Some("OwnNamespace") => supported.own_namespace = on,
+                Some("SingleNamespace") => supported.single_namespace = on,
+                Some("MultiNamespace") => supported.multi_namespace = on,
+                Some("AllNamespaces") => supported.all_namespaces = on,
+                Some(_) | None => {}
+            }
+        }
+        supported
+    });
+    let natives = metadata.native_apis.unwrap_or_default().0.into_iter();
+    let annotations = metadata.annotations.unwrap_or_default();
+    Details {
+        display_name: metadata.display_name.unwrap_or_default(),
+        description: annotations.description.unwrap_or_default(),
+        provider: metadata.provider.and_then(|it| it.name).unwrap_or_default(),
+        install_modes: modes,
+        minimum_kubernetes: metadata.minimum_kubernetes.unwrap_or_default(),
+        native_apis: natives.filter_map(of_core_or_written).collect(),
+        architectures: metadata.labels.map(architectures).unwrap_or_default(),
+        capabilities: annotations
+            .capabilities
+            .iter()
+            .flat_map(|names| names.split('+'))
+            .filter(|name| !name.is_empty())
+            .map(|name| Text::from(name.to_owned()))
+            .collect(),
+    }
+}
+
+/// The label by which a ClusterServiceVersion says that it runs on an architecture.
+const ARCHITECTURE_LABEL: &str = "operatorframework.io/arch.";
+
+fn architectures<'a>(labels: &RawValue) -> Vec<Text<'a>> {
+    if !labels.get().contains(ARCHITECTURE_LABEL) {
+        return Vec::new();
+    }
+    let labels: BTreeMap<String, Value> = serde_json::from_str(labels.get()).unwrap_or_default();
+    let supported = labels.iter().filter(|(_, value)| *value == "supported");
+    supported
+        .filter_map(|(key, _)| key.strip_prefix(ARCHITECTURE_LABEL))
+        .map(|name| Text::from(name.to_owned()))
+        .collect()
+}
+
+/// An API; native ones may be of the core group, whose name is empty.
+fn of_core_or_written(api: WrittenApi<'_>) -> Option<Api<'_>> {
+    let group = api.group.unwrap_or_default();
+    Some(Api { group, version: api.version?, kind: api.kind? })
+}
+
+fn of_written(api: WrittenApi<'_>) -> Option<Api<'_>> {
+    let api = Api { group: api.group?, version: api.version?, kind: api.kind? };
+    let complete = !api.group.is_empty() && !api.version.is_empty() && !api.kind.is_empty();
+    complete.then_some(api)
+}
+
+/// What is wrong with the version of a bundle (resolution §2.3).
+pub(super) fn check_version(version: &str) -> Result<semver::Version, String> {
+    parse_strict(version).map_err(|error| error.to_string())
+}

@@ -1,0 +1,262 @@
+//! Texts and what becomes of them.
+
+mod hostile;
+mod real;
+
+use super::{Code, Defect, Index, Loaded, Loader, Offer};
+use plimsoll_resolve::Catalog as _;
+
+const PACKAGE: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}"#;
+const CHANNEL: &str =
+    r#"{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}"#;
+const BUNDLE: &str = r#"{"schema":"olm.bundle","package":"a","name":"a.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}"#;
+
+fn load(text: &str) -> Loaded {
+    let mut loader = Loader::new();
+    loader.read_file("c", text.as_bytes());
+    loader.finish()
+}
+
+fn told(defects: &[Defect]) -> String {
+    defects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What is said about a text, without the name of its file.
+fn check(text: &str, expected: &str) {
+    assert_eq!(told(&load(text).defects).replace("c:", ""), expected, "{text}");
+}
+
+/// A bundle `a.v1` with further properties.
+fn bundle_with(properties: &str) -> String {
+    let with = BUNDLE.replace("\"properties\":[", &format!("\"properties\":[{properties},"));
+    format!("{PACKAGE}\n{CHANNEL}\n{with}\n")
+}
+
+/// What the resolver sees of the one bundle of a text.
+fn offered(text: &str) -> plimsoll_resolve::Bundle {
+    let index = load(text).open();
+    let offer = Offer::new(&index);
+    let package = offer.package("a").expect("there is a package a");
+    package.bundles.into_iter().next().expect("there is a bundle")
+}
+
+#[test]
+fn json_and_yaml_in_pieces_of_any_size_say_the_same() {
+    let json = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
+    let yaml = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n---\nschema: olm.channel\n\
+                package: a\nname: s\nentries:\n- name: a.v1\n---\nschema: olm.bundle\npackage: a\n\
+                name: a.v1\nimage: i\nproperties:\n- type: olm.package\n  value:\n    \
+                packageName: a\n    version: 1.0.0\n";
+    let whole = load(&json);
+    assert_eq!(told(&whole.defects), "");
+    for text in [json.as_str(), yaml] {
+        for size in [1, 2, 7, 64, 4096] {
+            let mut loader = Loader::new();
+            let mut file = loader.file("c");
+            text.as_bytes().chunks(size).for_each(|piece| file.push(piece));
+            file.finish();
+            let loaded = loader.finish();
+            assert_eq!(told(&loaded.defects), "", "in pieces of {size}: {text}");
+            assert_eq!(loaded.index, whole.index, "in pieces of {size}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_order_of_documents_and_files_means_nothing() {
+    let other = BUNDLE.replace("a.v1", "a.v2").replace("1.0.0", "2.0.0");
+    let channel = CHANNEL
+        .replace(r#"[{"name":"a.v1"}]"#, r#"[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1"}]"#);
+    let documents = [PACKAGE, &channel, BUNDLE, &other];
+    let index = |order: [usize; 4]| {
+        let mut loader = Loader::new();
+        for at in order {
+            loader.read_file(&format!("{at}.json"), documents[at].as_bytes());
+        }
+        loader.finish().index
+    };
+    let first = index([0, 1, 2, 3]);
+    for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+        assert_eq!(index(order), first, "{order:?}");
+    }
+}
+
+#[test]
+fn keys_are_found_in_any_case_and_unknown_schemas_are_left_alone() {
+    check(
+        r#"{"Schema":"olm.package","NAME":"a","defaultchannel":"s"}
+{"schema":"olm.channel","Package":"a","name":"s","Entries":[{"Name":"a.v1"}]}
+{"schema":"olm.bundle","package":"a","name":"a.v1","Image":"i","properties":[{"Type":"olm.package","VALUE":{"packagename":"a","version":"1.0.0"}}]}
+{"schema":"example.com/other","package":"a","entries":7}"#,
+        "",
+    );
+}
+
+#[test]
+fn a_document_that_cannot_be_read_does_not_hide_the_next() {
+    let good = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
+    check(
+        &format!("{{\"schema\": nonsense}}\n{good}"),
+        "1: error [syntax]: not JSON: expected ident",
+    );
+    check(
+        &format!("{{\"schema\":\"olm.bundle\",\n\"name\": \"x\n{good}"),
+        "2: error [syntax]: not JSON: control character (\\u0000-\\u001F) found while parsing a string",
+    );
+    check(
+        &format!("{good}{{\"schema\":\"olm.bundle\",\"package\":\"a\""),
+        "4: error [syntax]: not JSON: EOF while parsing an object",
+    );
+    check(&format!("{good}{{\"name\":\"b\"}}"), "4: error [no-schema]: no field `schema`");
+    check(
+        &format!("{good}{{\"schema\":\"olm.bundle\",\"package\":\"a\"}}"),
+        "4: error [no-name]: package a: olm.bundle without a name",
+    );
+    check(
+        &format!("{good}{{\"schema\":\"olm.package\",\"schema\":\"olm.package\",\"name\":\"a\"}}"),
+        "4: error [syntax]: the key `schema` occurs twice",
+    );
+    check(
+        "schema: olm.package\n---\na: [\n---\nschema: olm.channel\n",
+        "1: error [no-name]: olm.package without the field `name`\n\
+         3: error [syntax]: invalid YAML: unclosed bracket '['\n\
+         5: error [no-name]: olm.channel without the field `package`",
+    );
+}
+
+#[test]
+fn a_defective_package_is_set_aside_and_hides_no_other() {
+    let other = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a", "\"b");
+    let cases = [
+        (format!("{CHANNEL}\n{BUNDLE}\n"), Code::NoPackage),
+        (format!("{PACKAGE}\n{BUNDLE}\n"), Code::NoChannels),
+        (format!("{PACKAGE}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n"), Code::Duplicate),
+        (
+            format!("{}\n{CHANNEL}\n{BUNDLE}\n", PACKAGE.replace("\"s\"", "\"t\"")),
+            Code::DefaultChannel,
+        ),
+        (format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""), Code::PackageName),
+    ];
+    for (text, code) in cases {
+        let loaded = load(&format!("{text}{other}"));
+        assert!(loaded.defects.iter().any(|it| it.code == code), "{}", told(&loaded.defects));
+        let index = loaded.open();
+        assert_eq!(index.counts().set_aside, 1, "{text}");
+        let offer = Offer::new(&index);
+        let b = offer.package("b").expect("there is a package b");
+        assert_eq!(b.bundles[0].defects, Vec::<String>::new(), "{text}");
+        let a = offer.package("a").or_else(|| offer.package("A_")).expect("it is there, too");
+        assert!(!a.bundles[0].defects.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn bundles_channels_and_deprecations_are_checked() {
+    let with = |line: &str| format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n{line}\n");
+    check(
+        &with(&BUNDLE.replace("a.v1", "a.v2")),
+        "1: warning [no-channel]: package a: bundle a.v2 is in no channel\n\
+         4: error [same-version]: package a: bundles a.v1 and a.v2 are both 1.0.0",
+    );
+    check(&with(BUNDLE), "4: error [duplicate]: package a: there is more than one bundle a.v1");
+    check(&with(CHANNEL), "4: error [duplicate]: package a: there is more than one channel s");
+    check(
+        &with(&CHANNEL.replace("\"s\"", "\"t\"").replace("a.v1", "a.v9")),
+        "4: error [no-bundle]: package a: channel t: there is no bundle a.v9",
+    );
+    check(
+        &with(&CHANNEL.replace("\"s\"", "\"t\"").replace("}]", ",\"skipRange\":\"<v1.0.0\"}]")),
+        "4: error [skip-range]: package a: channel t, entry a.v1: skipRange: `<v1.0.0` is not a \
+         range: `<v` is not a comparison",
+    );
+    check(
+        &with(
+            r#"{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.bundle","name":"x"},"message":"m"}]}"#,
+        ),
+        "4: error [deprecation]: package a: deprecates olm.bundle x, which does not exist",
+    );
+    check(
+        &with("").replace("1.0.0", "v1"),
+        "3: error [version]: package a: bundle a.v1: `v1` has not the form MAJOR.MINOR.PATCH",
+    );
+}
+
+#[test]
+fn malformed_properties_set_their_bundle_aside() {
+    let cases = [
+        (r#"{"type":"olm.gvk","value":7}"#, Code::Property),
+        (r#"{"type":"olm.gvk","value":{"group":"g"}}"#, Code::Property),
+        (
+            r#"{"value":{"group":"g","version":"v","kind":"K"},"type":"olm.gvk.required"}"#,
+            Code::Syntax,
+        ),
+        (
+            r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":"^1.0.0"}}"#,
+            Code::Dependency,
+        ),
+        (r#"{"type":"olm.constraint","value":{}}"#, Code::Dependency),
+        (r#"{"type":"olm.constraint","value":{"none":{}}}"#, Code::Dependency),
+        (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, Code::Property),
+        (r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#, Code::Property),
+    ];
+    for (property, code) in cases {
+        let text = bundle_with(property);
+        let bundle = offered(&text);
+        if code == Code::Syntax {
+            // The value before the type is as good as after it.
+            assert_eq!(bundle.requires.len(), 1, "{property}");
+            continue;
+        }
+        assert!(!bundle.defects.is_empty(), "{property}");
+        let defects = load(&text).defects;
+        assert!(defects.iter().any(|it| it.code == code && it.line == 3), "{}", told(&defects));
+    }
+}
+
+#[test]
+fn the_resolver_sees_what_the_properties_say() {
+    let text = bundle_with(
+        r#"{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},
+{"type":"olm.gvk.required","value":{"group":"h","version":"v1","kind":"L"}},
+{"type":"olm.package.required","value":{"packageName":"b","versionRange":"\u003e=1.0.0"}},
+{"type":"olm.label.required","value":{"label":"x"}},
+{"type":"olm.constraint","value":{"failureMessage":"m","any":{"constraints":[{"cel":{"rule":"true"}},{"gvk":{"group":"g","version":"v","kind":"K"}}]}}},
+{"type":"olm.maxOpenShiftVersion","value":4.9},
+{"type":"example.com/x","value":{"y":[1]}},
+{"type":"olm.csv.metadata","value":{"installModes":[{"type":"AllNamespaces","supported":true},{"type":"OwnNamespace","supported":false}],"minKubeVersion":"1.30.0","labels":{"operatorframework.io/arch.arm64":"supported"}}}"#,
+    );
+    let bundle = offered(&text);
+    assert_eq!(bundle.defects, Vec::<String>::new());
+    assert_eq!(bundle.provides[0].to_string(), "K (g/v1)");
+    assert_eq!(bundle.requires.len(), 4, "{:?}", bundle.requires);
+    assert_eq!(bundle.install_modes, Some(vec![plimsoll_resolve::InstallMode::AllNamespaces]));
+    assert_eq!(bundle.min_kube_version.as_deref(), Some("1.30.0"));
+    assert_eq!(bundle.max_openshift_version.as_deref(), Some("4.9"));
+    assert_eq!(bundle.architectures, ["arm64"]);
+    let index = load(&text).open();
+    let offer = Offer::new(&index);
+    assert_eq!(offer.providers(&bundle.provides[0]), ["a"]);
+    let properties = offer.properties("a", "a.v1").expect("there is such a bundle");
+    let kinds: Vec<&str> = properties.iter().map(|it| it.kind.as_str()).collect();
+    assert!(kinds.contains(&"example.com/x") && kinds.contains(&"olm.constraint"), "{kinds:?}");
+    // What was read through the index is what the properties say themselves.
+    let direct = plimsoll_resolve::bundle_from_properties("a.v1", "a", &properties);
+    assert_eq!(direct.requires.len(), bundle.requires.len());
+    assert_eq!(direct.provides, bundle.provides);
+}
+
+#[test]
+fn a_query_reads_no_package_but_its_own() {
+    let text = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
+    let both = format!("{text}{}", text.replace("\"a", "\"b"));
+    let whole = load(&both).index;
+    let at = whole.windows(4).position(|it| it == b"b.v1").expect("b's block names its bundle");
+    let mut damaged = whole;
+    damaged[at] ^= 1;
+    let index = Index::open(damaged).expect("its directories are whole");
+    assert!(index.package("a").expect("a is whole").is_some());
+    assert!(index.package("b").is_err());
+    let offer = Offer::new(&index);
+    assert!(offer.package("b").is_none());
+    assert!(offer.failure().is_some());
+}

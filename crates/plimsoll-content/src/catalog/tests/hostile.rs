@@ -1,0 +1,111 @@
+//! Catalogs that are meant to do harm: they end in defects, in bounded time and memory.
+
+use std::fmt::Write as _;
+
+use super::{BUNDLE, CHANNEL, PACKAGE, load, told};
+use crate::catalog::{Code, Index, LIST_MAX, Loader};
+
+/// A channel with so many entries, each replacing what `replaces` says of its number.
+fn channel(entries: usize, replaces: impl Fn(usize) -> Option<usize>) -> String {
+    let mut text = r#"{"schema":"olm.channel","package":"a","name":"s","entries":["#.to_owned();
+    for entry in 0..entries {
+        let comma = if entry == 0 { "" } else { "," };
+        write!(text, r#"{comma}{{"name":"a.v{entry}""#).expect("a string takes everything");
+        if let Some(other) = replaces(entry) {
+            write!(text, r#","replaces":"a.v{other}""#).expect("a string takes everything");
+        }
+        text.push('}');
+    }
+    text.push_str("]}");
+    text
+}
+
+fn codes(text: &str) -> Vec<Code> {
+    let mut codes: Vec<Code> = load(text).defects.iter().map(|it| it.code).collect();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn a_channel_with_a_million_entries_is_refused() {
+    let text = channel(1_000_000, |entry| entry.checked_sub(1));
+    let loaded = load(&format!("{PACKAGE}\n{text}\n{BUNDLE}\n"));
+    let said = told(&loaded.defects);
+    assert!(said.contains(&format!("a list of more than {LIST_MAX} items")), "{said}");
+    // Cut into pieces it takes no longer.
+    let mut loader = Loader::new();
+    let mut file = loader.file("c");
+    text.as_bytes().chunks(1 << 16).for_each(|piece| file.push(piece));
+    file.finish();
+    assert!(!loader.finish().defects.is_empty());
+}
+
+#[test]
+fn circles_and_many_heads_have_no_order() {
+    let circle = channel(1000, |entry| Some((entry + 999) % 1000));
+    assert!(codes(&format!("{PACKAGE}\n{circle}\n")).contains(&Code::ChannelOrder));
+    // A head that leads into a circle.
+    let tail = channel(1000, |entry| Some(if entry == 0 { 500 } else { entry - 1 }));
+    assert!(codes(&format!("{PACKAGE}\n{tail}\n")).contains(&Code::ChannelOrder));
+    let heads = channel(1000, |_| None);
+    assert!(codes(&format!("{PACKAGE}\n{heads}\n")).contains(&Code::ChannelOrder));
+    let itself = channel(1, Some);
+    assert!(codes(&format!("{PACKAGE}\n{itself}\n")).contains(&Code::ChannelOrder));
+}
+
+#[test]
+fn deep_nesting_is_refused_or_skipped() {
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let text = format!(r#"{{"schema":"olm.package","name":"a","x":{}}}"#, deep(100_000));
+    assert!(!codes(&text).is_empty());
+    let constraint = "{\"not\":{\"constraints\":[".repeat(60) + &"]}}".repeat(60);
+    let property = format!(r#"{{"type":"olm.constraint","value":{constraint}}}"#);
+    let codes = codes(&super::bundle_with(&property));
+    assert!(codes.contains(&Code::Dependency), "{codes:?}");
+    assert!(load(&format!("a: {}\n", deep(100_000))).defects[0].code == Code::Syntax);
+}
+
+#[test]
+fn huge_texts_and_documents_are_bounded() {
+    let huge = "x".repeat(40 << 20);
+    let text =
+        format!("{{\"schema\":\"olm.package\",\"name\":\"{huge}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
+    let mut loader = Loader::new();
+    let mut file = loader.file("c");
+    text.as_bytes().chunks(1 << 20).for_each(|piece| file.push(piece));
+    file.finish();
+    let loaded = loader.finish();
+    assert_eq!(loaded.defects[0].code, Code::TooLarge, "{}", told(&loaded.defects));
+    assert_eq!(loaded.open().counts().packages, 1, "what comes after it is read");
+}
+
+#[test]
+fn duplicate_names_and_alias_bombs_end_in_defects() {
+    let many = format!("{PACKAGE}\n{CHANNEL}\n{}", format!("{BUNDLE}\n").repeat(20_000));
+    assert!(codes(&many).contains(&Code::Duplicate));
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..20 {
+        let before = format!("*a{}", level - 1);
+        let items = [before.as_str(); 9].join(", ");
+        writeln!(bomb, "a{level}: &a{level} [{items}]").expect("a string takes everything");
+    }
+    let said = told(&load(&bomb).defects);
+    assert!(said.contains("aliases expand"), "{said}");
+}
+
+#[test]
+fn whatever_is_changed_in_an_index_is_noticed_or_harmless() {
+    let good = load(&format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n")).index;
+    for at in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x55;
+        let Ok(index) = Index::open(bytes) else { continue };
+        let read =
+            index.package("a").and_then(|block| block.map(|it| it.read().map(drop)).transpose());
+        let defects = index.defects();
+        assert!(read.is_err() || defects.is_err(), "byte {at}");
+    }
+    for length in 0..good.len() {
+        assert!(Index::open(good[..length].to_vec()).is_err(), "{length} bytes");
+    }
+}

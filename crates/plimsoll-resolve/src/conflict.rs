@@ -1,0 +1,85 @@
+//! The smallest reason why something cannot be: clauses of which none can be missing.
+
+use crate::encode::{Encoding, Reason};
+use crate::model::{Model, NodeId};
+use crate::sat::{Batsat, Literal, Satisfiability as _, Verdict};
+
+/// Why nodes cannot be part of a solution together: a minimal conflict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// The reasons; without any of them there would be no conflict.
+    pub(crate) reasons: Vec<Reason>,
+    /// Those of the nodes that matter.
+    pub(crate) nodes: Vec<NodeId>,
+}
+
+/// Finds minimal conflicts in one model.
+pub(crate) struct Conflicts {
+    encoding: Encoding<Batsat>,
+    by_literal: Vec<(Literal, Element)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Element {
+    Node(NodeId),
+    Reason(Reason),
+}
+
+impl Conflicts {
+    pub(crate) fn new(model: &Model<'_>) -> Self {
+        let encoding = Encoding::new(model, Batsat::new(), true);
+        let nodes = (0..model.nodes.len()).map(|id| (encoding.node(id), Element::Node(id)));
+        let reasons =
+            encoding.reasons.iter().map(|(reason, literal)| (*literal, Element::Reason(*reason)));
+        let mut by_literal: Vec<_> = nodes.chain(reasons).collect();
+        by_literal.sort();
+        Self { encoding, by_literal }
+    }
+
+    /// A minimal conflict between nodes, given everything that must hold. None when there is no
+    /// conflict, or when finding it takes too long.
+    pub(crate) fn between(&mut self, nodes: &[NodeId]) -> Option<Conflict> {
+        let mut assumptions: Vec<Literal> =
+            nodes.iter().map(|node| self.encoding.node(*node)).collect();
+        assumptions.extend(self.encoding.reasons.values());
+        if self.encoding.solve(&assumptions) != Verdict::Unsatisfiable {
+            return None;
+        }
+        let mut core = self.encoding.solver.core();
+        let mut at = 0;
+        while at < core.len() {
+            let mut rest = core.clone();
+            rest.remove(at);
+            match self.encoding.solve(&rest) {
+                Verdict::Unsatisfiable => {
+                    // The solver may have found that even less is enough; what was found to be
+                    // needed stays in front, in the same order.
+                    let smaller = self.encoding.solver.core();
+                    rest.retain(|literal| smaller.contains(literal));
+                    core = rest;
+                }
+                Verdict::Satisfiable => at += 1,
+                Verdict::GaveUp => return None,
+            }
+        }
+        let mut conflict = Conflict::default();
+        for literal in core {
+            match self.element(literal) {
+                Some(Element::Node(node)) => conflict.nodes.push(node),
+                Some(Element::Reason(reason)) => conflict.reasons.push(reason),
+                None => {}
+            }
+        }
+        conflict.reasons.sort();
+        conflict.nodes.sort_unstable();
+        Some(conflict)
+    }
+
+    fn element(&self, literal: Literal) -> Option<Element> {
+        let at = self.by_literal.binary_search_by(|(known, _)| known.cmp(&literal)).ok()?;
+        Some(self.by_literal[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Conflicts are conflicts, and nothing in them is too much: held against every set of nodes.
+
+use proptest::prelude::*;
+use semver::Version;
+
+use super::*;
+use crate::bundle::{Api, Bundle, Constraint, Property};
+use crate::catalog::Expressions;
+use crate::model::ChoiceId;
+use crate::package::{Channel, Entry, Package};
+use crate::problem::{CatalogName, CatalogPart, Problem, Question, Request};
+
+struct NoExpressions;
+
+impl Expressions for NoExpressions {
+    fn evaluate(&self, _: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
+        Ok(vec![false; candidates.len()])
+    }
+}
+
+/// What each of two versions of each of three packages provides and needs, by kind.
+type Sketch = Vec<(Option<u8>, Option<u8>, bool)>;
+
+fn problem(sketch: &Sketch) -> Problem {
+    let api = |kind: u8| Api { group: "g".into(), version: "v1".into(), kind: format!("K{kind}") };
+    let packages = sketch.chunks(2).zip(["a", "b", "c"]).map(|(versions, name)| {
+        let versions = versions.iter().zip(1u64..);
+        let bundles: Vec<Bundle> = versions
+            .map(|((provides, requires, deprecated), major)| Bundle {
+                provides: provides.map(api).into_iter().collect(),
+                requires: requires
+                    .map(|kind| Constraint::Api(api(kind)).into())
+                    .into_iter()
+                    .collect(),
+                deprecated: *deprecated,
+                ..Bundle::new(format!("{name}{major}"), Version::new(major, 0, 0))
+            })
+            .collect();
+        let entries = vec![
+            Entry { name: format!("{name}1"), ..Entry::default() },
+            Entry {
+                name: format!("{name}2"),
+                replaces: Some(format!("{name}1")),
+                ..Entry::default()
+            },
+        ];
+        Package {
+            name: name.to_owned(),
+            default_channel: Some("stable".to_owned()),
+            channels: vec![Channel { name: "stable".to_owned(), entries }],
+            bundles,
+        }
+    });
+    let request = |name: &str| Request { package: name.to_owned(), ..Request::default() };
+    let name = CatalogName { namespace: String::new(), name: "cat".to_owned() };
+    let mut problem = Problem {
+        format: crate::FORMAT,
+        question: Question { requests: vec![request("a"), request("b")], ..Question::default() },
+        catalogs: vec![CatalogPart { name, weight: 0, packages: packages.collect() }],
+    };
+    problem.canonicalize();
+    problem
+}
+
+/// Whether some set of nodes satisfies these reasons, whatever the others say.
+fn satisfiable(model: &Model<'_>, reasons: &[Reason]) -> bool {
+    let holds = |set: u32, reason: &Reason| {
+        let has = |node: &NodeId| set & (1 << node) != 0;
+        let chosen = |choice: ChoiceId| model.choices[choice].candidates.iter().any(has);
+        match *reason {
+            Reason::Unfit(node) => !has(&node),
+            Reason::Exclusion(at) => {
+                model.exclusions[at].nodes.iter().filter(|node| has(node)).count() < 2
+            }
+            Reason::Choice(choice) => {
+                let owner = model.needs.iter().position(|needs| needs.contains(&choice));
+                owner.is_some_and(|owner| !has(&owner)) || chosen(choice)
+            }
+        }
+    };
+    (0..1u32 << model.nodes.len()).any(|set| reasons.iter().all(|reason| holds(set, reason)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_conflict_is_one_and_loses_that_with_any_of_its_reasons(
+        sketch in prop::collection::vec(
+            (prop::option::of(0..3u8), prop::option::weighted(0.8, 0..4u8), prop::bool::weighted(0.2)), 6,
+        ),
+    ) {
+        let problem = problem(&sketch);
+        let model = Model::new(&problem, &NoExpressions);
+        let conflict = Conflicts::new(&model).between(&[]);
+        let all: Vec<Reason> = (0..model.choices.len()).map(Reason::Choice)
+            .chain((0..model.exclusions.len()).map(Reason::Exclusion))
+            .chain((0..model.nodes.len()).filter(|id| model.nodes[*id].unfit.is_some()).map(Reason::Unfit))
+            .collect();
+        let Some(conflict) = conflict else {
+            prop_assert!(satisfiable(&model, &all));
+            return Ok(());
+        };
+        prop_assert!(!satisfiable(&model, &conflict.reasons), "{conflict:?}");
+        for at in 0..conflict.reasons.len() {
+            let mut fewer = conflict.reasons.clone();
+            let left_out = fewer.remove(at);
+            prop_assert!(satisfiable(&model, &fewer), "{left_out:?} is too much");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What would make an unsatisfiable problem solvable, each change tried out by solving again.
+
+mod proposals;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Expressions;
+use crate::conflict::Conflict;
+use crate::model::Model;
+use crate::problem::Problem;
+use crate::search::{Found, Selection, search};
+
+/// Most changes that are told.
+const CHANGES_MAX: usize = 3;
+/// Most changes that are tried out: solving once takes about as long as the question itself.
+const TRIALS_MAX: usize = 16;
+
+/// A change after which the problem has a solution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// What to do, as an imperative without a stop.
+    pub text: String,
+    /// What kind of change it is.
+    pub kind: ChangeKind,
+    /// The bundles that would then be installed.
+    pub installs: Vec<String>,
+}
+
+/// Kinds of changes, the smallest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeKind {
+    /// Ask for other versions.
+    Version,
+    /// Ask for, or follow, another channel.
+    Channel,
+    /// Take back an override.
+    Override,
+    /// Let channels other than the default one count.
+    AnyChannel,
+    /// Remove something that is installed.
+    Remove,
+    /// Add a catalog that has what is missing.
+    Catalog,
+    /// Let the author of a bundle widen a range.
+    Range,
+    /// Change the cluster.
+    Cluster,
+    /// Do without something that was asked for.
+    LeaveOut,
+    /// Install something without its dependencies.
+    IgnoreDependencies,
+}
+
+/// A change before it was tried out.
+pub(super) struct Proposal {
+    kind: ChangeKind,
+    text: Wording,
+    apply: Box<dyn Fn(&mut Problem)>,
+}
+
+/// How a change is told once it is known what it leads to.
+pub(super) enum Wording {
+    Plain(String),
+    /// The version of a package that would be installed comes after the text.
+    WithVersion(String, String),
+}
+
+impl Wording {
+    fn words(&self) -> &str {
+        match self {
+            Self::Plain(text) | Self::WithVersion(text, _) => text,
+        }
+    }
+}
+
+/// The smallest changes that would help against a conflict.
+pub(crate) fn changes(
+    model: &Model<'_>,
+    conflict: &Conflict,
+    expressions: &dyn Expressions,
+) -> Vec<Change> {
+    let mut proposals = proposals::proposals(model, conflict);
+    proposals.sort_by_key(|proposal| proposal.kind);
+    let problem = model.problem();
+    let mut found: Vec<Change> = Vec::new();
+    for proposal in proposals.into_iter().take(TRIALS_MAX) {
+        if found.len() == CHANGES_MAX {
+            break;
+        }
+        let mut changed = problem.clone();
+        (proposal.apply)(&mut changed);
+        let model = Model::new(&changed, expressions);
+        let Found::Selection(selection) = search(&model) else { continue };
+        found.push(change(&model, &selection, proposal));
+    }
+    found
+}
+
+fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> Change {
+    let nodes = selection.chosen.iter().map(|id| &model.nodes[*id]);
+    let new: Vec<_> = nodes.filter(|node| !node.is_installed()).collect();
+    let text = match proposal.text {
+        Wording::Plain(text) => text,
+        Wording::WithVersion(text, package) => {
+            let version = new.iter().find(|node| node.package() == Some(&*package));
+            match version {
+                Some(node) => format!("{text}: {package} {} would do", node.bundle.version),
+                None => text,
+            }
+        }
+    };
+    let mut installs: Vec<String> = new.iter().map(|node| node.bundle.name.clone()).collect();
+    installs.sort();
+    installs.retain(|name| *name != proposals::PLACEHOLDER);
+    Change { text, kind: proposal.kind, installs }
+}

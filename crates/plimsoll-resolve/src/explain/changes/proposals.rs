@@ -1,0 +1,310 @@
+//! The changes that are worth trying against a conflict: those that touch a part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+
+use super::{ChangeKind, Proposal, Wording};
+use crate::bundle::{Bundle, Constraint, Requirement};
+use crate::conflict::Conflict;
+use crate::encode::Reason;
+use crate::explain::words::described;
+use crate::model::{ChoiceId, Model, NodeId, Owner, Unfit};
+use crate::package::{Channel, Entry, Package};
+use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Overrides, Problem};
+use crate::range::blang;
+use crate::version::{parse_strict, parse_tolerant};
+
+/// The name of bundles that stand for what a catalog to be added would have.
+pub(super) const PLACEHOLDER: &str = "(added)";
+
+pub(super) fn proposals(model: &Model<'_>, conflict: &Conflict) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for reason in &conflict.reasons {
+        match *reason {
+            Reason::Choice(choice) => of_choice(model, choice, &mut proposals),
+            Reason::Unfit(node) => {
+                if let Some(unfit) = &model.nodes[node].unfit {
+                    of_unfit(unfit, &mut proposals);
+                }
+            }
+            Reason::Exclusion(_) => {}
+        }
+    }
+    for (node, requirement) in newest_owners(model, conflict) {
+        wider(model, node, requirement, &mut proposals);
+    }
+    general(model.problem(), &mut proposals);
+    let mut known = BTreeSet::new();
+    proposals.retain(|proposal| known.insert(proposal.text.words().to_owned()));
+    proposals
+}
+
+/// Requirements that nothing satisfies, each with the newest bundle of a package that has it.
+fn newest_owners<'p>(model: &Model<'p>, conflict: &Conflict) -> Vec<(NodeId, &'p Requirement)> {
+    let mut newest: BTreeMap<(Option<&str>, &'p Requirement), NodeId> = BTreeMap::new();
+    for reason in &conflict.reasons {
+        let Reason::Choice(choice) = *reason else { continue };
+        let Owner::Node(node, _) = model.choices[choice].owner else { continue };
+        let Some(requirement) = model.requirement(choice) else { continue };
+        if model.choices[choice].candidates.is_empty() {
+            let best = newest.entry((model.nodes[node].package(), requirement)).or_insert(node);
+            let version = |node: NodeId| &model.nodes[node].bundle.version;
+            if version(node).cmp_precedence(version(*best)).is_gt() {
+                *best = node;
+            }
+        }
+    }
+    newest.into_iter().map(|((_, requirement), node)| (node, requirement)).collect()
+}
+
+fn propose(
+    proposals: &mut Vec<Proposal>,
+    kind: ChangeKind,
+    text: String,
+    apply: impl Fn(&mut Problem) + 'static,
+) {
+    proposals.push(Proposal { kind, text: Wording::Plain(text), apply: Box::new(apply) });
+}
+
+fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>) {
+    match model.choices[choice].owner {
+        Owner::Request(at) => of_request(model, at, proposals),
+        Owner::Stays(at) | Owner::Follows(at) => {
+            let name = &model.problem().question.installed[at].bundle.name;
+            let text = format!("remove {name}, which is installed");
+            propose(proposals, ChangeKind::Remove, text, move |problem| {
+                problem.question.installed.remove(at);
+            });
+        }
+        Owner::Node(..) => {
+            if let Some(requirement) = model.requirement(choice)
+                && model.choices[choice].candidates.is_empty()
+            {
+                missing(requirement, proposals);
+            }
+        }
+    }
+}
+
+fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
+    let question = &model.problem().question;
+    let request = &question.requests[at];
+    let package = request.package.clone();
+    if request.version.is_some() {
+        proposals.push(Proposal {
+            kind: ChangeKind::Version,
+            text: Wording::WithVersion(
+                format!("ask for another version of {package}"),
+                package.clone(),
+            ),
+            apply: Box::new(move |problem| problem.question.requests[at].version = None),
+        });
+    }
+    if let Some(bundle) = &request.bundle {
+        let text = format!("begin with the newest bundle of {package} instead of {bundle}");
+        propose(proposals, ChangeKind::Version, text, move |problem| {
+            problem.question.requests[at].bundle = None;
+        });
+    }
+    if let Some(catalog) = &request.catalog {
+        let text = format!("take {package} from any catalog, not only {catalog}");
+        propose(proposals, ChangeKind::Channel, text, move |problem| {
+            problem.question.requests[at].catalog = None;
+        });
+    }
+    of_channel(model, at, proposals);
+    if question.requests.len() > 1 {
+        let text = format!("do without {package}");
+        propose(proposals, ChangeKind::LeaveOut, text, move |problem| {
+            problem.question.requests.remove(at);
+        });
+    }
+    if !request.ignore_dependencies {
+        let text =
+            format!("install {package} without its dependencies, and care for them yourself");
+        propose(proposals, ChangeKind::IgnoreDependencies, text, move |problem| {
+            problem.question.requests[at].ignore_dependencies = true;
+        });
+    }
+}
+
+/// Another channel of what is requested, or a catalog that has it at all.
+fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
+    let request = &model.problem().question.requests[at];
+    let package = request.package.clone();
+    let shelves = model.index.named(&package);
+    let channels: BTreeSet<&String> = shelves
+        .iter()
+        .flat_map(|shelf| &model.index.shelves[*shelf].package.channels)
+        .map(|channel| &channel.name)
+        .collect();
+    for channel in channels {
+        if request.channel.as_ref() != Some(channel) {
+            let name = channel.clone();
+            let text = format!("ask for {package} from channel `{channel}`");
+            propose(proposals, ChangeKind::Channel, text, move |problem| {
+                problem.question.requests[at].channel = Some(name.clone());
+            });
+        }
+    }
+    if shelves.is_empty() {
+        let requirement = Constraint::Package { name: package.clone(), range: ">=0.0.0".into() };
+        let channel = request.channel.clone();
+        if let Some(part) = placeholder(&requirement, channel) {
+            let text = format!("add a catalog that has package {package}");
+            propose(proposals, ChangeKind::Catalog, text, move |problem| {
+                problem.question.global_namespaces.clear();
+                problem.question.requests[at].catalog = None;
+                problem.catalogs.push(part.clone());
+            });
+        }
+    }
+}
+
+/// Something that no bundle satisfies may be in a catalog that was not given.
+fn missing(requirement: &Requirement, proposals: &mut Vec<Proposal>) {
+    if let Some(part) = placeholder(&requirement.constraint, None) {
+        let text = format!("add a catalog that has {}", described(requirement));
+        propose(proposals, ChangeKind::Catalog, text, move |problem| {
+            problem.question.global_namespaces.clear();
+            problem.catalogs.push(part.clone());
+        });
+    }
+}
+
+/// A catalog with one bundle that satisfies a constraint and needs nothing.
+fn placeholder(constraint: &Constraint, channel: Option<String>) -> Option<CatalogPart> {
+    let mut bundle = Bundle::new(PLACEHOLDER, Version::new(1, 0, 0));
+    let mut package = PLACEHOLDER.to_owned();
+    match constraint {
+        Constraint::Api(api) => bundle.provides.push(api.clone()),
+        Constraint::Label(label) => bundle.labels.push(label.clone()),
+        Constraint::Package { name, range } => {
+            package.clone_from(name);
+            bundle.version = version_in(range)?;
+        }
+        Constraint::All(_) | Constraint::Any(_) | Constraint::Not(_) | Constraint::Cel { .. } => {
+            return None;
+        }
+    }
+    let channel = channel.unwrap_or_else(|| "stable".to_owned());
+    let entry = Entry { name: PLACEHOLDER.to_owned(), ..Entry::default() };
+    let package = Package {
+        name: package,
+        default_channel: Some(channel.clone()),
+        channels: vec![Channel { name: channel, entries: vec![entry] }],
+        bundles: vec![bundle],
+    };
+    let name = CatalogName { namespace: String::new(), name: PLACEHOLDER.to_owned() };
+    Some(CatalogPart { name, weight: i64::MAX, packages: vec![package] })
+}
+
+/// Some version of a range: one that it names, or the one after it.
+fn version_in(text: &str) -> Option<Version> {
+    let range = blang::Range::parse(text).ok()?;
+    let named = text.split([' ', '|', '<', '>', '=', '!']).filter_map(|word| {
+        parse_strict(&word.replace(".x", ".0"))
+            .or_else(|_| parse_strict(&word.replace(".x", ".0.0")))
+            .ok()
+    });
+    let named: Vec<Version> = named.collect();
+    let after = named.iter().map(|it| Version::new(it.major, it.minor, it.patch.saturating_add(1)));
+    let first = std::iter::once(Version::new(0, 0, 0));
+    named.iter().cloned().chain(after).chain(first).find(|version| range.matches(version))
+}
+
+/// The author of what needs something could allow what there is.
+fn wider(model: &Model<'_>, node: usize, requirement: &Requirement, proposals: &mut Vec<Proposal>) {
+    let Constraint::Package { name, range } = &requirement.constraint else { return };
+    let node = &model.nodes[node];
+    let index = &model.index;
+    let heads = index.named(name).iter().filter_map(|shelf| {
+        let channel = *index.channels(node.namespace, *shelf).first()?;
+        let shelf = &index.shelves[*shelf];
+        let head = *shelf.order(channel).entries.first()?;
+        shelf.bundle(&shelf.package.channels[channel].entries[head].name)
+    });
+    let Some(head) = heads.max_by(|left, right| left.version.cmp_precedence(&right.version)) else {
+        return;
+    };
+    let Some(package) = node.package().map(str::to_owned) else { return };
+    let text = format!(
+        "widen what {package} {} needs, {name} in `{range}`, so that it includes {}",
+        node.bundle.version, head.version
+    );
+    let wide = Constraint::Package {
+        name: name.clone(),
+        range: format!(
+            "{range} || {}",
+            Version { build: semver::BuildMetadata::EMPTY, ..head.version.clone() }
+        ),
+    };
+    let (narrow, bundle) = (requirement.clone(), node.bundle.name.clone());
+    propose(proposals, ChangeKind::Range, text, move |problem| {
+        let packages = problem.catalogs.iter_mut().flat_map(|catalog| &mut catalog.packages);
+        let bundles = packages.filter(|it| it.name == package).flat_map(|it| &mut it.bundles);
+        for requirement in
+            bundles.filter(|it| it.name == bundle).flat_map(|bundle| &mut bundle.requires)
+        {
+            if *requirement == narrow {
+                requirement.constraint = wide.clone();
+            }
+        }
+    });
+}
+
+fn of_unfit(unfit: &Unfit, proposals: &mut Vec<Proposal>) {
+    match unfit {
+        Unfit::Excluded => propose(
+            proposals,
+            ChangeKind::Override,
+            "take back the exclusion".to_owned(),
+            |problem| problem.question.overrides.exclude.clear(),
+        ),
+        Unfit::Kubernetes(lowest) => {
+            if let Ok(version) = parse_tolerant(lowest) {
+                let text = format!("update the cluster to Kubernetes {lowest} or newer");
+                propose(proposals, ChangeKind::Cluster, text, move |problem| {
+                    problem.question.facts.kubernetes = Some(version.clone());
+                });
+            }
+        }
+        Unfit::InstallMode(mode) => {
+            let text = format!("use an operator group that needs no install mode {mode}");
+            propose(proposals, ChangeKind::Cluster, text, |problem| {
+                problem.question.operator_groups.clear();
+            });
+        }
+        Unfit::Capability(name) => {
+            let text = format!("enable capability {name}");
+            let name = name.clone();
+            propose(proposals, ChangeKind::Cluster, text, move |problem| {
+                if let Some(enabled) = &mut problem.question.facts.capabilities {
+                    enabled.push(name.clone());
+                }
+            });
+        }
+        Unfit::Defect(_)
+        | Unfit::Deprecated
+        | Unfit::OpenShift(_)
+        | Unfit::NativeApi(_)
+        | Unfit::Architecture(_) => {}
+    }
+}
+
+/// What may always help.
+fn general(problem: &Problem, proposals: &mut Vec<Proposal>) {
+    if problem.question.channels == ChannelPolicy::DefaultOnly {
+        let text = "let other channels than the default one count".to_owned();
+        propose(proposals, ChangeKind::AnyChannel, text, |problem| {
+            problem.question.channels = ChannelPolicy::PreferDefault;
+        });
+    }
+    if problem.question.overrides != Overrides::default() {
+        let text = "take back all overrides".to_owned();
+        propose(proposals, ChangeKind::Override, text, |problem| {
+            problem.question.overrides = Overrides::default();
+        });
+    }
+}

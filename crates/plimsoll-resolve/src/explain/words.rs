@@ -1,0 +1,125 @@
+//! How bundles, requirements and requests are called.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+
+use crate::bundle::{Constraint, Requirement};
+use crate::model::{Model, NodeId, Offer};
+use crate::problem::Request;
+
+/// A requirement as the object of a sentence.
+pub(crate) fn described(requirement: &Requirement) -> String {
+    let text = constraint(&requirement.constraint);
+    match &requirement.message {
+        Some(message) => format!("{text} (\"{}\")", shortened(message)),
+        None => text,
+    }
+}
+
+fn constraint(of: &Constraint) -> String {
+    let all = |members: &[Requirement], between: &str| {
+        let texts: Vec<String> =
+            members.iter().map(|member| constraint(&member.constraint)).collect();
+        texts.join(between)
+    };
+    match of {
+        Constraint::Api(api) => format!("a provider of {api}"),
+        Constraint::Package { name, range } => format!("{name} in `{}`", shortened(range)),
+        Constraint::Label(label) => format!("a bundle with label `{}`", shortened(label)),
+        Constraint::All(members) if members.is_empty() => "any bundle".to_owned(),
+        Constraint::All(members) => format!("one bundle that is {}", all(members, " and also ")),
+        Constraint::Any(members) if members.is_empty() => "what no bundle can be".to_owned(),
+        Constraint::Any(members) => all(members, " or "),
+        Constraint::Not(members) => format!("a bundle that is not {}", all(members, " nor ")),
+        Constraint::Cel { rule } => format!("a bundle for which `{}`", shortened(rule)),
+    }
+}
+
+/// Longest text of somebody else's that a sentence repeats, in characters.
+const QUOTED_MAX: usize = 200;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A request as the subject of a sentence.
+pub(crate) fn named(request: &Request) -> String {
+    let Request { namespace, package, channel, version, bundle, catalog, .. } = request;
+    let mut text = format!("`{package}`");
+    if let Some(version) = version {
+        text.push_str(&format!(" in a version of `{version}`"));
+    }
+    if let Some(bundle) = bundle {
+        text.push_str(&format!(", beginning with {bundle},"));
+    }
+    if let Some(channel) = channel {
+        text.push_str(&format!(" from channel `{channel}`"));
+    }
+    if let Some(catalog) = catalog {
+        text.push_str(&format!(" of catalog {catalog}"));
+    }
+    if !namespace.is_empty() {
+        text.push_str(&format!(" for namespace `{namespace}`"));
+    }
+    text
+}
+
+/// Nodes as people call them: each package with its versions.
+pub(crate) fn bundles(model: &Model<'_>, nodes: &[NodeId]) -> String {
+    let mut packages: BTreeMap<&str, BTreeSet<&Version>> = BTreeMap::new();
+    for id in nodes {
+        let node = &model.nodes[*id];
+        let name = node.package().unwrap_or(&node.bundle.name);
+        packages.entry(name).or_default().insert(&node.bundle.version);
+    }
+    let texts: Vec<String> =
+        packages.iter().map(|(name, versions)| format!("{name} {}", spanned(versions))).collect();
+    joined(&texts, "and")
+}
+
+fn spanned(versions: &BTreeSet<&Version>) -> String {
+    match (versions.first(), versions.last(), versions.len()) {
+        (Some(first), _, 1) => first.to_string(),
+        (Some(first), Some(last), 2) => format!("{first} and {last}"),
+        (Some(first), Some(last), count) => format!("{first} to {last} ({count} versions)"),
+        _ => String::new(),
+    }
+}
+
+/// How many versions nodes stand for, for the form of the verb.
+pub(crate) fn several(model: &Model<'_>, nodes: &[NodeId]) -> bool {
+    let names: BTreeSet<(Option<&str>, &Version)> = nodes
+        .iter()
+        .map(|id| (model.nodes[*id].package(), &model.nodes[*id].bundle.version))
+        .collect();
+    names.len() > 1
+}
+
+/// Most things that a list in a sentence names.
+const LISTED_MAX: usize = 6;
+
+/// Things as a list.
+pub(crate) fn joined(texts: &[String], word: &str) -> String {
+    match texts {
+        [] => String::new(),
+        [only] => only.clone(),
+        _ if texts.len() > LISTED_MAX => {
+            let more = texts.len() - LISTED_MAX;
+            format!("{} {word} {more} more", texts[..LISTED_MAX].join(", "))
+        }
+        [front @ .., last] => format!("{} {word} {last}", front.join(", ")),
+    }
+}
+
+/// The place of an offer: its channel, and its catalog when there are several.
+pub(crate) fn offered_from(model: &Model<'_>, offer: &Offer<'_>) -> String {
+    let channel = &offer.channel.name;
+    match model.problem().catalogs.len() {
+        0 | 1 => format!("channel `{channel}`"),
+        _ => format!("channel `{channel}` of {}", offer.catalog.name),
+    }
+}

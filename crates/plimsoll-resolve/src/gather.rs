@@ -1,0 +1,200 @@
+//! From loaded catalogs and a question to a problem: what the question can reach, and no more.
+//!
+//! The cost depends on what is reached, not on the size of the catalogs; except for constraints
+//! that name neither a package, an API nor a label, for which every bundle has to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bundle::{Api, Bundle, Constraint, Requirement};
+use crate::catalog::{Expressions, Source};
+use crate::matching::{Test, rules_of};
+use crate::package::Package;
+use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Question};
+
+/// Collects what a question can reach of catalogs.
+///
+/// The order of the catalogs means nothing.
+pub fn gather(
+    sources: &[Source<'_>],
+    question: Question,
+    expressions: &dyn Expressions,
+) -> Problem {
+    let mut reach = Reach {
+        sources,
+        expressions,
+        names: BTreeSet::new(),
+        queue: Vec::new(),
+        seen: BTreeSet::new(),
+        rules: false,
+    };
+    for request in &question.requests {
+        reach.package(&request.package);
+    }
+    for choice in &question.overrides.providers {
+        reach.package(&choice.package);
+    }
+    for item in &question.installed {
+        if let Some(package) = &item.package {
+            reach.package(package);
+        }
+        if !item.ignore_dependencies {
+            reach.bundle(&item.bundle);
+        }
+    }
+    let mut parts: Vec<BTreeMap<String, Package>> = vec![BTreeMap::new(); sources.len()];
+    while let Some(name) = reach.queue.pop() {
+        for (source, part) in sources.iter().zip(&mut parts) {
+            let Some(package) = source.catalog.package(&name) else { continue };
+            for bundle in &package.bundles {
+                reach.bundle(bundle);
+            }
+            part.insert(name.clone(), package);
+        }
+    }
+    let rules = reach.rules;
+    let catalogs = sources.iter().zip(parts);
+    let catalogs = catalogs.map(|(source, part)| catalog_part(source, part, rules)).collect();
+    let mut problem = Problem { format: FORMAT, question, catalogs };
+    problem.canonicalize();
+    problem
+}
+
+fn catalog_part(
+    source: &Source<'_>,
+    packages: BTreeMap<String, Package>,
+    with_properties: bool,
+) -> CatalogPart {
+    let mut packages: Vec<Package> = packages.into_values().collect();
+    if with_properties {
+        for package in &mut packages {
+            for bundle in &mut package.bundles {
+                let found = source.catalog.properties(&package.name, &bundle.name);
+                bundle.properties = found.unwrap_or_default();
+            }
+        }
+    }
+    let name = CatalogName { namespace: source.namespace.to_owned(), name: source.name.to_owned() };
+    CatalogPart { name, weight: source.weight, packages }
+}
+
+struct Reach<'a> {
+    sources: &'a [Source<'a>],
+    expressions: &'a dyn Expressions,
+    /// The packages that were ever queued.
+    names: BTreeSet<String>,
+    queue: Vec<String>,
+    /// The requirements that were followed.
+    seen: BTreeSet<Requirement>,
+    /// Some requirement is an expression.
+    rules: bool,
+}
+
+impl Reach<'_> {
+    fn package(&mut self, name: &str) {
+        if !self.names.contains(name) {
+            self.names.insert(name.to_owned());
+            self.queue.push(name.to_owned());
+        }
+    }
+
+    fn bundle(&mut self, bundle: &Bundle) {
+        for requirement in &bundle.requires {
+            if self.seen.contains(requirement) {
+                continue;
+            }
+            self.seen.insert(requirement.clone());
+            self.rules |= !rules_of(requirement).is_empty();
+            match self.named(&requirement.constraint) {
+                Some(names) => names.iter().for_each(|name| self.package(name)),
+                None => self.everywhere(requirement),
+            }
+        }
+    }
+
+    /// The packages that a constraint names, by themselves, their APIs or labels. None when it
+    /// may hold for any package.
+    fn named(&self, constraint: &Constraint) -> Option<BTreeSet<String>> {
+        match constraint {
+            Constraint::Package { name, .. } => Some(BTreeSet::from([name.clone()])),
+            Constraint::Api(api) => Some(self.providers(api)),
+            Constraint::Label(label) => {
+                let sources = self.sources.iter();
+                let names = sources.flat_map(|source| source.catalog.labelled(label));
+                Some(names.map(str::to_owned).collect())
+            }
+            // It suffices to look where one of them holds.
+            Constraint::All(members) => {
+                let named = members.iter().filter_map(|member| self.named(&member.constraint));
+                named.min_by_key(BTreeSet::len)
+            }
+            Constraint::Any(members) => members.iter().try_fold(BTreeSet::new(), |mut all, it| {
+                all.extend(self.named(&it.constraint)?);
+                Some(all)
+            }),
+            Constraint::Not(_) | Constraint::Cel { .. } => None,
+        }
+    }
+
+    fn providers(&self, api: &Api) -> BTreeSet<String> {
+        let names = self.sources.iter().flat_map(|source| source.catalog.providers(api));
+        names.map(str::to_owned).collect()
+    }
+
+    /// Looks at every bundle there is. What holds for nothing but the absence of something
+    /// holds for its own bundle too, and needs no other.
+    fn everywhere(&mut self, requirement: &Requirement) {
+        let rules = rules_of(requirement);
+        if rules.is_empty() && vacuous(&requirement.constraint) {
+            return;
+        }
+        let mut found = BTreeSet::new();
+        for source in self.sources {
+            for name in source.catalog.packages() {
+                if !self.names.contains(name) && self.holds_in(source, name, requirement, &rules) {
+                    found.insert(name.to_owned());
+                }
+            }
+        }
+        found.iter().for_each(|name| self.package(name));
+    }
+
+    fn holds_in(
+        &self,
+        source: &Source<'_>,
+        name: &str,
+        requirement: &Requirement,
+        rules: &BTreeSet<&str>,
+    ) -> bool {
+        let Some(package) = source.catalog.package(name) else { return false };
+        let properties: Vec<_> = package
+            .bundles
+            .iter()
+            .map(|bundle| source.catalog.properties(name, &bundle.name).unwrap_or_default())
+            .collect();
+        let candidates: Vec<_> = properties.iter().map(Vec::as_slice).collect();
+        let truths: BTreeMap<&str, Vec<bool>> = rules
+            .iter()
+            .map(|rule| (*rule, self.expressions.evaluate(rule, &candidates).unwrap_or_default()))
+            .collect();
+        let test = Test::new(&requirement.constraint);
+        package.bundles.iter().enumerate().any(|(index, bundle)| {
+            let evaluate = |rule: &str| {
+                truths.get(rule).and_then(|truths| truths.get(index)).copied().unwrap_or(false)
+            };
+            test.holds(bundle, Some(name), &evaluate)
+        })
+    }
+}
+
+/// Nothing but negations: upstream lets the requiring bundle satisfy it.
+fn vacuous(constraint: &Constraint) -> bool {
+    match constraint {
+        Constraint::All(members) => members.iter().all(|member| vacuous(&member.constraint)),
+        Constraint::Any(members) => members.iter().any(|member| vacuous(&member.constraint)),
+        Constraint::Not(_) => true,
+        Constraint::Api(_)
+        | Constraint::Package { .. }
+        | Constraint::Label(_)
+        | Constraint::Cel { .. } => false,
+    }
+}

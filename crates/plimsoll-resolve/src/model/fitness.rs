@@ -1,0 +1,153 @@
+//! Whether a bundle can be part of a solution at all: is it sound, wanted, and fit for the cluster?
+
+use semver::Version;
+
+use super::Index;
+use crate::bundle::{Api, Bundle, InstallMode};
+use crate::matching::unreadable_range;
+use crate::range::blang;
+use crate::version::parse_tolerant;
+
+/// Why a bundle cannot be part of any solution.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unfit {
+    /// It is malformed: what is wrong.
+    Defect(String),
+    /// It carries `olm.deprecated`.
+    Deprecated,
+    /// Somebody excluded it.
+    Excluded,
+    /// It needs a newer Kubernetes: the lowest that would do.
+    Kubernetes(String),
+    /// It does not run on such a new OpenShift: the newest that would do.
+    OpenShift(String),
+    /// It does not support the way in which operators of the namespace watch: which would be
+    /// needed.
+    InstallMode(InstallMode),
+    /// The cluster does not serve an API.
+    NativeApi(Api),
+    /// It does not run on an architecture of the cluster.
+    Architecture(String),
+    /// A capability is not enabled.
+    Capability(String),
+}
+
+/// Why a bundle of a package cannot be installed into a namespace, if so.
+pub(crate) fn unfit(
+    index: &Index<'_>,
+    namespace: &str,
+    package: &str,
+    bundle: &Bundle,
+) -> Option<Unfit> {
+    if let Some(defect) = defect(index, bundle) {
+        return Some(Unfit::Defect(defect));
+    }
+    if bundle.deprecated {
+        return Some(Unfit::Deprecated);
+    }
+    if excluded(index, package, bundle) {
+        return Some(Unfit::Excluded);
+    }
+    versions(index, bundle)
+        .or_else(|| install_mode(index, namespace, bundle))
+        .or_else(|| surroundings(index, bundle))
+}
+
+fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
+    if let Some(defect) = bundle.defects.first() {
+        return Some(defect.clone());
+    }
+    if let Some(text) = &bundle.min_kube_version
+        && parse_tolerant(text).is_err()
+    {
+        return Some(format!("its lowest version of Kubernetes, `{text}`, is not a version"));
+    }
+    bundle.requires.iter().find_map(|requirement| {
+        let wrong_rule = || {
+            let cause = index.rule_error(requirement)?;
+            Some(format!("its expression is wrong: {cause}"))
+        };
+        unreadable_range(requirement).or_else(wrong_rule)
+    })
+}
+
+fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
+    index.problem.question.overrides.exclude.iter().any(|exclusion| {
+        let in_range = |text: &String| {
+            blang::Range::parse(text).is_ok_and(|range| range.matches(&bundle.version))
+        };
+        exclusion.package == package
+            && exclusion.bundle.as_ref().is_none_or(|name| *name == bundle.name)
+            && exclusion.versions.as_ref().is_none_or(in_range)
+    })
+}
+
+fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
+    let facts = &index.problem.question.facts;
+    if let (Some(kubernetes), Some(text)) = (&facts.kubernetes, &bundle.min_kube_version)
+        && let Ok(lowest) = parse_tolerant(text)
+        && numbers(kubernetes) < numbers(&lowest)
+    {
+        return Some(Unfit::Kubernetes(text.clone()));
+    }
+    if let (Some(openshift), Some(text)) = (&facts.openshift, &bundle.max_openshift_version)
+        && let Some((major, minor)) = text.split_once('.')
+        && let (Ok(major), Ok(minor)) = (major.parse(), minor.parse())
+        && openshift_minor(openshift.major, openshift.minor) > openshift_minor(major, minor)
+    {
+        return Some(Unfit::OpenShift(text.clone()));
+    }
+    None
+}
+
+/// What distributors add to a version of Kubernetes makes it neither older nor newer.
+fn numbers(version: &Version) -> (u64, u64, u64) {
+    (version.major, version.minor, version.patch)
+}
+
+/// OpenShift 5.0 is what 4.23 is.
+const MINORS_OF_OPENSHIFT_4: u64 = 23;
+
+fn openshift_minor(major: u64, minor: u64) -> (u64, u64) {
+    match major {
+        5 => (4, minor.saturating_add(MINORS_OF_OPENSHIFT_4)),
+        _ => (major, minor),
+    }
+}
+
+fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<Unfit> {
+    let supported = bundle.install_modes.as_ref()?;
+    let groups = &index.problem.question.operator_groups;
+    let group = groups.iter().find(|group| group.namespace == namespace)?;
+    let own = group.targets.iter().any(|target| target == namespace);
+    let needed: &[InstallMode] = match (group.targets.len(), own) {
+        (0, _) => &[InstallMode::AllNamespaces],
+        (1, true) => &[InstallMode::OwnNamespace],
+        (1, false) => &[InstallMode::SingleNamespace],
+        (_, true) => &[InstallMode::MultiNamespace, InstallMode::OwnNamespace],
+        (_, false) => &[InstallMode::MultiNamespace],
+    };
+    let missing = needed.iter().find(|mode| !supported.contains(mode));
+    missing.map(|mode| Unfit::InstallMode(*mode))
+}
+
+fn surroundings(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
+    let facts = &index.problem.question.facts;
+    if let Some(apis) = &facts.apis
+        && let Some(api) = bundle.native_apis.iter().find(|api| !apis.contains(api))
+    {
+        return Some(Unfit::NativeApi(api.clone()));
+    }
+    let runs_on = |architecture: &&String| bundle.architectures.contains(architecture);
+    if !bundle.architectures.is_empty()
+        && let Some(architecture) = facts.architectures.iter().find(|it| !runs_on(it))
+    {
+        return Some(Unfit::Architecture(architecture.clone()));
+    }
+    if let Some(enabled) = &facts.capabilities
+        && let Some(name) = bundle.capabilities.iter().find(|name| !enabled.contains(name))
+    {
+        return Some(Unfit::Capability(name.clone()));
+    }
+    None
+}

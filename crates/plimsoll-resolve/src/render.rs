@@ -1,0 +1,114 @@
+//! Solutions and explanations as texts for people.
+
+use std::fmt::Write as _;
+
+use crate::explain::{Explanation, Sentence};
+use crate::problem::CatalogName;
+use crate::solution::{Alternative, Because, Solution};
+
+impl Solution {
+    /// The solution as a text; with `explained` for whom each thing is, and why nothing else.
+    pub fn text(&self, explained: bool) -> String {
+        let mut text = String::new();
+        if self.install.is_empty() {
+            text.push_str("nothing to do\n");
+        }
+        for item in &self.install {
+            let verb = if item.updates.is_some() { "update" } else { "install" };
+            line(&mut text, 0, &format!("{verb} {} {}", item.package, item.version));
+            let from = format!("channel {} of catalog {}", item.channel, item.catalog);
+            let place = match item.namespace.as_str() {
+                "" => String::new(),
+                namespace => format!(", into namespace {namespace}"),
+            };
+            let instead = item.updates.as_ref();
+            let instead = instead.map(|old| format!(", in place of {old}")).unwrap_or_default();
+            line(&mut text, 1, &format!("{} from {from}{place}{instead}", item.bundle));
+            if explained {
+                because(&mut text, &item.because);
+                alternatives(&mut text, &item.instead_of, Some(&item.catalog));
+                for rather in &item.rather_than {
+                    line(&mut text, 1, &rather.why);
+                }
+            }
+        }
+        for stay in &self.stays {
+            if explained || !stay.instead_of.is_empty() {
+                line(&mut text, 0, &format!("{} stays as it is", stay.bundle));
+                because(&mut text, &stay.because);
+                alternatives(&mut text, &stay.instead_of, None);
+            }
+        }
+        for decision in &self.overrides {
+            line(&mut text, 0, &format!("override: {decision}"));
+        }
+        warnings(&mut text, &self.warnings);
+        text
+    }
+}
+
+impl Explanation {
+    /// The explanation as a text: the chain, then what could be done.
+    pub fn text(&self) -> String {
+        let mut text = String::from("there is no solution:\n");
+        chain(&mut text, 1, &self.conflict);
+        match self.changes.as_slice() {
+            [] => {}
+            [_] => text.push_str("\nthis would help:\n"),
+            _ => text.push_str("\neach of these would help:\n"),
+        }
+        for change in &self.changes {
+            line(&mut text, 1, &change.text);
+        }
+        warnings(&mut text, &self.warnings);
+        text
+    }
+}
+
+fn line(text: &mut String, depth: usize, words: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "{:indent$}{words}", "", indent = 2 * depth);
+}
+
+fn because(text: &mut String, because: &[Because]) {
+    for reason in because {
+        let words = match reason {
+            Because::Requested { request } => format!("because {request} is asked for"),
+            Because::Required { by, requirement } => {
+                format!("because {by} needs {requirement}")
+            }
+            Because::Follows { channel } => format!("because it follows channel {channel}"),
+        };
+        line(text, 1, &words);
+    }
+}
+
+/// Catalogs are named where they are others than that of what was taken.
+fn alternatives(text: &mut String, alternatives: &[Alternative], taken: Option<&CatalogName>) {
+    for alternative in alternatives {
+        let more = match alternative.and_more {
+            0 => String::new(),
+            more => format!(" (or {more} more)"),
+        };
+        let from = match &alternative.catalog {
+            Some(catalog) if taken.is_some_and(|taken| taken != catalog) => {
+                format!(" of catalog {catalog}")
+            }
+            _ => String::new(),
+        };
+        line(text, 1, &format!("not {}{from}{more}:", alternative.bundle));
+        chain(text, 2, &alternative.why);
+    }
+}
+
+fn chain(text: &mut String, depth: usize, sentences: &[Sentence]) {
+    for sentence in sentences {
+        line(text, depth, &sentence.text);
+    }
+}
+
+fn warnings(text: &mut String, warnings: &[String]) {
+    for warning in warnings {
+        line(text, 0, &format!("warning: {warning}"));
+    }
+}

@@ -1,0 +1,132 @@
+//! The one door to a solver of satisfiability. Which one it is, only this file knows.
+
+use std::cell::Cell;
+
+use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
+
+/// Conflicts after which a solver gives up: far beyond what catalogs that people write lead to
+/// (tens), and some seconds of work.
+pub(crate) const CONFLICTS_MAX: u64 = 50_000;
+
+/// A variable, or its negation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Literal {
+    pub(crate) variable: u32,
+    pub(crate) positive: bool,
+}
+
+impl std::ops::Not for Literal {
+    type Output = Self;
+    fn not(self) -> Self {
+        Self { positive: !self.positive, ..self }
+    }
+}
+
+/// What a solver finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Satisfiable,
+    Unsatisfiable,
+    /// It took too long.
+    GaveUp,
+}
+
+/// What the resolver needs of a solver.
+pub(crate) trait Satisfiability {
+    /// A new variable.
+    fn variable(&mut self) -> Literal;
+    /// One of the literals must hold.
+    fn clause(&mut self, literals: &[Literal]);
+    /// Whether all clauses and all assumptions can hold at once.
+    fn solve(&mut self, assumptions: &[Literal]) -> Verdict;
+    /// Whether a literal holds in what was found last.
+    fn holds(&self, literal: Literal) -> bool;
+    /// Whether a literal is known never to hold, whatever is assumed. It may never hold all the
+    /// same when that is not known.
+    fn is_impossible(&self, literal: Literal) -> bool;
+    /// After [`Verdict::Unsatisfiable`]: assumptions that cannot all hold, not necessarily the
+    /// fewest.
+    fn core(&self) -> Vec<Literal>;
+}
+
+/// The solver in use: batsat, a port of MiniSat without randomness, so that the same clauses have
+/// the same answers.
+pub(crate) struct Batsat {
+    solver: Solver<Budget>,
+    clause: Vec<Lit>,
+    assumptions: Vec<Lit>,
+}
+
+#[derive(Default)]
+struct Budget {
+    conflicts: Cell<u64>,
+}
+
+impl Callbacks for Budget {
+    fn on_new_clause(&mut self, _clause: &[Lit], _kind: ClauseKind) {
+        self.conflicts.set(self.conflicts.get() + 1);
+    }
+
+    fn stop(&self) -> bool {
+        self.conflicts.get() > CONFLICTS_MAX
+    }
+}
+
+impl Batsat {
+    pub(crate) fn new() -> Self {
+        Self {
+            solver: Solver::new(SolverOpts::default(), Budget::default()),
+            clause: Vec::new(),
+            assumptions: Vec::new(),
+        }
+    }
+}
+
+impl Satisfiability for Batsat {
+    fn variable(&mut self) -> Literal {
+        let variable = self.solver.new_var_default();
+        Literal { variable: variable.idx(), positive: true }
+    }
+
+    fn clause(&mut self, literals: &[Literal]) {
+        self.clause.clear();
+        self.clause.extend(literals.iter().map(|literal| lit(*literal)));
+        self.solver.add_clause_reuse(&mut self.clause);
+    }
+
+    fn solve(&mut self, assumptions: &[Literal]) -> Verdict {
+        self.assumptions.clear();
+        self.assumptions.extend(assumptions.iter().map(|literal| lit(*literal)));
+        let found = self.solver.solve_limited(&self.assumptions);
+        if found == lbool::TRUE {
+            Verdict::Satisfiable
+        } else if found == lbool::FALSE {
+            Verdict::Unsatisfiable
+        } else {
+            Verdict::GaveUp
+        }
+    }
+
+    fn holds(&self, literal: Literal) -> bool {
+        self.solver.value_lit(lit(literal)) == lbool::TRUE
+    }
+
+    fn is_impossible(&self, literal: Literal) -> bool {
+        self.solver.value_lvl_0(lit(literal)) == lbool::FALSE
+    }
+
+    fn core(&self) -> Vec<Literal> {
+        let mut core: Vec<Literal> = self
+            .assumptions
+            .iter()
+            .filter(|assumption| self.solver.unsat_core_contains_var(assumption.var()))
+            .map(|lit| Literal { variable: lit.var().idx(), positive: lit.sign() })
+            .collect();
+        core.sort();
+        core
+    }
+}
+
+fn lit(literal: Literal) -> Lit {
+    Lit::new(Var::unsafe_from_idx(literal.variable), literal.positive)
+}

@@ -1,0 +1,53 @@
+//! From a problem to its solution, or to an explanation of why there is none.
+
+mod path;
+mod report;
+
+use crate::catalog::Expressions;
+use crate::conflict::{Conflict, Conflicts};
+use crate::explain::{Explanation, changes, sentences};
+use crate::model::Model;
+use crate::problem::Problem;
+use crate::search::{Found, search};
+use crate::solution::Solution;
+
+pub use path::solve_path;
+
+/// What a problem comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// This satisfies everything.
+    Solved(Solution),
+    /// Nothing does.
+    Unsatisfiable(Explanation),
+    /// Whether anything does takes longer to find out than a limit allows. Only catalogs that
+    /// were made to this end lead here.
+    GaveUp,
+}
+
+/// Solves a problem that is in canonical order ([`Problem::canonicalize`]), as those are that
+/// come from [`crate::gather`] or [`Problem::read`].
+pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Outcome {
+    let model = Model::new(problem, expressions);
+    match search(&model) {
+        Found::Selection(selection) => Outcome::Solved(report::solution(&model, &selection)),
+        Found::Unsatisfiable => {
+            let conflict = Conflicts::new(&model).between(&[]);
+            Outcome::Unsatisfiable(explanation(&model, conflict, expressions))
+        }
+        Found::GaveUp => Outcome::GaveUp,
+    }
+}
+
+fn explanation(
+    model: &Model<'_>,
+    conflict: Option<Conflict>,
+    expressions: &dyn Expressions,
+) -> Explanation {
+    let conflict = conflict.unwrap_or_default();
+    Explanation {
+        conflict: sentences(model, &conflict, None),
+        changes: changes(model, &conflict, expressions),
+        warnings: report::warnings(model),
+    }
+}

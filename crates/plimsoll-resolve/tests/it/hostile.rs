@@ -1,0 +1,105 @@
+//! Catalogs that were made to do harm end in an answer all the same.
+
+use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::{
+    Bundle, CatalogName, CatalogPart, Channel, Constraint, Entry, FORMAT, Outcome, Package,
+    Problem, Question, Request, Requirement, solve,
+};
+use semver::Version;
+
+fn problem(packages: Vec<Package>) -> Problem {
+    let request = Request { package: "a".to_owned(), ..Request::default() };
+    let name = CatalogName { namespace: String::new(), name: "cat".to_owned() };
+    let mut problem = Problem {
+        format: FORMAT,
+        question: Question { requests: vec![request], ..Question::default() },
+        catalogs: vec![CatalogPart { name, weight: 0, packages }],
+    };
+    problem.canonicalize();
+    problem
+}
+
+fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<Entry>) -> Package {
+    Package {
+        name: name.to_owned(),
+        default_channel: Some("stable".to_owned()),
+        channels: vec![Channel { name: "stable".to_owned(), entries }],
+        bundles,
+    }
+}
+
+fn entry(name: &str, replaces: Option<String>) -> Entry {
+    Entry { name: name.to_owned(), replaces, ..Entry::default() }
+}
+
+#[test]
+fn a_channel_of_many_entries_is_only_long() {
+    const ENTRIES: u64 = 100_000;
+    let entries = (0..ENTRIES)
+        .map(|at| entry(&format!("a{at}"), at.checked_sub(1).map(|at| format!("a{at}"))));
+    let bundle = Bundle::new("a0", Version::new(1, 0, 0));
+    let problem = problem(vec![package("a", vec![bundle], entries.collect())]);
+    let Outcome::Solved(solution) = solve(&problem, &Cel) else { panic!("it has a bundle") };
+    assert_eq!(solution.install[0].bundle, "a0");
+}
+
+#[test]
+fn a_circle_is_a_broken_channel() {
+    let entries = vec![entry("a1", Some("a2".into())), entry("a2", Some("a1".into()))];
+    let bundle = Bundle::new("a1", Version::new(1, 0, 0));
+    let problem = problem(vec![package("a", vec![bundle], entries)]);
+    let Outcome::Unsatisfiable(explanation) = solve(&problem, &Cel) else { panic!("a circle") };
+    assert!(explanation.conflict[0].text.contains("they replace each other"));
+}
+
+#[test]
+fn a_deep_constraint_is_followed_to_its_end() {
+    let mut requirement: Requirement = Constraint::Label("x".to_owned()).into();
+    for _ in 0..100 {
+        requirement = Constraint::All(vec![requirement]).into();
+    }
+    let mut a = Bundle::new("a1", Version::new(1, 0, 0));
+    a.requires.push(requirement);
+    let mut b = Bundle::new("b1", Version::new(1, 0, 0));
+    b.labels.push("x".to_owned());
+    let problem = problem(vec![
+        package("a", vec![a], vec![entry("a1", None)]),
+        package("b", vec![b], vec![entry("b1", None)]),
+    ]);
+    let Outcome::Solved(solution) = solve(&problem, &Cel) else { panic!("b has the label") };
+    assert_eq!(solution.install.len(), 2);
+}
+
+#[test]
+fn pigeons_without_holes_are_given_up_or_refuted() {
+    // Each of n+1 packages needs one of n labels' bundles for itself: exponentially hard for
+    // every solver that only resolves.
+    const HOLES: usize = 7;
+    let mut packages = Vec::new();
+    let mut a = Bundle::new("a1", Version::new(1, 0, 0));
+    for pigeon in 0..=HOLES {
+        a.requires.push(Constraint::Label(format!("pigeon{pigeon}")).into());
+        for hole in 0..HOLES {
+            let name = format!("p{pigeon}-{hole}");
+            let mut bundle = Bundle::new(format!("{name}.v1"), Version::new(1, 0, 0));
+            bundle.labels.push(format!("pigeon{pigeon}"));
+            bundle.provides.push(plimsoll_resolve::Api {
+                group: "g".into(),
+                version: "v1".into(),
+                kind: format!("Hole{hole}"),
+            });
+            let entries = vec![entry(&bundle.name.clone(), None)];
+            packages.push(package(&name, vec![bundle], entries));
+        }
+    }
+    packages.push(package("a", vec![a], vec![entry("a1", None)]));
+    let outcome = solve(&problem(packages), &Cel);
+    assert!(!matches!(outcome, Outcome::Solved(_)));
+}
+
+#[test]
+fn a_problem_of_another_format_is_refused() {
+    let text = problem(Vec::new()).write().replacen("\"format\": 1", "\"format\": 2", 1);
+    let error = Problem::read(text.as_bytes()).expect_err("another format");
+    assert_eq!(error.to_string(), "the problem has format 2; this program reads format 1");
+}

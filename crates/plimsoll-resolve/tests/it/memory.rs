@@ -1,0 +1,94 @@
+//! A catalog in memory: what tests make, and file-based catalogs of one JSON document a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_resolve::{Api, Catalog, Channel, Entry, Package, Property, bundle_from_properties};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Default)]
+pub(crate) struct Memory {
+    packages: BTreeMap<String, Package>,
+    properties: BTreeMap<(String, String), Vec<Property>>,
+    providers: BTreeMap<Api, BTreeSet<String>>,
+    labelled: BTreeMap<String, BTreeSet<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob {
+    schema: String,
+    name: String,
+    #[serde(default)]
+    package: String,
+    default_channel: Option<String>,
+    #[serde(default)]
+    entries: Vec<Entry>,
+    #[serde(default)]
+    properties: Vec<Value>,
+}
+
+impl Memory {
+    pub(crate) fn read(text: &str) -> Self {
+        let mut memory = Self::default();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let blob: Blob = serde_json::from_str(line).expect("a document of a catalog");
+            match blob.schema.as_str() {
+                "olm.package" => {
+                    memory.of(&blob.name).default_channel = blob.default_channel;
+                }
+                "olm.channel" => {
+                    let channel = Channel { name: blob.name, entries: blob.entries };
+                    memory.of(&blob.package).channels.push(channel);
+                }
+                "olm.bundle" => {
+                    let properties = blob.properties.into_iter().map(serde_json::from_value);
+                    let properties: Vec<Property> = properties.map(Result::unwrap).collect();
+                    memory.add_bundle(&blob.package, &blob.name, properties);
+                }
+                _ => {}
+            }
+        }
+        memory
+    }
+
+    pub(crate) fn of(&mut self, package: &str) -> &mut Package {
+        let found = self.packages.entry(package.to_owned()).or_default();
+        package.clone_into(&mut found.name);
+        found
+    }
+
+    pub(crate) fn add_bundle(&mut self, package: &str, name: &str, properties: Vec<Property>) {
+        let bundle = bundle_from_properties(name, package, &properties);
+        for api in &bundle.provides {
+            self.providers.entry(api.clone()).or_default().insert(package.to_owned());
+        }
+        for label in &bundle.labels {
+            self.labelled.entry(label.clone()).or_default().insert(package.to_owned());
+        }
+        self.of(package).bundles.push(bundle);
+        self.properties.insert((package.to_owned(), name.to_owned()), properties);
+    }
+}
+
+impl Catalog for Memory {
+    fn package(&self, name: &str) -> Option<Package> {
+        self.packages.get(name).cloned()
+    }
+
+    fn providers(&self, api: &Api) -> Vec<&str> {
+        self.providers.get(api).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    fn labelled(&self, label: &str) -> Vec<&str> {
+        self.labelled.get(label).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    fn packages(&self) -> Vec<&str> {
+        self.packages.keys().map(String::as_str).collect()
+    }
+
+    fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>> {
+        self.properties.get(&(package.to_owned(), bundle.to_owned())).cloned()
+    }
+}

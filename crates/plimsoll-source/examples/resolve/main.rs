@@ -1,0 +1,91 @@
+//! `cargo xtask bench resolve CATALOG:REQUESTS…`: what a resolution costs once its catalog is
+//! loaded, in processor time.
+//!
+//! `REQUESTS` is `package:channel`, several of them with commas between, or `@file` with one a
+//! line. The best of several runs counts: other programs only ever make one slower.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use plimsoll_content::catalog::Offer;
+use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::{Outcome, Question, Request, Source, gather, solve};
+use plimsoll_source::catalog::open;
+
+/// How often each request is resolved.
+const RUNS: u32 = 30;
+
+fn main() -> Result<()> {
+    for argument in std::env::args().skip(1) {
+        let (catalog, requests) = argument.split_once(':').context("CATALOG:REQUESTS")?;
+        measure(Path::new(catalog), requests)?;
+    }
+    Ok(())
+}
+
+fn measure(catalog: &Path, requests: &str) -> Result<()> {
+    let index = open(catalog, None, &mut |_| {})?;
+    let requests = read(requests)?;
+    let mut best = f64::MAX;
+    let mut told = String::new();
+    for _ in 0..RUNS {
+        let offer = Offer::new(&index);
+        let source = Source { name: "catalog", namespace: "", weight: 0, catalog: &offer };
+        let question = Question { requests: requests.clone(), ..Question::default() };
+        let before = processor_milliseconds()?;
+        let problem = gather(&[source], question, &Cel);
+        let gathered = processor_milliseconds()?;
+        let outcome = solve(&problem, &Cel);
+        let after = processor_milliseconds()?;
+        if after - before < best {
+            best = after - before;
+            let packages = problem.catalogs.iter().map(|catalog| catalog.packages.len());
+            told = format!(
+                "{best:.2} ms of processor time ({:.2} to gather {} packages): {}",
+                gathered - before,
+                packages.sum::<usize>(),
+                result(&outcome)?
+            );
+        }
+        if let Some(failure) = offer.failure() {
+            bail!("{failure}");
+        }
+    }
+    let name = catalog.file_name().unwrap_or_default().to_string_lossy();
+    let first = requests.first().map(|request| request.package.as_str()).unwrap_or_default();
+    println!("{name} {first} ({} requests): {told}", requests.len());
+    Ok(())
+}
+
+fn result(outcome: &Outcome) -> Result<String> {
+    Ok(match outcome {
+        Outcome::Solved(solution) => format!("{} bundles", solution.install.len()),
+        Outcome::Unsatisfiable(explanation) => format!(
+            "unsatisfiable, told in {} bytes with {} changes",
+            explanation.text().len(),
+            explanation.changes.len()
+        ),
+        Outcome::GaveUp => bail!("it gave up"),
+    })
+}
+
+fn read(requests: &str) -> Result<Vec<Request>> {
+    let text = match requests.strip_prefix('@') {
+        Some(file) => fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
+        None => requests.replace(',', "\n"),
+    };
+    let request = |line: &str| {
+        let (package, channel) = line
+            .split_once(':')
+            .map_or((line, None), |(package, channel)| (package, Some(channel.to_owned())));
+        Request { package: package.to_owned(), channel, ..Request::default() }
+    };
+    Ok(text.split_whitespace().map(request).collect())
+}
+
+fn processor_milliseconds() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/schedstat").context("no schedstat here")?;
+    let nanoseconds: f64 = text.split(' ').next().unwrap_or_default().parse()?;
+    Ok(nanoseconds / 1e6)
+}

@@ -1,0 +1,289 @@
+//! From the path of a catalog to its index: by reading it, or from the cache.
+//!
+//! A catalog is a file, a directory of files (`.indexignore` leaves some out), a bundle directory,
+//! or a tree of packages with their bundles. What was read once is kept in a cache directory under
+//! the digest of its content; which content some files have is remembered by their size, times and
+//! inode, so that opening a catalog again reads none of them.
+
+mod cache;
+mod files;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use plimsoll_content::bundle::{self, SourceFile};
+use plimsoll_content::catalog::{self, Defect, Index, IndexError, Loaded, Loader, Storage};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+pub use cache::Cache;
+use files::{Found, find};
+
+/// How much of a file is read at once.
+const PIECE: usize = 256 << 10;
+/// Largest file that is read as a whole: one of a bundle directory, or one to be converted.
+const WHOLE_FILE_MAX: u64 = 512 << 20;
+
+/// Why a catalog cannot be opened at all. What is wrong inside it is a [`Defect`].
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The path leads to nothing that can be read.
+    #[error("`{path}` cannot be read")]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There are no files in it.
+    #[error("`{0}` contains no files")]
+    Empty(PathBuf),
+    /// What was just written cannot be opened.
+    #[error("the index of `{path}` cannot be used")]
+    Index {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: IndexError,
+    },
+}
+
+/// How far reading is, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Read so far.
+    pub done: u64,
+    /// To be read in all.
+    pub all: u64,
+}
+
+/// The bytes of an index: in memory, or in the cache.
+#[derive(Debug)]
+pub enum Bytes {
+    /// In memory.
+    Memory(Vec<u8>),
+    /// In a file; what is asked for is read.
+    File(File),
+}
+
+impl Storage for Bytes {
+    fn read(&self, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Memory(bytes) => bytes.read(offset, length),
+            Self::File(file) => {
+                // A damaged length must not make us ask for more memory than there are bytes.
+                if offset.saturating_add(length as u64) > self.size()? {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, offset)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        match self {
+            Self::Memory(bytes) => bytes.size(),
+            Self::File(file) => file.metadata().map(|it| it.len()),
+        }
+    }
+}
+
+/// Opens a catalog, from the cache if it is there.
+///
+/// # Errors
+/// When there is nothing to read. Defects of the catalog are in the index.
+pub fn open(
+    path: &Path,
+    cache: Option<&Cache>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index<Bytes>, CatalogError> {
+    let found = found(path)?;
+    let Some(cache) = cache else { return index(path, read(&found, progress)) };
+    let key = found.key();
+    if let Some(index) = cache.by_files(&key) {
+        return Ok(index);
+    }
+    // Somebody may have read the same content elsewhere.
+    let digest = digest(&found).map_err(|source| unreadable(path, source))?;
+    if let Some(index) = cache.by_content(&digest) {
+        cache.remember(&key, &digest, &found);
+        return Ok(index);
+    }
+    let loaded = read(&found, progress);
+    if cache.store(&digest, &loaded.index) {
+        cache.remember(&key, &digest, &found);
+    }
+    index(path, loaded)
+}
+
+/// Reads a catalog without any cache.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Loaded, CatalogError> {
+    Ok(read(&found(path)?, progress))
+}
+
+/// Whether a path leads to bundle directories or package manifests, and not to a file-based
+/// catalog.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn is_bundles(path: &Path) -> Result<bool, CatalogError> {
+    Ok(found(path)?.is_bundles)
+}
+
+/// Opens a catalog anew, whatever the cache says: for an index that turned out to be damaged.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn rebuild(
+    path: &Path,
+    cache: Option<&Cache>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index<Bytes>, CatalogError> {
+    let found = found(path)?;
+    let loaded = read(&found, progress);
+    if let Some(cache) = cache
+        && let Ok(digest) = digest(&found)
+    {
+        cache.store(&digest, &loaded.index);
+    }
+    index(path, loaded)
+}
+
+/// The documents of a catalog as a file-based catalog writes them, whatever form it has, and what
+/// of it cannot be read.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError> {
+    let found = found(path)?;
+    let (files, mut defects) = contents(&found);
+    if found.is_bundles {
+        let converted = bundle::convert(&files);
+        defects.extend(converted.defects);
+        return Ok((converted.documents.into_iter().map(|it| it.value).collect(), defects));
+    }
+    let mut all = Vec::new();
+    for file in &files {
+        let (values, wrong) = catalog::documents(&file.path, &file.bytes);
+        all.extend(values);
+        defects.extend(wrong);
+    }
+    Ok((all, defects))
+}
+
+/// Reads the directory of a bundle, with everything that is wrong with it.
+///
+/// # Errors
+/// When there is nothing to read.
+pub fn bundle(path: &Path) -> Result<bundle::Converted, CatalogError> {
+    let found = found(path)?;
+    let (files, defects) = contents(&found);
+    let mut converted = bundle::convert(&files);
+    converted.defects.extend(defects);
+    converted.defects.sort();
+    Ok(converted)
+}
+
+fn index(path: &Path, loaded: Loaded) -> Result<Index<Bytes>, CatalogError> {
+    Index::open(Bytes::Memory(loaded.index))
+        .map_err(|source| CatalogError::Index { path: path.to_owned(), source })
+}
+
+fn unreadable(path: &Path, source: io::Error) -> CatalogError {
+    CatalogError::Unreadable { path: path.to_owned(), source }
+}
+
+fn found(path: &Path) -> Result<Found, CatalogError> {
+    let found = find(path).map_err(|source| unreadable(path, source))?;
+    if found.files.is_empty() && found.defects.is_empty() {
+        return Err(CatalogError::Empty(path.to_owned()));
+    }
+    Ok(found)
+}
+
+fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> Loaded {
+    let mut loader = Loader::new();
+    loader.report(found.defects.iter().cloned());
+    if found.is_bundles {
+        let (files, defects) = contents(found);
+        loader.report(defects);
+        let converted = bundle::convert(&files);
+        converted.load_into(&mut loader);
+        return loader.finish();
+    }
+    let all = found.files.iter().map(|file| file.size).sum();
+    let mut done = 0;
+    let mut piece = vec![0; PIECE];
+    for file in &found.files {
+        let mut take = || -> io::Result<()> {
+            let mut from = File::open(&file.path)?;
+            let mut to = loader.file(&file.name);
+            loop {
+                let read = from.read(&mut piece)?;
+                if read == 0 {
+                    to.finish();
+                    return Ok(());
+                }
+                to.push(&piece[..read]);
+                done += read as u64;
+                progress(Progress { done, all });
+            }
+        };
+        if let Err(error) = take() {
+            loader.unreadable(&file.name, &error.to_string());
+        }
+    }
+    loader.finish()
+}
+
+/// The contents of all files.
+fn contents(found: &Found) -> (Vec<SourceFile>, Vec<Defect>) {
+    let mut files = Vec::new();
+    let mut defects = found.defects.clone();
+    for file in &found.files {
+        let mut bytes = Vec::new();
+        let read = if file.size > WHOLE_FILE_MAX {
+            Err(io::Error::other(format!("larger than {} MiB", WHOLE_FILE_MAX >> 20)))
+        } else {
+            File::open(&file.path)
+                .and_then(|from| from.take(WHOLE_FILE_MAX).read_to_end(&mut bytes))
+        };
+        match read {
+            Ok(_) => files.push(SourceFile { path: file.name.clone(), bytes }),
+            Err(error) => defects.push(bundle::unreadable(&file.name, &error.to_string())),
+        }
+    }
+    (files, defects)
+}
+
+/// The digest of what was found: names and contents.
+fn digest(found: &Found) -> io::Result<String> {
+    let mut all = Sha256::new();
+    all.update([u8::from(found.is_bundles)]);
+    let mut piece = vec![0; PIECE];
+    for file in &found.files {
+        let mut one = Sha256::new();
+        let mut from = File::open(&file.path)?;
+        loop {
+            match from.read(&mut piece)? {
+                0 => break,
+                read => one.update(&piece[..read]),
+            }
+        }
+        all.update((file.name.len() as u64).to_le_bytes());
+        all.update(file.name.as_bytes());
+        all.update(one.finalize());
+    }
+    Ok(cache::hexadecimal(&all.finalize()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Which files belong to a catalog.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use plimsoll_content::bundle;
+use plimsoll_content::catalog::Defect;
+use sha2::{Digest as _, Sha256};
+
+use super::cache::hexadecimal;
+
+/// Names of patterns that leave files out, in the syntax of `.gitignore`.
+const IGNORE_FILE: &str = ".indexignore";
+
+/// The files of a catalog.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// In the order of their names.
+    pub(super) files: Vec<FoundFile>,
+    /// What could not be looked at.
+    pub(super) defects: Vec<Defect>,
+    /// Whether it is a tree of bundles.
+    pub(super) is_bundles: bool,
+}
+
+/// A file of a catalog.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    /// Relative to the catalog, with slashes.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    /// Seconds and nanoseconds.
+    pub(super) modified: (i64, i64),
+    changed: (i64, i64),
+    inode: (u64, u64),
+}
+
+impl FoundFile {
+    fn new(name: String, path: PathBuf, metadata: &Metadata) -> Self {
+        Self {
+            name,
+            path,
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            inode: (metadata.dev(), metadata.ino()),
+        }
+    }
+}
+
+impl Found {
+    /// Changes when any of the files does.
+    pub(super) fn key(&self) -> String {
+        let mut digest = Sha256::new();
+        digest.update([u8::from(self.is_bundles)]);
+        for file in &self.files {
+            digest.update((file.name.len() as u64).to_le_bytes());
+            digest.update(file.name.as_bytes());
+            for number in [file.size, file.inode.0, file.inode.1] {
+                digest.update(number.to_le_bytes());
+            }
+            for number in [file.modified.0, file.modified.1, file.changed.0, file.changed.1] {
+                digest.update(number.to_le_bytes());
+            }
+        }
+        hexadecimal(&digest.finalize())
+    }
+}
+
+/// Finds the files of a catalog.
+pub(super) fn find(path: &Path) -> io::Result<Found> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_dir() {
+        if !metadata.is_file() {
+            return Err(io::Error::other("neither a file nor a directory"));
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = FoundFile::new(name, path.to_owned(), &metadata);
+        return Ok(Found { files: vec![file], ..Found::default() });
+    }
+    let root = fs::canonicalize(path)?;
+    let mut found = Found::default();
+    let mut walk = WalkBuilder::new(&root);
+    walk.standard_filters(false).follow_links(true);
+    walk.add_custom_ignore_filename(IGNORE_FILE);
+    walk.sort_by_file_name(|one, other| one.cmp(other));
+    for entry in walk.build() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                found.defects.push(bundle::unreadable("", &error.to_string()));
+                continue;
+            }
+        };
+        if entry.file_type().is_some_and(|it| it.is_dir()) || entry.file_name() == IGNORE_FILE {
+            continue;
+        }
+        let relative = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+        let name = relative.to_string_lossy().into_owned();
+        match inspect(&root, entry.path()) {
+            Ok(metadata) => {
+                let path = entry.path().to_owned();
+                found.files.push(FoundFile::new(name, path, &metadata));
+            }
+            Err(error) => found.defects.push(bundle::unreadable(&name, &error.to_string())),
+        }
+    }
+    found.files.sort_by(|one, other| one.name.cmp(&other.name));
+    found.is_bundles = bundle::is_bundles(found.files.iter().map(|file| file.name.as_str()));
+    Ok(found)
+}
+
+fn inspect(root: &Path, path: &Path) -> io::Result<Metadata> {
+    let target = fs::canonicalize(path)?;
+    if !target.starts_with(root) {
+        return Err(io::Error::other("the symbolic link leads out of the catalog"));
+    }
+    let metadata = fs::metadata(&target)?;
+    // Opening a pipe would wait for its other end.
+    if metadata.is_file() { Ok(metadata) } else { Err(io::Error::other("not an ordinary file")) }
+}
