@@ -1,5 +1,7 @@
 //! Small releases and what is said about going from one to the other.
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
