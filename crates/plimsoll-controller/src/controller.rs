@@ -244,6 +244,8 @@ struct Work {
     request: Request,
     spec: ClusterVersionSpec,
     generation: i64,
+    /// When the ClusterVersion was created.
+    created: Option<Timestamp>,
     capabilities: Capabilities,
     /// The capabilities that updates made necessary, and what did.
     implied: Vec<ImpliedCapability>,
@@ -300,6 +302,7 @@ impl Work {
             request,
             spec,
             generation: cluster_version.metadata.generation.unwrap_or_default(),
+            created: cluster_version.creation_timestamp().map(|time| time.0),
             capabilities,
             implied: recorded.capabilities.implied.clone(),
             rules: watch::Sender::new(rules),
@@ -410,8 +413,15 @@ impl Work {
             let mut view = View::of(&self.session.progress, &conditions, now);
             view.capabilities = self.capabilities.clone();
             view.implied = self.implied.clone();
+            let created = [self.created, self.payload_created()];
+            view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
             controller.view.send_replace(view);
         }
+    }
+
+    /// When the payload was built, if it says so.
+    fn payload_created(&self) -> Option<Timestamp> {
+        self.payload.release.created.as_ref()?.parse().ok()
     }
 
     /// The ClusterVersion changed, perhaps what it asks for.

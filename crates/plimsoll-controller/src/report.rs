@@ -6,6 +6,7 @@
 //! first, so that a process that dies in between resumes no later than the status says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -27,6 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bootstrap::api_resource;
+use crate::figures::{Counts, Figures, StepCounts};
 use crate::removals::Removals;
 use crate::withheld::{self, Withheld};
 use crate::write::Writer;
@@ -179,6 +181,26 @@ impl Reporter {
             self.writing = Some(self.start_writing());
         }
         computed.then(|| self.status.conditions.clone())
+    }
+
+    /// The figures of a moment.
+    pub(crate) fn figures(
+        &self,
+        situation: &Situation<'_>,
+        counts: &Arc<Counts>,
+        created: [Option<Timestamp>; 2],
+    ) -> Figures {
+        Figures {
+            spec: situation.spec.clone(),
+            status: self.status.clone(),
+            created: created[0],
+            payload_created: created[1],
+            steps: StepCounts::of(situation.progress, situation.now),
+            deletions_unfinished: situation.removals.ledger.unfinished().count(),
+            orphans: situation.removals.orphans.len(),
+            drift_repairs: situation.progress.repairs(),
+            counts: Arc::clone(counts),
+        }
     }
 
     /// Waits for the end of a write under way; forever when there is none.

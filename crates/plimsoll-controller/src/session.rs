@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::enquiry::{Enquiries, GroupVersion};
+use crate::figures::Counts;
 use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
 use crate::removals::Removals;
 use crate::resources::Resources;
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
     /// What releases deleted, and how far that has come.
     pub(crate) removals: Removals,
+    /// What happened since the process began.
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// What a session was told.
@@ -85,6 +88,7 @@ impl Session {
             enquiries: Enquiries::new(),
             asking: JoinSet::new(),
             removals,
+            counts: Arc::default(),
         };
         session.removals.discovered(&session.resources, now);
         session.watch_served(now);
@@ -99,6 +103,7 @@ impl Session {
     /// Takes up where the session before ended: what is done and unchanged stays done.
     pub(crate) fn take_over(&mut self, before: &mut Self, now: Timestamp) {
         self.progress = self.progress.clone().succeed(&before.progress, now);
+        self.counts = std::mem::take(&mut before.counts);
         for (name, (revision, object)) in std::mem::take(&mut before.operators) {
             self.operator(name, revision, Some(object), now);
         }
@@ -153,6 +158,9 @@ impl Session {
     pub(crate) fn handle(&mut self, turn: Turn, now: Timestamp) {
         match turn {
             Turn::Executed(step, outcome) => {
+                let plan = self.progress.plan();
+                let (action, version) = (&plan.steps[step].action, &plan.release.version);
+                Arc::make_mut(&mut self.counts).executed(action, version, &outcome);
                 self.removals.executed(&self.progress, step, &outcome, now);
                 self.progress.handle(Event::Executed { step, outcome }, now);
             }
@@ -248,6 +256,7 @@ impl Session {
 
     /// Judges a ClusterOperator at the gates of the plan.
     fn operator(&mut self, name: String, revision: u64, object: Option<Value>, now: Timestamp) {
+        Arc::make_mut(&mut self.counts).operator(&name, object.as_ref());
         let plan = Arc::clone(self.progress.plan());
         for step in plan.steps.iter().filter(|step| step.action == Action::Gate) {
             if step.manifest.key.name == name {

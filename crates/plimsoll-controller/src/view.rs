@@ -7,6 +7,8 @@ use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
 
+use crate::figures::Figures;
+
 /// A picture of the work at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct View {
@@ -30,6 +32,8 @@ pub struct View {
     pub capabilities: Capabilities,
     /// The capabilities that updates made necessary, and what did.
     pub implied: Vec<ImpliedCapability>,
+    /// What metrics tell beyond this; `None` while another controller is at work.
+    pub figures: Option<Figures>,
 }
 
 /// A run level: manifests between which there is no order but that of their lanes.

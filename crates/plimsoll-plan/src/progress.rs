@@ -160,6 +160,7 @@ pub struct Progress {
     world: World,
     running: usize,
     passes: u32,
+    repairs: u64,
 }
 
 impl Progress {
@@ -178,6 +179,7 @@ impl Progress {
             world,
             running: 0,
             passes: 0,
+            repairs: 0,
             plan,
         };
         progress.advance(now);
@@ -199,6 +201,7 @@ impl Progress {
     /// Takes up a plan after another one in the same process: steps whose manifest is unchanged
     /// and done stay done, with what is known of their objects.
     pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
+        self.repairs = before.repairs;
         for (index, step) in self.plan.steps.iter().enumerate() {
             let Some(old) = before.step_of(&watch_key(step)) else {
                 continue;
@@ -261,6 +264,12 @@ impl Progress {
     /// How often the whole plan was complete.
     pub fn passes(&self) -> u32 {
         self.passes
+    }
+
+    /// How often something was put right that somebody had changed or deleted, under this plan and
+    /// those that it took up.
+    pub fn repairs(&self) -> u64 {
+        self.repairs
     }
 
     /// The kinds that something waits for: worth asking the server about.
@@ -500,6 +509,7 @@ impl Progress {
         let rested = track.repaired.is_none_or(|at| now > at + REPAIRS_FORGOTTEN);
         track.repairs = if rested { 1 } else { track.repairs + 1 };
         track.repaired = Some(now);
+        self.repairs += 1;
         let excess = track.repairs.saturating_sub(REPAIRS_AT_ONCE);
         if excess == 0 {
             track.enter(State::Due, now);

@@ -14,6 +14,7 @@ use kube::{Client, Config};
 use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
+use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
     CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
 };
@@ -67,9 +68,22 @@ pub struct RunArguments {
         conflicts_with = "capability_webhook_host"
     )]
     pub capability_webhook_service: Option<String>,
+    /// Serve /metrics, /healthz and /readyz here
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Certificate to serve them with, as PEM; a new one is used as soon as the file changes.
+    /// Without it they are served in plain text
+    #[arg(long, value_name = "FILE", requires_all = ["metrics_listen", "metrics_key"])]
+    pub metrics_certificate: Option<PathBuf>,
+    /// Key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "metrics_certificate")]
+    pub metrics_key: Option<PathBuf>,
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
+    /// How to log; without it, JSON in a pipe and text in a terminal
+    #[arg(long, value_enum)]
+    pub log_format: Option<logs::Format>,
     #[command(flatten)]
     pub limits: LimitArguments,
 }
@@ -112,8 +126,10 @@ fn operator_limit(text: &str) -> Result<(String, SignedDuration), String> {
 ///
 /// When the payload is defective, the cluster cannot be reached, or leadership is lost.
 pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
-    let interactive = std::io::stderr().is_terminal() && !arguments.plain;
-    logs::init(interactive);
+    let format = arguments.log_format;
+    let interactive =
+        std::io::stderr().is_terminal() && !arguments.plain && format != Some(logs::Format::Json);
+    logs::init_as(interactive, format);
     let template = TemplateContext {
         release_image: arguments.image.clone().unwrap_or_default(),
         cluster_profile: arguments.profile.clone(),
@@ -130,6 +146,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         }
     }
     let webhook = webhook(&arguments)?;
+    let metrics = metrics(&arguments);
     let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     let settings = Settings {
         profile: arguments.profile,
@@ -144,15 +161,29 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let (view, views) = watch::channel(View::default());
     let controller = Controller { client, clock: Arc::new(SystemClock), settings, release, view };
     let stop = stop_on_signal()?;
+    let ended = CancellationToken::new();
+    if let Some((address, tls)) = metrics {
+        let server = MetricsServer::bind(address, tls, views.clone(), stop.clone()).await?;
+        tracing::info!(address = %server.address(), "serving metrics");
+        tokio::spawn(server.serve(ended.clone()));
+    }
     let drawing = interactive.then(|| tokio::spawn(live::draw(views, stop.clone())));
     let result = controller.run(stop.clone()).await;
     stop.cancel();
+    ended.cancel();
     if let Some(drawing) = drawing {
         // A view that cannot be drawn is no reason to fail.
         let _ = drawing.await;
     }
     result?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Where to serve metrics, if anywhere, and with which certificate.
+fn metrics(arguments: &RunArguments) -> Option<(SocketAddr, Option<TlsFiles>)> {
+    let address = arguments.metrics_listen?;
+    let files = arguments.metrics_certificate.clone().zip(arguments.metrics_key.clone());
+    Some((address, files.map(|(certificate, key)| TlsFiles { certificate, key })))
 }
 
 /// Where to answer reviews, if anywhere.

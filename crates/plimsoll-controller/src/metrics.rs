@@ -1,0 +1,139 @@
+//! What `/metrics` tells (cluster-version §4.4 under the names used there, and some of our own).
+//!
+//! [`text`] is a pure function of a [`View`]. [`NAMES`] lists every metric, for those who write
+//! rules about them.
+
+mod cluster;
+mod server;
+
+use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+
+pub use server::{MetricsError, MetricsServer, TlsFiles};
+
+use crate::figures::Figures;
+use crate::view::View;
+
+/// A metric: its name, what it tells, its labels.
+pub(crate) struct Family(&'static str, &'static str, &'static [&'static str]);
+
+const LEADER: Family =
+    Family("plimsoll_leader", "1 if this process is the one that writes, 0 if it stands by.", &[]);
+const STEPS: Family =
+    Family("plimsoll_steps", "Steps of the plan by state; each is in one.", &["state"]);
+const DELETIONS: Family = Family(
+    "plimsoll_deletions_unfinished",
+    "Deletions that releases asked for and that are not complete.",
+    &[],
+);
+const ORPHANS: Family = Family(
+    "plimsoll_orphans",
+    "Objects that earlier releases applied and this one does not mention.",
+    &[],
+);
+const IMPLIED: Family = Family(
+    "plimsoll_capability_implied",
+    "Capabilities that an update made necessary, with the release that did; always 1.",
+    &["name", "version"],
+);
+const WRITES: Family = Family(
+    "plimsoll_writes_total",
+    "Steps carried out since the start, by what was done and how it ended.",
+    &["action", "result"],
+);
+const REPAIRS: Family = Family(
+    "plimsoll_drift_repairs_total",
+    "Objects put right since the start after somebody had changed or deleted them.",
+    &[],
+);
+
+/// Every metric there is, in alphabetical order.
+pub const NAMES: [&str; 16] = [
+    cluster::CONDITIONS.0,
+    cluster::TRANSITIONS.0,
+    cluster::PAYLOAD_ERRORS.0,
+    cluster::UP.0,
+    cluster::VERSION.0,
+    cluster::AVAILABLE_UPDATES.0,
+    cluster::CAPABILITY.0,
+    cluster::CONDITIONAL_UPDATES.0,
+    cluster::PAYLOAD.0,
+    IMPLIED.0,
+    DELETIONS.0,
+    REPAIRS.0,
+    LEADER.0,
+    ORPHANS.0,
+    STEPS.0,
+    WRITES.0,
+];
+
+/// Collects the metrics of one moment.
+struct Collected(Registry);
+
+impl Collected {
+    fn gauges(&self, family: &Family) -> GaugeVec {
+        let gauges = GaugeVec::new(Opts::new(family.0, family.1), family.2)
+            .expect("constant names are valid");
+        self.0.register(Box::new(gauges.clone())).expect("each name is registered once");
+        gauges
+    }
+
+    fn gauge(&self, family: &Family, value: usize) {
+        self.gauges(family).with_label_values::<&str>(&[]).set(float(value));
+    }
+
+    fn counters(&self, family: &Family) -> IntCounterVec {
+        let counters = IntCounterVec::new(Opts::new(family.0, family.1), family.2)
+            .expect("constant names are valid");
+        self.0.register(Box::new(counters.clone())).expect("each name is registered once");
+        counters
+    }
+}
+
+/// The metrics of one moment, in Prometheus' text format.
+pub fn text(view: &View) -> String {
+    let collected = Collected(Registry::new());
+    collected.gauge(&LEADER, usize::from(view.figures.is_some()));
+    if let Some(figures) = &view.figures {
+        own(&collected, view, figures);
+        cluster::collect(&collected, figures, &view.version);
+    }
+    let mut text = String::new();
+    if let Err(error) = TextEncoder::new().encode_utf8(&collected.0.gather(), &mut text) {
+        tracing::warn!(%error, "could not write the metrics");
+    }
+    text
+}
+
+fn own(collected: &Collected, view: &View, figures: &Figures) {
+    let steps = collected.gauges(&STEPS);
+    let counts = &figures.steps;
+    for (state, count) in [
+        ("done", counts.done),
+        ("pending", counts.pending),
+        ("waiting", counts.waiting),
+        ("failed", counts.failed),
+    ] {
+        steps.with_label_values(&[state]).set(float(count));
+    }
+    collected.gauge(&DELETIONS, figures.deletions_unfinished);
+    collected.gauge(&ORPHANS, figures.orphans);
+    let implied = collected.gauges(&IMPLIED);
+    for capability in &view.implied {
+        implied.with_label_values(&[&capability.capability, &capability.version]).set(1.0);
+    }
+    let writes = collected.counters(&WRITES);
+    for ((action, result), count) in &figures.counts.executions {
+        writes.with_label_values(&[*action, *result]).inc_by(*count);
+    }
+    let repairs = collected.counters(&REPAIRS);
+    repairs.with_label_values::<&str>(&[]).inc_by(figures.drift_repairs);
+}
+
+/// A count as Prometheus has numbers; none here comes near what a float cannot tell apart.
+#[expect(clippy::cast_precision_loss, reason = "counts of objects are far below 2^53")]
+fn float(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests;

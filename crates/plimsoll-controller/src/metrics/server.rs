@@ -1,0 +1,249 @@
+//! Serves `/metrics`, `/healthz` and `/readyz`.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::text;
+use crate::view::View;
+
+/// How long a handshake or the head of a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait when no connection can be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum MetricsError {
+    /// The address cannot be listened on.
+    #[error("failed to listen on {address} for metrics; name another with --metrics-listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file of the certificate cannot be read.
+    #[error("failed to read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The files hold no certificate with its key.
+    #[error("`{}` and `{}` are no certificate with its key: {message}", files.certificate.display(), files.key.display())]
+    Certificate {
+        /// The files.
+        files: TlsFiles,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// The files of a certificate. They are looked at for each connection, so that a new certificate
+/// is used from the next one on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and those between it and its authority, as PEM.
+    pub certificate: PathBuf,
+    /// Its key, as PEM.
+    pub key: PathBuf,
+}
+
+/// What the files held when they were last in order.
+struct Tls {
+    files: TlsFiles,
+    held: [Vec<u8>; 2],
+    acceptor: TlsAcceptor,
+}
+
+impl Tls {
+    fn load(files: TlsFiles) -> Result<Self, MetricsError> {
+        let held = files.read()?;
+        let acceptor = files.acceptor(&held)?;
+        Ok(Self { files, held, acceptor })
+    }
+
+    /// What answers handshakes now. Files that are not in order, perhaps since they are just being
+    /// replaced, leave everything as it was.
+    fn current(&mut self) -> TlsAcceptor {
+        let fresh = self.files.read().and_then(|held| {
+            let is_new = held != self.held;
+            Ok(if is_new { Some((self.files.acceptor(&held)?, held)) } else { None })
+        });
+        match fresh {
+            Ok(Some((acceptor, held))) => {
+                tracing::info!("the certificate for metrics was replaced");
+                (self.acceptor, self.held) = (acceptor, held);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(
+                error = crate::write::chain(&error),
+                "the new certificate for metrics cannot be used; the old one stays"
+            ),
+        }
+        self.acceptor.clone()
+    }
+}
+
+impl TlsFiles {
+    fn read(&self) -> Result<[Vec<u8>; 2], MetricsError> {
+        let read = |path: &Path| {
+            std::fs::read(path)
+                .map_err(|source| MetricsError::Read { path: path.to_owned(), source })
+        };
+        Ok([read(&self.certificate)?, read(&self.key)?])
+    }
+
+    fn acceptor(&self, [certificate, key]: &[Vec<u8>; 2]) -> Result<TlsAcceptor, MetricsError> {
+        let failed = |message: String| MetricsError::Certificate { files: self.clone(), message };
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed(error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| failed(error.to_string()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key))
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+/// Serves what a controller shows of itself.
+pub struct MetricsServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    shown: Shown,
+}
+
+#[derive(Clone)]
+struct Shown {
+    views: watch::Receiver<View>,
+    stopping: CancellationToken,
+}
+
+impl MetricsServer {
+    /// Listens. `views` is what is told, and with `stopping` the process is no longer ready.
+    ///
+    /// # Errors
+    ///
+    /// When the address is taken, or the certificate's files are not in order.
+    pub async fn bind(
+        address: SocketAddr,
+        tls: Option<TlsFiles>,
+        views: watch::Receiver<View>,
+        stopping: CancellationToken,
+    ) -> Result<Self, MetricsError> {
+        let tls = tls.map(Tls::load).transpose()?;
+        let failed = |source| MetricsError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, tls, shown: Shown { views, stopping } })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `ended`.
+    pub async fn serve(mut self, ended: CancellationToken) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = ended.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let acceptor = self.tls.as_mut().map(Tls::current);
+                    let (shown, ended) = (self.shown.clone(), ended.clone());
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = connection(stream, acceptor, shown) => {}
+                            () = ended.cancelled() => {}
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection for metrics");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, shown: Shown) {
+    match acceptor {
+        None => answer(stream, shown).await,
+        Some(acceptor) => match timeout(PATIENCE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, shown).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a handshake for metrics failed"),
+            Err(_) => tracing::debug!("a handshake for metrics took too long"),
+        },
+    }
+}
+
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, shown: Shown) {
+    let service = service_fn(move |request| {
+        let response = respond(&request, &shown);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let ended = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection for metrics ended early");
+    }
+}
+
+fn respond<B>(request: &Request<B>, shown: &Shown) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "this can only be read".to_owned());
+    }
+    match request.uri().path() {
+        "/metrics" => plain(StatusCode::OK, text(&shown.views.borrow().clone())),
+        "/healthz" => plain(StatusCode::OK, "ok".to_owned()),
+        // One that stands by is ready: it takes over when the other one ends.
+        "/readyz" if shown.stopping.is_cancelled() => {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "stopping".to_owned())
+        }
+        "/readyz" => plain(StatusCode::OK, "ok".to_owned()),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "there is nothing here but /metrics, /healthz and /readyz".to_owned(),
+        ),
+    }
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

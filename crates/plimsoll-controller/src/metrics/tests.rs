@@ -1,0 +1,194 @@
+//! What is told of a view, and that it is served.
+
+use std::sync::Arc;
+
+use plimsoll_api::config::{ClusterOperatorStatus, ClusterVersionStatus};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::figures::{Counts, Figures, StepCounts};
+
+const AT: &str = "2026-01-01T00:00:00Z";
+
+fn view() -> View {
+    let status: ClusterVersionStatus = serde_json::from_value(json!({
+        "desired": { "version": "1.2.0", "image": "b" },
+        "history": [
+            { "state": "Partial", "startedTime": AT, "completionTime": null, "version": "1.2.0",
+              "image": "b", "verified": false },
+            { "state": "Completed", "startedTime": AT, "completionTime": AT, "version": "1.1.0",
+              "image": "a", "verified": false },
+        ],
+        "observedGeneration": 1, "versionHash": "x",
+        "capabilities": { "enabledCapabilities": ["Console"],
+                          "knownCapabilities": ["Build", "Console"] },
+        "conditions": [
+            { "type": "Available", "status": "True", "lastTransitionTime": AT },
+            { "type": "Failing", "status": "True", "reason": "R", "lastTransitionTime": AT },
+            { "type": "RetrievedUpdates", "status": "Unknown", "lastTransitionTime": AT },
+        ],
+        "availableUpdates": [{ "version": "1.3.0", "image": "c" }],
+        "conditionalUpdates": [{ "release": { "version": "1.4.0", "image": "d" }, "conditions": [
+            { "type": "Recommended", "status": "False", "reason": "Risky",
+              "lastTransitionTime": AT }] }],
+    }))
+    .unwrap();
+    let operator: ClusterOperatorStatus = serde_json::from_value(json!({
+        "versions": [{ "name": "operator", "version": "1.1.0" }],
+        "conditions": [{ "type": "Degraded", "status": "False", "lastTransitionTime": AT }],
+    }))
+    .unwrap();
+    let counts = Counts {
+        executions: [(("apply", "success"), 7)].into(),
+        payload_errors: [("1.2.0".to_owned(), 2)].into(),
+        operators: [("dns".to_owned(), operator)].into(),
+        transitions: [(("dns".to_owned(), "Degraded".to_owned()), 3)].into(),
+    };
+    let implied = json!({ "capability": "Console", "version": "1.2.0", "file": "f", "document": 0,
+                          "object": "o", "manifests": 1, "since": AT });
+    let figures = Figures {
+        status,
+        created: Some(AT.parse().unwrap()),
+        steps: StepCounts { done: 5, pending: 2, waiting: 1, failed: 1 },
+        deletions_unfinished: 4,
+        orphans: 6,
+        drift_repairs: 8,
+        counts: Arc::new(counts),
+        ..Figures::default()
+    };
+    View {
+        version: "1.2.0".to_owned(),
+        implied: vec![serde_json::from_value(implied).unwrap()],
+        figures: Some(figures),
+        ..View::default()
+    }
+}
+
+#[test]
+fn every_figure_is_told_under_its_name() {
+    let text = text(&view());
+    for line in [
+        r#"cluster_version{from_version="1.1.0",image="b",type="updating",version="1.2.0"} 1767225600"#,
+        r#"cluster_version{from_version="1.1.0",image="b",type="failure",version="1.2.0"} 1767225600"#,
+        r#"cluster_version{from_version="",image="a",type="completed",version="1.1.0"} 1767225600"#,
+        r#"cluster_version{from_version="",image="a",type="initial",version="1.1.0"} 1767225600"#,
+        r#"cluster_version{from_version="1.1.0",image="b",type="cluster",version="1.2.0"} 1767225600"#,
+        r#"cluster_version{from_version="1.1.0",image="b",type="current",version="1.2.0"} 0"#,
+        r#"cluster_version_available_updates{channel="",upstream="<default>"} 1"#,
+        r#"cluster_version_capability{name="Build"} 0"#,
+        r#"cluster_version_capability{name="Console"} 1"#,
+        r#"cluster_version_payload{type="applied",version="1.2.0"} 5"#,
+        r#"cluster_version_payload{type="pending",version="1.2.0"} 4"#,
+        r#"cluster_operator_up{name="version",reason="",version="1.1.0"} 1"#,
+        r#"cluster_operator_up{name="dns",reason="NoAvailableCondition",version="1.1.0"} 0"#,
+        r#"cluster_operator_conditions{condition="Failing",name="version",reason="R"} 1"#,
+        r#"cluster_operator_conditions{condition="Degraded",name="dns",reason=""} 0"#,
+        r#"cluster_operator_condition_transitions{condition="Degraded",name="dns"} 3"#,
+        r#"cluster_operator_payload_errors{version="1.2.0"} 2"#,
+        r#"cluster_version_conditional_update_condition_seconds{condition="Recommended",reason="Risky",status="False",version="1.4.0"} 1767225600"#,
+        r#"plimsoll_leader 1"#,
+        r#"plimsoll_steps{state="failed"} 1"#,
+        r#"plimsoll_deletions_unfinished 4"#,
+        r#"plimsoll_orphans 6"#,
+        r#"plimsoll_drift_repairs_total 8"#,
+        r#"plimsoll_capability_implied{name="Console",version="1.2.0"} 1"#,
+        r#"plimsoll_writes_total{action="apply",result="success"} 7"#,
+    ] {
+        assert!(text.lines().any(|it| it == line), "no {line} in\n{text}");
+    }
+    // What is unknown is not told.
+    assert!(!text.contains("\"RetrievedUpdates\""), "{text}");
+    let mut told: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    told.sort_unstable();
+    let mut names = NAMES;
+    names.sort_unstable();
+    assert_eq!(told, names);
+}
+
+#[test]
+fn who_stands_by_tells_so_and_nothing_more() {
+    let text = text(&View::default());
+    let told: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(told, ["plimsoll_leader 0"]);
+}
+
+async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
+    let mut stream = stream;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    answer
+}
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+#[tokio::test]
+async fn metrics_health_and_readiness_are_served() {
+    let (_view, views) = watch::channel(view());
+    let (stopping, ended) = (CancellationToken::new(), CancellationToken::new());
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = MetricsServer::bind(address, None, views, stopping.clone()).await.unwrap();
+    let address = server.address();
+    let serving = tokio::spawn(server.serve(ended.clone()));
+    let ask = async |path: &str| get(TcpStream::connect(address).await.unwrap(), path).await;
+    assert!(ask("/metrics").await.contains("\nplimsoll_orphans 6\n"));
+    assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));
+    assert!(ask("/readyz").await.starts_with("HTTP/1.1 200"));
+    assert!(ask("/secrets").await.starts_with("HTTP/1.1 404"));
+    stopping.cancel();
+    assert!(ask("/readyz").await.starts_with("HTTP/1.1 503"));
+    assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));
+    ended.cancel();
+    serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replaced_certificate_is_used_from_the_next_connection_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = TlsFiles {
+        certificate: directory.path().join("tls.crt"),
+        key: directory.path().join("tls.key"),
+    };
+    let renew = || {
+        let made = rcgen::generate_simple_self_signed(vec!["plimsoll".to_owned()]).unwrap();
+        std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().clone()
+    };
+    let first = renew();
+    let (_view, views) = watch::channel(view());
+    let ended = CancellationToken::new();
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = MetricsServer::bind(address, Some(files.clone()), views, CancellationToken::new());
+    let server = server.await.unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(ended.clone()));
+    // Trusts one certificate alone.
+    let ask = async |trusted: &rustls::pki_types::CertificateDer<'static>| {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(trusted.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = TcpStream::connect(address).await.unwrap();
+        let stream = connector.connect("plimsoll".try_into().unwrap(), stream).await.ok()?;
+        Some(get(stream, "/metrics").await)
+    };
+    assert!(ask(&first).await.unwrap().contains("plimsoll_leader 1"));
+    std::fs::write(&files.certificate, "half a certificate").unwrap();
+    assert!(ask(&first).await.is_some(), "a broken file leaves the old one in use");
+    let second = renew();
+    assert!(ask(&first).await.is_none());
+    assert!(ask(&second).await.is_some());
+    ended.cancel();
+}
