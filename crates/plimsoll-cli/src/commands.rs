@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod capability;
 pub mod catalog;
 pub mod demo;
+pub mod deploy;
 pub mod inspect;
 pub mod install_config;
 pub mod rehearse;
@@ -35,6 +36,10 @@ pub enum Command {
     /// Check the capabilities of an install-config
     #[command(subcommand)]
     InstallConfig(install_config::InstallConfigCommand),
+    /// Print the rights that a controller needs for a release, and no others
+    Rbac(deploy::RbacArguments),
+    /// Print everything that runs the controller in a cluster
+    Manifests(deploy::ManifestsArguments),
     /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
     Inspect(inspect::InspectArguments),
     /// Update a cluster to another release
@@ -80,6 +85,12 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
         Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
         Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
+        Command::Rbac(arguments) => {
+            release::read_by_people(deploy::rbac(&arguments, &mut anstream::stdout().lock()))
+        }
+        Command::Manifests(arguments) => {
+            release::read_by_people(deploy::manifests(&arguments, &mut anstream::stdout().lock()))
+        }
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))

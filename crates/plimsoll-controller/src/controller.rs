@@ -25,6 +25,7 @@ use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::fence::fenced;
 use crate::implicit;
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
@@ -111,7 +112,7 @@ impl Controller {
     /// # Errors
     ///
     /// When the API server cannot be reached at the start, or the lease is lost.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+    pub async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
         let leading = stop.child_token();
         let keeper = match &self.settings.leadership {
             Leadership::Alone => None,
@@ -122,8 +123,13 @@ impl Controller {
                 let released = CancellationToken::new();
                 let leading = leading.clone();
                 let stop = released.clone();
+                let fence = CancellationToken::new();
+                self.client = fenced(self.client.clone(), fence.clone());
                 let task = tokio::spawn(async move {
                     let lost = held.keep(stop).await;
+                    if lost != Lost::Released {
+                        fence.cancel();
+                    }
                     leading.cancel();
                     lost
                 });

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SharedClock;
@@ -19,6 +19,9 @@ use crate::write::Writer;
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How often the holder renews it.
 pub(crate) const LEASE_RENEWAL: Duration = Duration::from_secs(5);
+/// How long the holder goes on without having renewed it: less than others wait, so that it has
+/// stopped when they begin.
+pub(crate) const RENEWAL_DEADLINE: Duration = Duration::from_secs(10);
 /// How often others look whether it has become free.
 const LEASE_RETRY: Duration = Duration::from_secs(2);
 /// Namespace of the lease: there on every cluster.
@@ -53,9 +56,10 @@ pub(crate) async fn acquire(
     let mut seen: Option<(Option<String>, Instant)> = None;
     let mut told = false;
     loop {
+        let asked = Instant::now();
         match keeper.try_acquire(&mut seen).await {
             Ok(Some(lease)) => {
-                return Some(Held { keeper, lease, renewed: Instant::now() });
+                return Some(Held { keeper, lease, renewed: asked });
             }
             Ok(None) if !told => {
                 tracing::info!("another controller holds the lease; waiting for it");
@@ -75,28 +79,40 @@ impl Held {
     /// Renews the lease until told to stop, then gives it back. Returns early when it is lost:
     /// somebody else took it, or it could not be renewed in time.
     pub(crate) async fn keep(mut self, stop: CancellationToken) -> Lost {
+        let mut pause = LEASE_RENEWAL;
         loop {
             tokio::select! {
-                () = sleep(LEASE_RENEWAL) => {}
+                () = sleep(pause) => {}
                 () = stop.cancelled() => {
                     self.release().await;
                     return Lost::Released;
                 }
             }
-            match self.keeper.renew(&self.lease).await {
+            let (began, deadline) = (Instant::now(), self.renewed + RENEWAL_DEADLINE);
+            // What is answered late is of no use: the time counts from when it was asked for.
+            let Ok(renewed) = timeout_at(deadline, self.keeper.renew(&self.lease)).await else {
+                return Lost::Expired;
+            };
+            match renewed {
                 Ok(lease) => {
                     self.lease = lease;
-                    self.renewed = Instant::now();
+                    self.renewed = began;
+                    pause = LEASE_RENEWAL;
                 }
-                Err(kube::Error::Api(status)) if status.code == 409 => match self.reload().await {
-                    Some(lease) => self.lease = lease,
-                    None => return Lost::Taken,
-                },
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    match timeout_at(deadline, self.reload()).await {
+                        Ok(Some(lease)) => self.lease = lease,
+                        Ok(None) => return Lost::Taken,
+                        Err(_) => return Lost::Expired,
+                    }
+                    pause = Duration::ZERO;
+                }
                 Err(error) => {
                     tracing::debug!(%error, "could not renew the lease; trying again");
-                    if self.renewed.elapsed() > LEASE_DURATION {
+                    if Instant::now() >= deadline {
                         return Lost::Expired;
                     }
+                    pause = LEASE_RETRY.min(deadline - Instant::now());
                 }
             }
         }
@@ -202,3 +218,6 @@ impl Keeper {
         self.clock.now()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,4 +136,6 @@ fn float(count: usize) -> f64 {
 }
 
 #[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
 mod tests;

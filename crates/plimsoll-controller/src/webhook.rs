@@ -23,12 +23,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use certificate::SECRET as CERTIFICATE_SECRET;
+
 use crate::bootstrap::patiently;
 use crate::error::Error;
 use crate::write::Writer;
 
 /// Name of the ValidatingWebhookConfiguration.
-const CONFIGURATION: &str = "plimsoll-capabilities";
+pub(crate) const CONFIGURATION: &str = "plimsoll-capabilities";
 /// Name of the webhook in it, which refusals begin with.
 const WEBHOOK: &str = "capabilities.plimsoll.io";
 /// Path that reviews are sent to.

@@ -4,11 +4,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Once;
 
+use http::{HeaderValue, Request};
 use kube::Client;
+use kube::client::Body;
 use plimsoll_apiserver::faults::Faults;
 use plimsoll_apiserver::{ApiServer, Options};
 use serde_json::Value;
 use tower::Layer;
+use tower::util::MapRequest;
 
 use crate::audit::{self, AuditTrail};
 use crate::control_plane::{ControlPlane, assets};
@@ -124,6 +127,25 @@ impl TestCluster {
         let log = RequestLog::default();
         let service = log.layer(Through(self.client()));
         (Client::new(service, DEFAULT_NAMESPACE), log)
+    }
+
+    /// A client that acts as a user of some groups, with no more rights than they have.
+    ///
+    /// # Panics
+    /// When a name cannot be told in a header.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        let value = |text: &str| HeaderValue::from_str(text).expect("names are plain text");
+        let user = value(user);
+        let groups: Vec<HeaderValue> = groups.iter().map(|group| value(group)).collect();
+        let act = move |mut request: Request<Body>| {
+            let headers = request.headers_mut();
+            headers.insert("impersonate-user", user.clone());
+            for group in &groups {
+                headers.append("impersonate-group", group.clone());
+            }
+            request
+        };
+        Client::new(MapRequest::new(Through(self.client()), act), DEFAULT_NAMESPACE)
     }
 
     /// A client whose requests meet `faults`.

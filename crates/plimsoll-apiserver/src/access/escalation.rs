@@ -11,7 +11,7 @@ use crate::status::{ApiError, Result};
 use crate::verbs::metadata;
 
 /// Fills in and checks what depends on who writes an object; `live` is the object before an
-/// update.
+/// update, and `in_url` whether the request names the object where rules are about names.
 ///
 /// # Errors
 /// When the user gives away rights that they do not have.
@@ -20,6 +20,7 @@ pub(crate) fn prepare(
     call: &Call,
     resource: &ApiResource,
     live: Option<&Value>,
+    in_url: bool,
     object: &mut Value,
 ) -> Result<()> {
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
@@ -31,7 +32,7 @@ pub(crate) fn prepare(
     if live.is_some_and(|live| is_only_collected(live, object)) {
         return Ok(());
     }
-    let writer = Writer { cluster, user: &call.user, resource, object };
+    let writer = Writer { cluster, user: &call.user, resource, in_url, object };
     match resource.kind.as_str() {
         "Role" | "ClusterRole" => writer.check_role(live),
         "RoleBinding" | "ClusterRoleBinding" => writer.check_binding(),
@@ -77,6 +78,7 @@ struct Writer<'a> {
     cluster: &'a Cluster,
     user: &'a UserInfo,
     resource: &'a ApiResource,
+    in_url: bool,
     object: &'a Value,
 }
 
@@ -102,8 +104,8 @@ impl Writer<'_> {
     }
 
     fn check_role(&self, live: Option<&Value>) -> Result<()> {
-        // A new object has no name in the URL, and so none that a rule could be about.
-        let name = if live.is_some() { self.name() } else { "" };
+        // A posted object has no name in the URL, and so none that a rule could be about.
+        let name = if self.in_url { self.name() } else { "" };
         if self.may("escalate", &self.resource.plural, name) {
             return Ok(());
         }

@@ -69,7 +69,14 @@ pub(crate) fn create(
     metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
-    access::escalation::prepare(cluster, call, resource, None, &mut object)?;
+    access::escalation::prepare(
+        cluster,
+        call,
+        resource,
+        None,
+        origin == Origin::Apply,
+        &mut object,
+    )?;
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;

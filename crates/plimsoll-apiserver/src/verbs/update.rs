@@ -190,7 +190,7 @@ pub(crate) fn update(
         metadata::keep(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);
-    access::escalation::prepare(cluster, call, resource, Some(live), &mut object)?;
+    access::escalation::prepare(cluster, call, resource, Some(live), true, &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, part, live, &mut object);
     validation::check(call, resource, Some((live, part)), &object)?;

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::write::Writer;
 
 const NAMESPACE: &str = "kube-system";
-const SECRET: &str = "plimsoll-capability-webhook";
+pub(crate) const SECRET: &str = "plimsoll-capability-webhook";
 /// Annotation of the Secret: the name that the certificate is for.
 const NAME: &str = "plimsoll.io/webhook-name";
 

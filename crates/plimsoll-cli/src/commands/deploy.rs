@@ -1,0 +1,252 @@
+//! `plimsoll rbac` and `plimsoll manifests`: what runs the controller in a cluster.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::TemplateContext;
+use plimsoll_controller::rights::{Purpose, rights};
+use serde_json::{Value, json};
+
+use crate::exit;
+
+/// The port that metrics are served on in a pod.
+const METRICS_PORT: u16 = 9099;
+/// Where the release lies in a pod.
+const RELEASE_PATH: &str = "/release";
+/// Name of all that belongs to the controller.
+const NAME: &str = "plimsoll";
+/// Name of the Service by which API servers ask for reviews, and the port in a pod.
+const WEBHOOK: &str = "plimsoll-webhook";
+const WEBHOOK_PORT: u16 = 9443;
+/// Label by which rules and dashboards know the controller, as they know the upstream one.
+const JOB: &str = "cluster-version-operator";
+
+/// For which releases rights are needed.
+#[derive(Debug, Args)]
+pub struct RbacArguments {
+    /// Directory of a release payload; give all those between which the cluster is to be updated
+    #[arg(long, value_name = "DIR", required = true)]
+    pub release: Vec<PathBuf>,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub feature_set: String,
+    /// Let people have orphans deleted
+    #[arg(long)]
+    pub prune: bool,
+    /// Let it answer reviews of spec.capabilities
+    #[arg(long)]
+    pub capability_webhook: bool,
+    /// Namespace of the controller
+    #[arg(long, default_value = NAME)]
+    pub namespace: String,
+}
+
+/// How the controller is to run.
+#[derive(Debug, Args)]
+pub struct ManifestsArguments {
+    #[command(flatten)]
+    pub rbac: RbacArguments,
+    /// Image of this program
+    #[arg(long, value_name = "PULLSPEC")]
+    pub image: String,
+    /// Image of the release payload, with release-manifests/ at its root; mounted as a volume
+    #[arg(long, value_name = "PULLSPEC")]
+    pub release_image: String,
+    /// How many controllers there are; one works, the others stand by
+    #[arg(long, default_value_t = 1)]
+    pub replicas: u32,
+    /// Add a ServiceMonitor for the Prometheus operator
+    #[arg(long)]
+    pub service_monitor: bool,
+}
+
+/// Prints the rights.
+///
+/// # Errors
+///
+/// When a payload is defective, or the output cannot be written.
+pub fn rbac(arguments: &RbacArguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    write(&roles(arguments, &payloads(arguments)?), out)
+}
+
+/// Prints everything.
+///
+/// # Errors
+///
+/// When a payload is defective, or the output cannot be written.
+pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let namespace = &arguments.rbac.namespace;
+    let mut objects = vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(namespace) }),
+    ];
+    objects.extend(roles(&arguments.rbac, &payloads(&arguments.rbac)?));
+    objects.push(deployment(arguments));
+    objects.push(json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(namespace),
+        "spec": {
+            "selector": { "app.kubernetes.io/name": NAME },
+            "ports": [{ "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics" }],
+        },
+    }));
+    if arguments.rbac.capability_webhook {
+        objects.push(json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": { "name": WEBHOOK, "namespace": namespace },
+            "spec": {
+                "selector": { "app.kubernetes.io/name": NAME },
+                "ports": [{ "name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT }],
+            },
+        }));
+    }
+    if arguments.service_monitor {
+        objects.push(json!({
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "ServiceMonitor",
+            "metadata": metadata(namespace),
+            "spec": {
+                "jobLabel": "k8s-app",
+                "selector": { "matchLabels": { "k8s-app": JOB } },
+                "endpoints": [{ "port": "metrics", "interval": "30s" }],
+            },
+        }));
+    }
+    write(&objects, out)
+}
+
+fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
+    let template = TemplateContext {
+        release_image: String::new(),
+        cluster_profile: arguments.profile.clone(),
+    };
+    let load = |path: &PathBuf| {
+        plimsoll_source::load(path, &template)
+            .with_context(|| format!("failed to load release `{}`", path.display()))
+    };
+    arguments.release.iter().map(load).collect()
+}
+
+fn write(objects: &[Value], out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    for object in objects {
+        write!(out, "---\n{}", serde_saphyr::to_string(object)?)?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+fn metadata(namespace: &str) -> Value {
+    json!({
+        "name": NAME,
+        "namespace": namespace,
+        "labels": { "app.kubernetes.io/name": NAME, "k8s-app": JOB },
+    })
+}
+
+/// The roles of a controller, and what binds its ServiceAccount to them.
+pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
+    let purpose = Purpose {
+        profile: arguments.profile.clone(),
+        feature_set: arguments.feature_set.clone(),
+        prune: arguments.prune,
+        webhook: arguments.capability_webhook,
+    };
+    let payloads: Vec<&Payload> = payloads.iter().collect();
+    let rights = rights(&payloads, &purpose);
+    let role = |kind: &str, metadata: &Value, rules: Value| {
+        let version = "rbac.authorization.k8s.io/v1";
+        json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules })
+    };
+    let binding = |kind: &str, metadata: &Value| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": format!("{kind}Binding"),
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME },
+            "subjects": [{
+                "kind": "ServiceAccount", "name": NAME, "namespace": arguments.namespace,
+            }],
+        })
+    };
+    let everywhere = json!({ "name": NAME });
+    let by_the_lease = json!({ "name": NAME, "namespace": "kube-system" });
+    vec![
+        role("ClusterRole", &everywhere, json!(rights.cluster)),
+        binding("ClusterRole", &everywhere),
+        role("Role", &by_the_lease, json!(rights.lease_namespace)),
+        binding("Role", &by_the_lease),
+    ]
+}
+
+fn deployment(arguments: &ManifestsArguments) -> Value {
+    let rbac = &arguments.rbac;
+    let labels = json!({ "app.kubernetes.io/name": NAME, "k8s-app": JOB });
+    let mut command = vec![
+        "run".to_owned(),
+        format!("--release={RELEASE_PATH}"),
+        "--create".to_owned(),
+        format!("--image={}", arguments.release_image),
+        format!("--profile={}", rbac.profile),
+        format!("--feature-set={}", rbac.feature_set),
+        format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"),
+        "--log-format=json".to_owned(),
+    ];
+    if rbac.capability_webhook {
+        command.push(format!("--capability-webhook=0.0.0.0:{WEBHOOK_PORT}"));
+        command.push(format!("--capability-webhook-service={}/{WEBHOOK}", rbac.namespace));
+    }
+    let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "metrics" } });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(&rbac.namespace),
+        "spec": {
+            "replicas": arguments.replicas,
+            "selector": { "matchLabels": { "app.kubernetes.io/name": NAME } },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "terminationGracePeriodSeconds": 30,
+                    "priorityClassName": "system-cluster-critical",
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": 65532,
+                        "seccompProfile": { "type": "RuntimeDefault" },
+                    },
+                    "tolerations": [{ "operator": "Exists" }],
+                    "containers": [{
+                        "name": NAME,
+                        "image": arguments.image,
+                        "args": command,
+                        "ports": [{ "name": "metrics", "containerPort": METRICS_PORT }],
+                        "livenessProbe": probe("/healthz"),
+                        "readinessProbe": probe("/readyz"),
+                        "resources": { "requests": { "cpu": "20m", "memory": "64Mi" } },
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false,
+                            "readOnlyRootFilesystem": true,
+                            "capabilities": { "drop": ["ALL"] },
+                        },
+                        "volumeMounts": [
+                            { "name": "release", "mountPath": RELEASE_PATH, "readOnly": true },
+                        ],
+                    }],
+                    "volumes": [{
+                        "name": "release",
+                        "image": { "reference": arguments.release_image },
+                    }],
+                },
+            },
+        },
+    })
+}

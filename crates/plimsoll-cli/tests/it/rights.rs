@@ -1,0 +1,59 @@
+//! A controller with the rights of `plimsoll rbac`, and no others, does its work.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use plimsoll_cli::commands::deploy::{RbacArguments, roles};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_controller::Leadership;
+
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+
+#[test]
+fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [first.clone(), second.clone()];
+        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let arguments = RbacArguments {
+            release: Vec::new(),
+            profile: DEFAULT_PROFILE.to_owned(),
+            feature_set: DEFAULT_FEATURE_SET.to_owned(),
+            prune: false,
+            capability_webhook: false,
+            namespace: "plimsoll".to_owned(),
+        };
+        let owned = [(*first).clone(), (*second).clone()];
+        for object in roles(&arguments, &owned) {
+            let text = |pointer: &str| object.pointer(pointer).and_then(|it| it.as_str());
+            let role = text("/kind").unwrap();
+            let gvk = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", role);
+            let resource = ApiResource::from_gvk(&gvk);
+            let client = rig.client.clone();
+            let api: Api<DynamicObject> = match text("/metadata/namespace") {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
+            let parameters = PatchParams::apply("administrator");
+            api.patch("plimsoll", &parameters, &Patch::Apply(&object)).await.unwrap();
+        }
+        let groups = ["system:serviceaccounts", "system:authenticated"];
+        let client = rig.cluster.client_as("system:serviceaccount:plimsoll:plimsoll", &groups);
+
+        rig.settings.leadership = Leadership::Lease("this one".to_owned());
+        rig.control_with(client.clone());
+        rig.completed(&first.release.version).await;
+        rig.release(&second);
+        rig.completed(&second.release.version).await;
+
+        let leases: Api<Lease> = Api::namespaced(rig.client.clone(), "kube-system");
+        let held = leases.get("plimsoll").await.unwrap().spec.unwrap().holder_identity;
+        assert_eq!(held.as_deref(), Some("this one"));
+        let secrets: Api<Secret> = Api::all(client.clone());
+        let refused = secrets.list(&Default::default()).await.unwrap_err();
+        assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
+        rig.stop().await;
+    });
+}

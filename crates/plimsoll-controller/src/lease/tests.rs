@@ -1,0 +1,84 @@
+//! A lease that cannot be renewed is given up before others may take it. On a paused clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body;
+
+use super::*;
+use crate::clock::SystemClock;
+
+/// What the API server does with renewals after the first ones.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    Hangs,
+    Fails,
+    Taken,
+}
+
+fn answer(code: u16, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+    response
+}
+
+fn status(code: u16) -> Response<Full<Bytes>> {
+    let body = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "message": "no", "reason": if code == 404 { "NotFound" } else { "" },
+    });
+    answer(code, body.to_string())
+}
+
+/// A server that lets the lease be taken and renewed twice, and then is in trouble.
+fn server(trouble: Trouble) -> Client {
+    let renewals = Arc::new(AtomicUsize::new(0));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let renewals = Arc::clone(&renewals);
+        async move {
+            let method = request.method().clone();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let mut lease: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+            // One with a resourceVersion is replaced from then on, and not created.
+            lease["metadata"]["resourceVersion"] = "1".into();
+            let body = lease.to_string();
+            let renewed = renewals.load(Ordering::SeqCst);
+            let other = r#"{"metadata":{},"spec":{"holderIdentity":"other"}}"#;
+            Ok::<_, std::convert::Infallible>(match method {
+                Method::GET if renewed < 2 => status(404),
+                Method::GET => answer(200, other),
+                Method::POST => answer(200, body),
+                _ if renewed < 2 => {
+                    renewals.fetch_add(1, Ordering::SeqCst);
+                    answer(200, body)
+                }
+                _ if trouble == Trouble::Hangs => std::future::pending().await,
+                _ if trouble == Trouble::Fails => status(500),
+                _ => status(409),
+            })
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_renewed_is_given_up_before_others_may_take_it() {
+    for (trouble, expected) in [
+        (Trouble::Hangs, Lost::Expired),
+        (Trouble::Fails, Lost::Expired),
+        (Trouble::Taken, Lost::Taken),
+    ] {
+        let stop = CancellationToken::new();
+        let clock = Arc::new(SystemClock);
+        let held = acquire(server(trouble), clock, "us".to_owned(), &stop);
+        let held = timeout_at(Instant::now() + LEASE_DURATION, held).await.unwrap().unwrap();
+        let begun = Instant::now();
+        assert_eq!(held.keep(stop).await, expected);
+        // Renewed twice: the second time after two intervals.
+        let since = begun.elapsed() - 2 * LEASE_RENEWAL;
+        assert!(since >= LEASE_RENEWAL && since < LEASE_DURATION, "{since:?}");
+    }
+}

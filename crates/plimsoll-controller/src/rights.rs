@@ -1,0 +1,216 @@
+//! The rights that a controller needs for some releases, and no others: derived from what their
+//! manifests make it do, and from what it does for itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::core::{ApiResource, GroupVersionKind};
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS, crd};
+use plimsoll_content::inclusion::{Decision, decide};
+use plimsoll_content::{Manifest, Payload};
+use plimsoll_model::GroupKind;
+use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
+use serde_json::Value;
+
+use crate::lease::LEASE_NAME;
+use crate::webhook::{CERTIFICATE_SECRET, CONFIGURATION};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const READ: [&str; 3] = ["get", "list", "watch"];
+const WRITE: [&str; 2] = ["create", "patch"];
+
+/// For what rights are needed.
+#[derive(Debug, Clone, Default)]
+pub struct Purpose {
+    /// Cluster profile that manifests must include.
+    pub profile: String,
+    /// Feature set of the cluster.
+    pub feature_set: String,
+    /// Whether people may have orphans deleted.
+    pub prune: bool,
+    /// Whether reviews of capabilities are answered.
+    pub webhook: bool,
+}
+
+/// Rights, by where they hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rights {
+    /// In the whole cluster: what is watched is watched in all namespaces at once.
+    pub cluster: Vec<PolicyRule>,
+    /// In the namespace of the lease, `kube-system`.
+    pub lease_namespace: Vec<PolicyRule>,
+}
+
+/// The rights for releases: to install each, and to update from one to another.
+///
+/// Capabilities make no difference, since they may be enabled at any time. Kinds that no release
+/// defines are taken for those of Kubernetes.
+pub fn rights(payloads: &[&Payload], purpose: &Purpose) -> Rights {
+    let mut needs = Needs::of_itself(purpose);
+    let plurals = plurals(payloads);
+    for payload in payloads {
+        let context = payload.context(&purpose.profile, &purpose.feature_set);
+        let included =
+            payload.manifests.iter().filter(|it| decide(it, &context) == Decision::Included);
+        for manifest in included {
+            needs.manifest(manifest, &plurals, purpose.prune);
+        }
+    }
+    Rights { cluster: needs.rules(), lease_namespace: in_lease_namespace(purpose) }
+}
+
+/// Verbs by group and resource, and verbs about names.
+#[derive(Default)]
+struct Needs {
+    verbs: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    /// By group, resource and verb: the names, of which an empty one stands for all.
+    named: BTreeMap<(String, String, &'static str), BTreeSet<String>>,
+}
+
+impl Needs {
+    /// What the controller needs whatever the release.
+    fn of_itself(purpose: &Purpose) -> Self {
+        let mut needs = Self::default();
+        needs.add("", "namespaces", &READ);
+        for verbs in [&READ[..], &WRITE] {
+            needs.add("apiextensions.k8s.io", "customresourcedefinitions", verbs);
+            needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, verbs);
+            needs.add(RELEASE_PROGRESS.group, RELEASE_PROGRESS.plural, verbs);
+        }
+        needs.add(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.plural, &READ);
+        for kind in [CLUSTER_VERSION, RELEASE_PROGRESS] {
+            needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
+        }
+        needs.add("events.k8s.io", "events", &WRITE);
+        let verbs: &[&'static str] =
+            if purpose.webhook { &["get", "patch", "delete"] } else { &["get", "delete"] };
+        let group = "admissionregistration.k8s.io";
+        let resource = "validatingwebhookconfigurations";
+        for verb in verbs {
+            needs.name(group, resource, verb, CONFIGURATION);
+        }
+        if purpose.webhook {
+            needs.name(group, resource, "create", CONFIGURATION);
+        }
+        needs
+    }
+
+    fn add(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
+        let key = (group.to_owned(), resource.to_owned());
+        self.verbs.entry(key).or_default().extend(verbs);
+    }
+
+    fn name(&mut self, group: &str, resource: &str, verb: &'static str, name: &str) {
+        let key = (group.to_owned(), resource.to_owned(), verb);
+        self.named.entry(key).or_default().insert(name.to_owned());
+    }
+
+    /// What a manifest makes the controller do.
+    fn manifest(
+        &mut self,
+        manifest: &Manifest,
+        plurals: &BTreeMap<GroupKind, String>,
+        prune: bool,
+    ) {
+        let key = &manifest.key;
+        let plural = plurals.get(&key.group_kind()).cloned().unwrap_or_else(|| {
+            let gvk = GroupVersionKind::gvk(&key.group, &manifest.version, &key.kind);
+            ApiResource::from_gvk(&gvk).plural
+        });
+        self.add(&key.group, &plural, &READ);
+        let deletes = manifest.annotations.contains_key(DELETE);
+        if deletes || prune {
+            self.add(&key.group, &plural, &["delete"]);
+        }
+        if deletes {
+            return;
+        }
+        self.add(&key.group, &plural, &WRITE);
+        if key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind {
+            self.add(&key.group, &format!("{plural}/status"), &["patch"]);
+        }
+        if key.group != RBAC {
+            return;
+        }
+        match key.kind.as_str() {
+            "Role" | "ClusterRole" => {
+                // What is posted has no name in the URL that a rule could be about.
+                let posted = manifest.annotations.contains_key(CREATE_ONLY);
+                let name = if posted { "" } else { &key.name };
+                self.name(RBAC, &plural, "escalate", name);
+            }
+            "RoleBinding" | "ClusterRoleBinding" => {
+                let object = manifest.object();
+                let to = |field: &str| object["roleRef"][field].as_str().unwrap_or_default();
+                let resource = if to("kind") == "Role" { "roles" } else { "clusterroles" };
+                self.name(RBAC, resource, "bind", to("name"));
+            }
+            _ => {}
+        }
+    }
+
+    /// As rules: resources of a group with the same verbs share one.
+    fn rules(self) -> Vec<PolicyRule> {
+        let mut shared: BTreeMap<(String, BTreeSet<&'static str>), Vec<String>> = BTreeMap::new();
+        for ((group, resource), verbs) in self.verbs {
+            shared.entry((group, verbs)).or_default().push(resource);
+        }
+        let plain = shared
+            .into_iter()
+            .map(|((group, verbs), resources)| rule(&group, resources, verbs, None));
+        let mut by_names: BTreeMap<(String, String, BTreeSet<String>), BTreeSet<&'static str>> =
+            BTreeMap::new();
+        for ((group, resource, verb), names) in self.named {
+            let names = if names.contains("") { BTreeSet::new() } else { names };
+            by_names.entry((group, resource, names)).or_default().insert(verb);
+        }
+        let named = by_names.into_iter().map(|((group, resource, names), verbs)| {
+            let names = (!names.is_empty()).then(|| names.into_iter().collect());
+            rule(&group, vec![resource], verbs, names)
+        });
+        plain.chain(named).collect()
+    }
+}
+
+fn rule<'a>(
+    group: &str,
+    resources: Vec<String>,
+    verbs: impl IntoIterator<Item = &'a str>,
+    names: Option<Vec<String>>,
+) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources),
+        resource_names: names,
+        verbs: verbs.into_iter().map(str::to_owned).collect(),
+        ..PolicyRule::default()
+    }
+}
+
+fn in_lease_namespace(purpose: &Purpose) -> Vec<PolicyRule> {
+    let group = "coordination.k8s.io";
+    let leases = || vec!["leases".to_owned()];
+    let mut rules = vec![
+        rule(group, leases(), ["create"], None),
+        rule(group, leases(), ["get", "update"], Some(vec![LEASE_NAME.to_owned()])),
+    ];
+    if purpose.webhook {
+        let name = Some(vec![CERTIFICATE_SECRET.to_owned()]);
+        rules.push(rule("", vec!["secrets".to_owned()], ["get", "create", "patch"], name));
+    }
+    rules
+}
+
+/// The resources of the kinds that definitions of ours or of the releases make.
+fn plurals(payloads: &[&Payload]) -> BTreeMap<GroupKind, String> {
+    let manifests = payloads.iter().flat_map(|payload| &payload.manifests);
+    let definitions = manifests
+        .filter(|manifest| manifest.key.kind == "CustomResourceDefinition")
+        .map(Manifest::object);
+    let named = |object: Value| {
+        let spec = &object["spec"];
+        let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+        Some((kind, spec["names"]["plural"].as_str()?.to_owned()))
+    };
+    crd::manifests().into_iter().chain(definitions).filter_map(named).collect()
+}
