@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::record::Write;
-use crate::release::{IMPLIED, Item, LEVELS, Release, VERSIONS};
+use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS};
 use crate::stage::Outcome;
 
 /// Everything that does not hold, in sentences.
@@ -33,10 +33,26 @@ fn applied<'a>(
     })
 }
 
+/// Whether each release was an update: begun when another had been completed. All else is an
+/// installation, for which there is no order (cluster-version §2.1), and which deletes nothing.
+fn updates(writes: &[Write], releases: &[Release]) -> Vec<bool> {
+    let is_completed = |write: &Write| {
+        let entries = write.told["history"].as_array();
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry["state"] == "Completed"))
+    };
+    let completed = writes.iter().position(is_completed).unwrap_or(writes.len());
+    let is_update = |release: usize| {
+        let first = applied(writes, releases).find(|it| it.2 == release);
+        first.is_some_and(|(at, ..)| at > completed)
+    };
+    (0..releases.len()).map(is_update).collect()
+}
+
 /// While updating, nothing of a run level is written before everything of those before it is, and
 /// nothing goes back to an earlier release.
 fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
+    let updates = updates(writes, releases);
     let mut written: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, write, release, item) in applied(writes, releases) {
         if let Some(before) = written.get(&*item.path).filter(|before| **before > release) {
@@ -48,7 +64,7 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
                 && !other.is_deletion
                 && (other.capability.is_none() || other.capability == Some(IMPLIED))
         });
-        for other in earlier.filter(|_| release > 0) {
+        for other in earlier.filter(|_| updates[release]) {
             if written.get(&*other.path).is_none_or(|by| *by < release) {
                 let (path, before) = (&write.path, &other.path);
                 found.push(format!("write {at} of {path} comes before {before} is written"));
@@ -63,7 +79,8 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
 /// report the release.
 fn gates(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, write, release, item) in applied(writes, releases).filter(|it| it.2 > 0) {
+    let updates = updates(writes, releases);
+    for (at, write, release, item) in applied(writes, releases).filter(|it| updates[it.2]) {
         for (_, name) in LEVELS.iter().filter(|(level, _)| *level < item.level) {
             let reported = write.operators.get(*name).map(String::as_str).unwrap_or_default();
             if reported < VERSIONS[release] {
@@ -178,14 +195,24 @@ fn convergence(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
         let conditions = &outcome.status["conditions"];
         found.push(format!("{version} is not completed: {newest}, {conditions}"));
     }
-    let asked = outcome.writes.iter().any(|write| write.asked.contains("Console"));
+    let named = outcome.status["capabilities"]["enabledCapabilities"].as_array();
+    let enabled = named.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
+    if outcome.is_asked_for && !enabled {
+        found.push(format!("{OPTIONAL} is asked for and not enabled"));
+    }
+    let is_update = updates(&outcome.writes, releases)[outcome.wanted];
+    let entries = outcome.status["history"].as_array();
+    let installed = entries.is_some_and(|entries| {
+        entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
+    });
     for (path, by) in &outcome.found {
         let wanted = releases[outcome.wanted].items.iter().find(|item| item.path == *path);
         let fits = match wanted {
-            Some(item) if item.is_deletion => by.is_none(),
-            Some(Item { capability: Some("Console"), .. }) if !asked => by.is_none(),
+            Some(item) if item.is_deletion => by.is_none() || !is_update,
+            Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),
+            Some(item) if item.capability == Some(IMPLIED) && !installed => true,
             Some(_) => by.as_deref() == Some(version),
-            None => by.is_some(),
+            None => by.is_some() || !installed,
         };
         if !fits {
             found.push(format!("in the end {path} is as {by:?} has it"));

@@ -27,11 +27,22 @@ use crate::scenario::{Deed, Scenario};
 /// How long the cluster may take once nothing goes wrong any more, in seconds.
 const PATIENCE: u64 = 2 * 60 * 60;
 
+/// What may be read as it was some writes ago.
+const STALE: [&str; 5] = [
+    "namespaces",
+    "configmaps",
+    "deployments.apps",
+    "clusteroperators.config.openshift.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+];
+
 /// What became of a scenario.
 pub(crate) struct Outcome {
     pub(crate) writes: Vec<Write>,
     /// The release that was asked for last.
     pub(crate) wanted: usize,
+    /// Whether the optional capability is asked for at the end.
+    pub(crate) is_asked_for: bool,
     /// The status of the ClusterVersion at the end.
     pub(crate) status: Value,
     /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
@@ -256,8 +267,11 @@ impl Stage {
             let by = object["metadata"]["annotations"][WRITTEN_BY].as_str();
             found.push((item.path.clone(), by.map(str::to_owned)));
         }
-        let status = self.recorder.read(CLUSTER_VERSION).await["status"].take();
-        Outcome { writes: self.recorder.writes(), wanted, status, found }
+        let mut object = self.recorder.read(CLUSTER_VERSION).await;
+        let asked = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
+        let is_asked_for = asked.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
+        let status = object["status"].take();
+        Outcome { writes: self.recorder.writes(), wanted, is_asked_for, status, found }
     }
 }
 
@@ -278,11 +292,12 @@ fn faults(scenario: &Scenario, number: usize) -> Faults {
         let lost = Fault::WatchExpired(Duration::from_secs(3));
         faults.add(watches().share(seed ^ 2, scenario.watches), lost);
     }
-    if scenario.stale > 0.0 {
-        for (salt, verb) in [(3, "get"), (4, "list")] {
-            let reads = Requests::any().verb(verb).share(seed ^ salt, scenario.stale);
-            faults.add(reads, Fault::Stale(AsOf::Behind(5)));
-        }
+    // What a process begins with, the ClusterVersion and ReleaseProgress, it asks for as it is now,
+    // and servers keep to that. The rest may lag behind whatever is asked for.
+    for (salt, resource) in STALE.iter().enumerate().filter(|_| scenario.stale > 0.0) {
+        let reads = Requests::any().verb("list").resource(resource);
+        let reads = reads.share(seed ^ (3 + salt as u64), scenario.stale);
+        faults.add(reads, Fault::Stale(AsOf::Behind(5)));
     }
     faults
 }
