@@ -4,6 +4,8 @@ pub mod demo;
 pub mod release;
 pub mod run;
 pub mod sandbox;
+mod store;
+pub mod update;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ pub enum Command {
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Tell about updates, ask for one, pause it
+    Update(update::UpdateArguments),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -34,6 +38,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     match command {
         Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Update(arguments) => {
+            block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
+        }
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
     }

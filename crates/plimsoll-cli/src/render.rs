@@ -2,4 +2,6 @@
 
 pub mod live;
 pub mod logs;
+pub mod structured;
 pub mod table;
+pub mod update;

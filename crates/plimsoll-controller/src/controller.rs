@@ -1,5 +1,7 @@
 //! The loop: what happened, what to do next, what to report.
 
+mod updating;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +13,15 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_content::inclusion::{Context, EnabledCapabilities, Override};
 use plimsoll_content::payload::Payload;
+use plimsoll_model::Reason;
+use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::capabilities::{self, Capabilities};
 use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
+use plimsoll_plan::status::{LoadStep, Updates};
+use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +29,8 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
-use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::events::{Recorder, Severity};
+use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
 use crate::report::{Reporter, Situation};
@@ -37,11 +45,15 @@ macro_rules! situation {
         Situation {
             progress: &$work.session.progress,
             release: &$work.release,
-            architecture: architecture(&$work.payload),
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
             objections: $work.session.objections(),
+            load: $work.intake.status(),
+            updates: &$work.updates,
+            verified: $work.verified,
+            accepted_risks: &$work.accepted_risks,
+            unhealthy: $work.session.unhealthy(),
             now: $now,
         }
     };
@@ -85,6 +97,9 @@ pub struct Controller {
     pub settings: Settings,
     /// The release to keep the cluster at; a new one begins an update.
     pub release: watch::Receiver<Arc<Payload>>,
+    /// Where other releases come from, if any may be asked for. A cluster that has a release keeps
+    /// that one; the one above is for a cluster that has none.
+    pub store: Option<SharedStore>,
     /// Where pictures of the work go.
     pub view: watch::Sender<View>,
 }
@@ -140,7 +155,7 @@ impl Controller {
         let watching = tokio::spawn(observe::watch_cluster_version(
             self.client.clone(),
             api_resource(CLUSTER_VERSION),
-            sender,
+            sender.clone(),
         ));
         let Some(first) = first_cluster_version(&mut cluster_versions, stop).await else {
             return Err(Error::Stopped);
@@ -157,9 +172,19 @@ impl Controller {
             };
             Recorder::start(client, clock, instance, stop.clone())
         };
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorder, &recorded);
+        let asking = [acknowledge::GATES, acknowledge::ACKS].map(|name| {
+            tokio::spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()))
+        });
+        let given = Arc::clone(&self.release.borrow_and_update());
+        let desired = read(&first).1.desired;
+        let profile = &self.settings.profile;
+        let start =
+            intake::first_payload(self.store.as_ref(), &desired, given, profile, stop).await?;
+        let beginning = Beginning { owner: uid.into(), resources, recorder, start };
+        let mut work = Work::begin(&self, &first, beginning, &recorded);
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
+        asking.iter().for_each(tokio::task::JoinHandle::abort);
         result
     }
 }
@@ -197,22 +222,40 @@ struct Work {
     generation: i64,
     capabilities: Capabilities,
     session: Session,
+    intake: Intake,
+    updates: Updates,
+    acknowledgements: Acknowledgements,
+    /// What is annotated, as text.
+    pause: Option<String>,
+    verified: bool,
+    accepted_risks: String,
+    /// The spec or what it is judged by changed since it was last looked at.
+    unconsidered: bool,
+    reconsider_at: Instant,
+    told: Option<(LoadStep, bool)>,
+    completion_told: bool,
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
 }
 
+/// What a [`Work`] begins with.
+struct Beginning {
+    owner: Arc<str>,
+    resources: Resources,
+    recorder: Recorder,
+    start: (Arc<Payload>, Listing),
+}
+
 impl Work {
     fn begin(
-        controller: &mut Controller,
+        controller: &Controller,
         cluster_version: &DynamicObject,
-        owner: Arc<str>,
-        resources: Resources,
-        recorder: Recorder,
+        beginning: Beginning,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
+        let Beginning { owner, resources, recorder, start: (payload, listing) } = beginning;
         let now = controller.clock.now();
-        let payload = Arc::clone(&controller.release.borrow_and_update());
         let (spec, status) = read(cluster_version);
         let release = release_of(&payload);
         let capabilities = enabled(
@@ -234,9 +277,18 @@ impl Work {
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
             session.progress = session.progress.clone().resume(&done, now);
         }
+        let pause = pause_of(cluster_version);
+        session.progress.set_pause(Pause::parse(pause.as_deref()), now);
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
-        Self {
+        let intake = Intake::new(
+            controller.store.clone(),
+            &controller.settings.profile,
+            &release,
+            intake::architecture(&payload),
+            listing,
+        );
+        let mut work = Self {
             owner,
             payload,
             release,
@@ -245,10 +297,22 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             capabilities,
             session,
+            intake,
+            updates: Updates::default(),
+            acknowledgements: Acknowledgements::default(),
+            pause,
+            verified: false,
+            accepted_risks: String::new(),
+            unconsidered: true,
+            reconsider_at: Instant::now(),
+            told: None,
+            completion_told: false,
             recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
-        }
+        };
+        work.look_for_updates();
+        work
     }
 
     async fn run(
@@ -259,6 +323,8 @@ impl Work {
     ) -> Result<(), Error> {
         self.session.start_due(controller.clock.now());
         loop {
+            self.notice_completion();
+            self.consider(controller).await;
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
@@ -267,10 +333,9 @@ impl Work {
                     self.reporter.touch();
                 }
                 Some(observation) = cluster_versions.recv() => {
-                    if let Observation::ClusterVersion(Some(object)) = observation {
-                        self.asked(controller, &object).await;
-                    }
+                    self.observed(controller, observation).await;
                 }
+                brought = self.intake.next() => self.brought(controller, brought).await,
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.released(controller).await;
                 }
@@ -285,6 +350,14 @@ impl Work {
         let situation = situation!(self, now);
         self.reporter.finish(&situation).await;
         Ok(())
+    }
+
+    async fn observed(&mut self, controller: &Controller, observation: Observation) {
+        match observation {
+            Observation::ClusterVersion(Some(object)) => self.asked(controller, &object).await,
+            Observation::ConfigMap { name, data } => self.acknowledged(name, data),
+            _ => {}
+        }
     }
 
     fn turn(&mut self, turn: Turn, now: Timestamp) {
@@ -309,9 +382,13 @@ impl Work {
     /// When to look again although nothing happened.
     fn wake_at(&self, now: Timestamp) -> Instant {
         let mut wake = self.sweep_at.min(self.reporter.due_at());
-        if let Some(at) = self.session.progress.wake_at() {
+        let times = [self.session.progress.wake_at(), self.intake.wake_at()];
+        for at in times.into_iter().flatten() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             wake = wake.min(Instant::now() + delay);
+        }
+        if self.intake.is_held_up() {
+            wake = wake.min(self.reconsider_at);
         }
         wake
     }
@@ -342,6 +419,8 @@ impl Work {
             .cloned()
             .collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
+        self.pause(pause_of(object), controller.clock.now());
+        self.look_for_updates();
         let request = request(&self.release, &self.spec, &self.capabilities);
         if request != self.request {
             self.request = request;
@@ -357,17 +436,28 @@ impl Work {
 
     /// Another release is to be kept.
     async fn released(&mut self, controller: &mut Controller) {
-        self.payload = Arc::clone(&controller.release.borrow_and_update());
+        let payload = Arc::clone(&controller.release.borrow_and_update());
+        let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
+        self.adopt(controller, accepted).await;
+    }
+
+    /// A release takes the place of the one that is applied.
+    async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+        let from = self.release.version.clone();
+        self.payload = accepted.payload;
+        self.verified = accepted.verified;
+        self.accepted_risks = accepted.accepted_risks;
         self.release = release_of(&self.payload);
+        self.intake.swapped(&self.release, &self.payload);
+        self.reporter.superseded();
+        self.look_for_updates();
         self.request = request(&self.release, &self.spec, &self.capabilities);
-        self.recorder.record(Occurrence {
-            severity: Severity::Normal,
-            reason: plimsoll_model::Reason::PayloadLoaded,
-            action: "Update",
-            note: format!("Working towards {}", self.release.version),
-            regarding: events::cluster_version(&self.owner),
-            related: None,
-        });
+        let mut note = format!("Working towards {}, from {from}", self.release.version);
+        if !self.accepted_risks.is_empty() {
+            note.push_str("; accepted risks: ");
+            note.push_str(&self.accepted_risks);
+        }
+        self.tell(Severity::Normal, Reason::UpdateStarted, note);
         self.replan(controller).await;
     }
 
@@ -393,8 +483,10 @@ impl Work {
         let resources = self.session.resources().clone();
         let client = controller.client.clone();
         let mut session = Session::new(client, Arc::clone(&self.owner), planned, resources, now);
+        session.progress.set_pause(Pause::parse(self.pause.as_deref()), now);
         session.take_over(&mut self.session, now);
         self.session = session;
+        self.completion_told = false;
         self.session.start_due(now);
     }
 }
@@ -428,14 +520,8 @@ fn release_of(payload: &Payload) -> Release {
     }
 }
 
-/// The architecture of a payload, as Go names it; one that declares none is for this machine.
-fn architecture(payload: &Payload) -> &str {
-    match (payload.release.architecture.as_str(), std::env::consts::ARCH) {
-        ("", "x86_64") => "amd64",
-        ("", "aarch64") => "arm64",
-        ("", "powerpc64") => "ppc64le",
-        ("", other) | (other, _) => other,
-    }
+fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
+    cluster_version.annotations().get(PAUSE_BEFORE).cloned()
 }
 
 fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {

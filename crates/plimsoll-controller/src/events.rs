@@ -46,7 +46,6 @@ pub(crate) enum Severity {
     /// It goes as it should.
     Normal,
     /// Somebody may have to do something.
-    #[expect(dead_code, reason = "rejected releases and removals are told of as warnings")]
     Warning,
 }
 
@@ -226,7 +225,7 @@ impl Scribe {
             related: related.clone(),
             reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
             reporting_instance: Some(self.instance.clone()),
-            series: (entry.count > 1).then(|| EventSeries {
+            series: (entry.count > 1).then_some(EventSeries {
                 count: entry.count,
                 last_observed_time: MicroTime(entry.last),
             }),

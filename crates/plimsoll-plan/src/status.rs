@@ -17,6 +17,7 @@
 mod assess;
 mod load;
 mod progress;
+mod updates;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
@@ -32,6 +33,7 @@ use assess::Outlook;
 
 pub use assess::{DEGRADED_TOLERATED, SLOW_AFTER, SLOW_AFTER_NODES, SLOW_NODES_OPERATOR};
 pub use load::{LoadStatus, LoadStep};
+pub use updates::Updates;
 
 /// Everything that the status follows from.
 #[derive(Debug, Clone)]
@@ -66,6 +68,8 @@ pub struct StatusInput<'a> {
     pub overrides_set: bool,
     /// The ClusterOperators that object to another minor version.
     pub not_upgradeable: &'a [NotUpgradeable],
+    /// Where updates lead, and what holds them up.
+    pub updates: &'a Updates,
     /// Whether the payload was verified.
     pub verified: bool,
     /// Risks that were accepted for the release.
@@ -97,7 +101,7 @@ pub fn cluster_version_status(input: &StatusInput<'_>) -> ClusterVersionStatus {
             known_capabilities: input.capabilities.known.iter().cloned().collect(),
         },
         conditions: merge_conditions(&previous.conditions, conditions(input, now)),
-        available_updates: None,
+        available_updates: input.updates.available.clone(),
         conditional_updates: Vec::new(),
     }
 }
@@ -112,17 +116,16 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
         available(&build, input),
         failing(&build, &outlook),
         progressing,
-        build.with(
-            "RetrievedUpdates",
-            ConditionStatus::False,
-            Reason::NoChannel,
-            "The update channel has not been configured.",
-        ),
+        updates::retrieved(&build, input.updates),
     ];
     conditions.extend(release_accepted(&build, input));
     conditions.push(implicitly_enabled(&build, input));
-    let objections =
-        upgradeable::conditions(input.overrides_set, in_progress, input.not_upgradeable);
+    let objections = upgradeable::conditions(
+        input.overrides_set,
+        in_progress,
+        input.not_upgradeable,
+        input.updates.acknowledgement.as_ref(),
+    );
     conditions.extend(objections.into_iter().map(|objection| {
         build.plain(objection.type_, objection.status, &objection.reason, &objection.message)
     }));

@@ -45,14 +45,24 @@ pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
 }
 
 /// The conditions to show: `Upgradeable` first; none if nothing objects. `operators` are all that
-/// object in the cluster, whether the release knows them or not.
+/// object in the cluster, whether the release knows them or not; `acknowledgement` is what an
+/// administrator has to confirm first.
 pub fn conditions(
     overrides_set: bool,
     update_in_progress: bool,
     operators: &[NotUpgradeable],
+    acknowledgement: Option<&(Reason, String)>,
 ) -> Vec<Objection> {
     let mut objections = Vec::new();
     objections.extend(of_operators(operators));
+    if let Some((reason, message)) = acknowledgement {
+        objections.push(Objection {
+            type_: "UpgradeableAdminAckRequired",
+            status: ConditionStatus::False,
+            reason: reason.to_string(),
+            message: message.clone(),
+        });
+    }
     if overrides_set {
         objections.push(Objection {
             type_: "UpgradeableClusterVersionOverrides",

@@ -14,7 +14,10 @@ use crate::config::{
     ClusterVersionStatus, ComponentOverride, ObjectReference, OperandVersion, Release, Update,
     UpdateHistory, UpdateState,
 };
-use crate::progress::{ReleaseProgressStatus, StepProgress};
+use crate::progress::{
+    CompletedUpdate, LevelDuration, LevelProgress, OperatorsProgress, ReleaseProgressStatus,
+    StepProgress, UpdateProgress,
+};
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
 /// The schema of a top-level field of a kind, such as `spec`.
@@ -174,6 +177,26 @@ fn everything_a_cluster_operator_says_is_declared() {
     check(CLUSTER_OPERATOR, "status", &ClusterOperatorStatus::default());
 }
 
+fn update_progress() -> UpdateProgress {
+    let time = Timestamp::from_second(1).ok();
+    let level = LevelProgress {
+        level: Some(10),
+        done: 3,
+        total: 4,
+        started_time: time,
+        completion_time: time,
+    };
+    UpdateProgress {
+        from: "0.9.0".into(),
+        to: "1.0.0".into(),
+        image: "example.com/release".into(),
+        started_time: Timestamp::from_second(1).unwrap(),
+        completion_time: time,
+        paused_before: Some(20),
+        levels: vec![level],
+    }
+}
+
 #[test]
 fn everything_a_release_progress_says_is_declared() {
     let step = StepProgress {
@@ -195,6 +218,21 @@ fn everything_a_release_progress_says_is_declared() {
         done: 19,
         done_steps: "0-17,20".to_owned(),
         steps: vec![step],
+        update: Some(update_progress()),
+        completed_updates: vec![CompletedUpdate {
+            from: "0.9.0".into(),
+            to: "1.0.0".into(),
+            started_time: Timestamp::from_second(1).unwrap(),
+            seconds: 60,
+            levels: vec![LevelDuration { level: Some(10), steps: 4, seconds: 60 }],
+        }],
+        operators: Some(OperatorsProgress {
+            total: 4,
+            updated: 1,
+            updating: vec!["pier".into()],
+            unavailable: vec!["crane".into()],
+            degraded: vec!["lock".into()],
+        }),
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());

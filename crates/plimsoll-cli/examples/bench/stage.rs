@@ -73,6 +73,7 @@ pub(crate) fn work(
             leadership: Leadership::Alone,
         },
         release: releases,
+        store: None,
         view,
     };
     tokio::spawn(controller.run(stop.clone()));

@@ -77,6 +77,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             leadership: Leadership::Alone,
         },
         release: releases,
+        store: None,
         view,
     };
     let mut working = tokio::spawn(controller.run(stop.clone()));

@@ -100,7 +100,7 @@ fn payloads_from_outside_are_installed_and_updated() {
 
 /// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
 /// server completes.
-async fn create_cluster_version(rig: &Rig) {
+pub(crate) async fn create_cluster_version(rig: &Rig) {
     let gvk =
         kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");

@@ -8,4 +8,5 @@ mod gates;
 mod install;
 mod restart;
 mod rig;
+mod updates;
 mod weather;

@@ -15,7 +15,9 @@ use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
-use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_controller::{
+    Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
+};
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -34,6 +36,8 @@ pub(crate) struct Rig {
     pub(crate) client: Client,
     stop_stand_ins: CancellationToken,
     release: watch::Sender<Arc<Payload>>,
+    /// Where controllers to come find other releases.
+    pub(crate) store: Option<SharedStore>,
     controller: Option<Running>,
 }
 
@@ -60,7 +64,7 @@ impl Rig {
         };
         tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
-        Self { cluster, client, stop_stand_ins, release, controller: None }
+        Self { cluster, client, stop_stand_ins, release, store: None, controller: None }
     }
 
     /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
@@ -97,6 +101,7 @@ impl Rig {
                 leadership: Leadership::Alone,
             },
             release: self.release.subscribe(),
+            store: self.store.clone(),
             view,
         };
         let task = tokio::spawn(controller.run(stop.clone()));

@@ -7,7 +7,7 @@ use plimsoll_model::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::tests::{Situation, operator, release, render};
-use super::{LoadStatus, LoadStep};
+use super::{LoadStatus, LoadStep, Updates};
 use crate::failure::{Failure, could_not_update, from_api_status};
 use crate::mode::Mode;
 use crate::plan::GroupVersionKind;
@@ -37,7 +37,7 @@ fn every_condition() -> String {
             })
             .collect();
         for objection in
-            upgradeable::conditions(overrides, overrides && !operators.is_empty(), &operators)
+            upgradeable::conditions(overrides, overrides && !operators.is_empty(), &operators, None)
         {
             let status = objection.status.as_str();
             let upgradeable::Objection { type_, reason, message, .. } = objection;
@@ -51,8 +51,21 @@ fn every_condition() -> String {
 #[test]
 fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
     /// Shown in ReleaseProgress, events or not before other parts of the product use them.
-    const ELSEWHERE: &[Reason] =
-        &[Reason::PrerequisitePending, Reason::UpdatePayloadRetrievalFailed];
+    const ELSEWHERE: &[Reason] = &[
+        Reason::PrerequisitePending,
+        Reason::UpdatePayloadRetrievalFailed,
+        Reason::LowDesiredVersion,
+        Reason::InvalidCurrentVersion,
+        Reason::InvalidDesiredVersion,
+        Reason::MajorVersionUpdate,
+        Reason::MultipleMinorVersionsUpdate,
+        Reason::MinorVersionClusterUpdateInProgress,
+        Reason::MajorVersionClusterUpdateInProgress,
+        Reason::UnknownUpdate,
+        Reason::UpdateStarted,
+        Reason::UpdateCompleted,
+        Reason::UpdateResumed,
+    ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     for reason in Reason::ALL {
@@ -79,6 +92,33 @@ fn situations() -> Vec<Situation> {
     situations.extend(
         loads().map(|load| Situation { load: Some(load), ..Situation::new(Mode::Reconciling) }),
     );
+    situations.extend(updates());
+    situations
+}
+
+/// One for each thing that can be said of updates to come.
+fn updates() -> Vec<Situation> {
+    let situation = |mode, updates| Situation { updates, done: 5, ..Situation::new(mode) };
+    let mut situations = vec![
+        situation(Mode::Updating, Updates { paused_before: Some(40), ..Updates::default() }),
+        situation(Mode::Reconciling, Updates { retrieved: Ok(()), ..Updates::default() }),
+    ];
+    for reason in [Reason::VersionNotFound, Reason::RemoteFailed] {
+        let updates = Updates { retrieved: Err((reason, "WHY".to_owned())), ..Updates::default() };
+        situations.push(situation(Mode::Reconciling, updates));
+    }
+    let acks = [
+        Reason::AdminAckRequired,
+        Reason::AdminAckConfigMapGateNameError,
+        Reason::AdminAckConfigMapGateValueError,
+        Reason::UnableToAccessAdminGatesConfigMap,
+        Reason::UnableToAccessAdminAcksConfigMap,
+    ];
+    for reason in acks {
+        let acknowledgement = Some((reason, "WHAT TO CONFIRM".to_owned()));
+        let updates = Updates { acknowledgement, ..Updates::default() };
+        situations.push(situation(Mode::Reconciling, updates));
+    }
     situations
 }
 
