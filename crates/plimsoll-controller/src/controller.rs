@@ -20,6 +20,7 @@ use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
+use plimsoll_plan::removal::{Notice, PRUNE, Prune};
 use plimsoll_plan::status::{LoadStep, Updates};
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
@@ -29,10 +30,11 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::{self, api_resource, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
-use crate::events::{Recorder, Severity};
+use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
+use crate::removals::Removals;
 use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
@@ -54,6 +56,7 @@ macro_rules! situation {
             verified: $work.verified,
             accepted_risks: &$work.accepted_risks,
             unhealthy: $work.session.unhealthy(),
+            removals: &$work.session.removals,
             now: $now,
         }
     };
@@ -265,13 +268,19 @@ impl Work {
             &status.capabilities.enabled_capabilities,
         );
         let request = request(&release, &spec, &capabilities);
-        let mode = mode::choose(&status.history, &release.image);
+        let removals = Removals::recorded(recorded, prune_asked(cluster_version));
+        let mode = match mode::choose(&status.history, &release.image) {
+            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+            mode => mode,
+        };
         let planned =
             make_plan(&payload, &controller.settings, &release, &request, &capabilities, mode);
+        let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
+        let client = controller.client.clone();
         let mut session =
-            Session::new(controller.client.clone(), Arc::clone(&owner), planned, resources, now);
+            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
@@ -324,6 +333,7 @@ impl Work {
         self.session.start_due(controller.clock.now());
         loop {
             self.notice_completion();
+            self.tell_of_removals(controller.clock.now());
             self.consider(controller).await;
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
@@ -360,6 +370,22 @@ impl Work {
         }
     }
 
+    /// Tells what people should hear of deletions.
+    fn tell_of_removals(&mut self, now: Timestamp) {
+        for notice in self.session.removals.notices(now) {
+            let Notice { key, reason, is_warning, message } = notice;
+            self.reporter.touch();
+            self.recorder.record(Occurrence {
+                severity: if is_warning { Severity::Warning } else { Severity::Normal },
+                reason,
+                action: "Delete",
+                note: message,
+                regarding: events::cluster_version(&self.owner),
+                related: Some(events::object(&key)),
+            });
+        }
+    }
+
     fn turn(&mut self, turn: Turn, now: Timestamp) {
         let namespace = match &turn {
             Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
@@ -382,7 +408,11 @@ impl Work {
     /// When to look again although nothing happened.
     fn wake_at(&self, now: Timestamp) -> Instant {
         let mut wake = self.sweep_at.min(self.reporter.due_at());
-        let times = [self.session.progress.wake_at(), self.intake.wake_at()];
+        let times = [
+            self.session.progress.wake_at(),
+            self.session.removals.ledger.due_at(),
+            self.intake.wake_at(),
+        ];
         for at in times.into_iter().flatten() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             wake = wake.min(Instant::now() + delay);
@@ -422,7 +452,9 @@ impl Work {
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
         let request = request(&self.release, &self.spec, &self.capabilities);
-        if request != self.request {
+        let plan = Arc::clone(self.session.progress.plan());
+        let prunes = self.session.removals.asked(prune_asked(object), &plan);
+        if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
         }
@@ -480,9 +512,13 @@ impl Work {
             &self.capabilities,
             mode,
         );
+        let mut removals = std::mem::take(&mut self.session.removals);
+        let planned = removals.replanned(self.session.progress.plan(), planned, now);
+        let planned = Arc::new(planned);
         let resources = self.session.resources().clone();
         let client = controller.client.clone();
-        let mut session = Session::new(client, Arc::clone(&self.owner), planned, resources, now);
+        let owner = Arc::clone(&self.owner);
+        let mut session = Session::new(client, owner, planned, resources, removals, now);
         session.progress.set_pause(Pause::parse(self.pause.as_deref()), now);
         session.take_over(&mut self.session, now);
         self.session = session;
@@ -545,7 +581,7 @@ fn make_plan(
     request: &Request,
     capabilities: &Capabilities,
     mode: Mode,
-) -> Arc<Plan> {
+) -> Plan {
     let context = Context {
         capabilities: Some(EnabledCapabilities {
             known: capabilities.known.iter().cloned().collect(),
@@ -562,5 +598,10 @@ fn make_plan(
         excluded = planned.excluded.len(),
         "planned"
     );
-    Arc::new(planned)
+    planned
+}
+
+/// The orphans that somebody asked to be deleted.
+fn prune_asked(cluster_version: &DynamicObject) -> Prune {
+    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
 }

@@ -14,6 +14,7 @@ mod events;
 mod intake;
 mod lease;
 mod observe;
+mod removals;
 mod report;
 mod resources;
 mod session;

@@ -13,7 +13,7 @@ use kube::Client;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{OperatorsProgress, ReleaseProgressStatus, StepProgress};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::plan::Action;
@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bootstrap::api_resource;
+use crate::removals::Removals;
 use crate::view;
 use crate::write::Writer;
 
@@ -53,6 +54,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) accepted_risks: &'a str,
     /// ClusterOperators that are unavailable, and those that are degraded.
     pub(crate) unhealthy: (Vec<String>, Vec<String>),
+    pub(crate) removals: &'a Removals,
     pub(crate) now: Timestamp,
 }
 
@@ -237,6 +239,7 @@ impl Reporter {
                 .iter()
                 .map(ToString::to_string)
                 .collect();
+        let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
             previous: &self.status,
@@ -253,6 +256,7 @@ impl Reporter {
             capabilities: situation.capabilities,
             overrides_set: situation.spec.overrides.iter().any(|entry| entry.unmanaged),
             not_upgradeable: &situation.objections,
+            deletions: &deletions,
             updates: &updates,
             verified: situation.verified,
             accepted_risks: situation.accepted_risks,
@@ -291,6 +295,8 @@ impl Reporter {
             update: self.timeline.update().cloned(),
             completed_updates: self.timeline.completed().to_vec(),
             operators: Some(operators(situation, &done, problems)),
+            deletions: situation.removals.ledger.deletions().cloned().collect(),
+            orphans: situation.removals.orphans.clone(),
         }
     }
 }

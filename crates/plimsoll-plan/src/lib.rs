@@ -21,6 +21,7 @@ pub mod preconditions;
 pub mod prepare;
 pub mod progress;
 pub mod readiness;
+pub mod removal;
 pub mod status;
 pub mod timeline;
 pub mod upgradeable;

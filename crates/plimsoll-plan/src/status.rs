@@ -21,7 +21,7 @@ mod updates;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
-use plimsoll_model::{Condition, ConditionStatus, Reason, merge_conditions};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
 
 use crate::capabilities::Capabilities;
 use crate::failure::Failure;
@@ -70,6 +70,8 @@ pub struct StatusInput<'a> {
     pub not_upgradeable: &'a [NotUpgradeable],
     /// Where updates lead, and what holds them up.
     pub updates: &'a Updates,
+    /// The objects that are to be deleted and are still there.
+    pub deletions: &'a [ObjectKey],
     /// Whether the payload was verified.
     pub verified: bool,
     /// Risks that were accepted for the release.
@@ -125,6 +127,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
         in_progress,
         input.not_upgradeable,
         input.updates.acknowledgement.as_ref(),
+        input.deletions,
     );
     conditions.extend(objections.into_iter().map(|objection| {
         build.plain(objection.type_, objection.status, &objection.reason, &objection.message)

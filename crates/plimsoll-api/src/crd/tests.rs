@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::config::{
     UpdateHistory, UpdateState,
 };
 use crate::progress::{
-    CompletedUpdate, LevelDuration, LevelProgress, OperatorsProgress, ReleaseProgressStatus,
-    StepProgress, UpdateProgress,
+    CompletedUpdate, Deletion, LevelDuration, LevelProgress, OperatorsProgress, Orphan,
+    ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
@@ -209,6 +209,20 @@ fn everything_a_release_progress_says_is_declared() {
         attempts: 2,
         since: Timestamp::from_second(1).unwrap(),
     };
+    let key = ObjectKey {
+        group: "apps".into(),
+        kind: "Deployment".into(),
+        namespace: "pier".into(),
+        name: "crane".into(),
+    };
+    let now = Timestamp::from_second(2).unwrap();
+    let deletion = Deletion {
+        terminating_since: Some(now),
+        finalizers: vec!["example.com/hold".into()],
+        completed_at: Some(now),
+        message: "held".into(),
+        ..Deletion::new(&key, "0000_10_pier_02.yaml", "1.0.0", now)
+    };
     let status = ReleaseProgressStatus {
         version: "1.0.0".into(),
         image: "example.com/release".into(),
@@ -233,6 +247,8 @@ fn everything_a_release_progress_says_is_declared() {
             unavailable: vec!["crane".into()],
             degraded: vec!["lock".into()],
         }),
+        deletions: vec![deletion],
+        orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());

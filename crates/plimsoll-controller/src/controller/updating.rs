@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::{ClusterVersionStatus, Release, Update};
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::acceptance::{self, Wanted};
 use plimsoll_plan::acknowledge;
 use plimsoll_plan::mode::Mode;
@@ -234,11 +234,14 @@ impl Work {
     fn judged(&self) -> Judged {
         let status = self.reporter.status();
         let overrides_set = self.spec.overrides.iter().any(|entry| entry.unmanaged);
+        let deletions: Vec<ObjectKey> =
+            self.session.removals.ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
             overrides_set,
             self.session.progress.mode() != Mode::Reconciling,
             &self.session.objections(),
             self.updates.acknowledgement.as_ref(),
+            &deletions,
         );
         Judged {
             current: self.release.clone(),

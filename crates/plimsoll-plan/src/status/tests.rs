@@ -72,6 +72,7 @@ impl Situation {
             overrides_set: false,
             not_upgradeable: &[],
             updates: &self.updates,
+            deletions: &[],
             verified: false,
             accepted_risks: "",
         })

@@ -18,13 +18,15 @@ use crate::directory::read_directory;
 
 /// What tells whether the files of a payload changed: name, size and time of each.
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
+/// What a payload says of itself, or why it cannot be read.
+type Head = Result<ReleaseHead, String>;
 
 /// A directory of payloads. Payloads may be added and taken away at any time; one that did not
 /// change is not read again to be listed.
 #[derive(Debug)]
 pub struct PayloadDirectory {
     path: PathBuf,
-    known: Mutex<BTreeMap<PathBuf, (Stamp, Result<ReleaseHead, String>)>>,
+    known: Mutex<BTreeMap<PathBuf, (Stamp, Head)>>,
 }
 
 impl PayloadDirectory {
@@ -34,7 +36,7 @@ impl PayloadDirectory {
     }
 
     /// The directories that look like payloads, with what is known of each.
-    fn survey(&self) -> Result<Vec<(PathBuf, Result<ReleaseHead, String>)>, StoreError> {
+    fn survey(&self) -> Result<Vec<(PathBuf, Head)>, StoreError> {
         let mut known = self.known.lock().expect("no thread panics while it holds the lock");
         let mut surveyed = Vec::new();
         for path in payloads(&self.path)? {
