@@ -35,7 +35,7 @@ pub enum Assessment {
 }
 
 impl Assessment {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "Idle",
             Self::Progressing => "Progressing",
