@@ -228,8 +228,9 @@ struct Work {
     intake: Intake,
     updates: Updates,
     acknowledgements: Acknowledgements,
-    /// What is annotated, as text.
-    pause: Option<String>,
+    /// What is annotated, as text, and what it means.
+    annotated: Option<String>,
+    pause: Option<Pause>,
     verified: bool,
     accepted_risks: String,
     /// The spec or what it is judged by changed since it was last looked at.
@@ -286,8 +287,13 @@ impl Work {
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
             session.progress = session.progress.clone().resume(&done, now);
         }
-        let pause = pause_of(cluster_version);
-        session.progress.set_pause(Pause::parse(pause.as_deref()), now);
+        let annotated = pause_of(cluster_version);
+        let held = recorded.update.as_ref().and_then(|update| update.paused_before);
+        let pause = match (Pause::parse(annotated.as_deref()), held) {
+            // What "next" meant to an earlier process, it means to this one.
+            (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
+            (pause, _) => pause,
+        };
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
         let intake = Intake::new(
@@ -309,7 +315,8 @@ impl Work {
             intake,
             updates: Updates::default(),
             acknowledgements: Acknowledgements::default(),
-            pause,
+            annotated,
+            pause: None,
             verified: false,
             accepted_risks: String::new(),
             unconsidered: true,
@@ -321,6 +328,7 @@ impl Work {
             sweep_at: Instant::now() + SWEEP_INTERVAL,
         };
         work.look_for_updates();
+        work.hold(pause, now);
         work
     }
 
@@ -481,6 +489,7 @@ impl Work {
         self.accepted_risks = accepted.accepted_risks;
         self.release = release_of(&self.payload);
         self.intake.swapped(&self.release, &self.payload);
+        self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
         self.look_for_updates();
         self.request = request(&self.release, &self.spec, &self.capabilities);
@@ -519,9 +528,10 @@ impl Work {
         let client = controller.client.clone();
         let owner = Arc::clone(&self.owner);
         let mut session = Session::new(client, owner, planned, resources, removals, now);
-        session.progress.set_pause(Pause::parse(self.pause.as_deref()), now);
+        session.progress.set_pause(self.pause, now);
         session.take_over(&mut self.session, now);
         self.session = session;
+        self.pin_pause();
         self.completion_told = false;
         self.session.start_due(now);
     }

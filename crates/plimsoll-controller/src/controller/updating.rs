@@ -138,12 +138,12 @@ impl Work {
 
     /// The annotation that pauses updates is as it is.
     pub(super) fn pause(&mut self, annotation: Option<String>, now: Timestamp) {
-        if annotation == self.pause {
+        if annotation == self.annotated {
             return;
         }
-        self.pause = annotation;
-        let pause = Pause::parse(self.pause.as_deref());
-        self.session.progress.set_pause(pause, now);
+        self.annotated = annotation;
+        let pause = Pause::parse(self.annotated.as_deref());
+        self.hold(pause, now);
         self.session.start_due(now);
         if self.session.progress.mode() == Mode::Updating {
             let version = &self.release.version;
@@ -163,6 +163,22 @@ impl Work {
             }
         }
         self.reporter.touch();
+    }
+
+    /// Holds the update, or lets it go on. While updating, the next run level becomes a number, so
+    /// that it stays the same when something is planned anew.
+    pub(super) fn hold(&mut self, pause: Option<Pause>, now: Timestamp) {
+        self.session.progress.set_pause(pause, now);
+        self.pause = pause;
+        self.pin_pause();
+    }
+
+    /// Keeps the run level that the next one turned out to be.
+    pub(super) fn pin_pause(&mut self) {
+        let progress = &self.session.progress;
+        if progress.mode() == Mode::Updating {
+            self.pause = progress.pause_level().map(Pause::Before);
+        }
     }
 
     /// Takes note of a release that has been applied in full.

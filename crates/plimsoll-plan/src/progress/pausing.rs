@@ -8,8 +8,8 @@ use crate::mode::Mode;
 use crate::pause::Pause;
 
 impl Progress {
-    /// Holds the update at a run level, or lets it go on. What is under way is finished; a step
-    /// that is done is still kept as it is.
+    /// Holds the update at a run level, or lets it go on. A step under way is finished; one that is
+    /// done is still kept as it is.
     pub fn set_pause(&mut self, pause: Option<Pause>, now: Timestamp) {
         self.paused_before = match pause {
             None => None,
@@ -18,15 +18,25 @@ impl Progress {
         };
         let plan = self.plan.clone();
         for (index, node) in plan.graph.nodes.iter().enumerate() {
-            let untouched = node.tasks.iter().all(|&step| !self.is_touched(step));
-            if self.lanes[index].begun && self.is_held(node.level) && untouched {
+            let resting = node.tasks.iter().all(|&step| !self.is_under_way(step));
+            if self.lanes[index].begun && self.is_held(node.level) && resting {
                 self.lanes[index].begun = false;
+                self.lanes[index].cursor = 0;
                 for &step in &node.tasks {
-                    self.tracks[step].enter(State::Pending, now);
+                    if matches!(self.tracks[step].state, State::Due | State::Blocked(_))
+                        && !self.tracks[step].reached
+                    {
+                        self.tracks[step].enter(State::Pending, now);
+                    }
                 }
             }
         }
         self.advance(now);
+    }
+
+    /// The run level that nothing is begun from on, once [`Pause::Next`] has become one.
+    pub fn pause_level(&self) -> Option<u32> {
+        self.paused_before
     }
 
     /// The run level that the update is held before; `None` while it goes on or something before
@@ -47,20 +57,22 @@ impl Progress {
             && self.paused_before.is_some_and(|before| level.is_some_and(|level| level >= before))
     }
 
-    /// The first level of which nothing has been touched, after which nothing has been either.
+    /// The level under way if nothing of it has been done or tried, or else the one after it.
     fn next_level(&self) -> u32 {
-        let nodes = self.plan.graph.nodes.iter();
-        let touched = nodes
-            .filter(|node| node.tasks.iter().any(|&step| self.is_touched(step)))
-            .filter_map(|node| node.level);
-        touched.max().map_or(0, |level| level + 1)
+        let lanes = || self.plan.graph.nodes.iter().zip(&self.lanes);
+        let open = lanes().filter(|(_, lane)| !lane.cleared).filter_map(|(node, _)| node.level);
+        let Some(level) = open.min() else {
+            return lanes().filter_map(|(node, _)| node.level).max().map_or(0, |last| last + 1);
+        };
+        let steps = lanes().filter(|(node, _)| node.level == Some(level));
+        let mut steps = steps.flat_map(|(node, _)| &node.tasks);
+        let touched = steps.any(|&step| self.tracks[step].reached || self.is_under_way(step));
+        if touched { level + 1 } else { level }
     }
 
-    /// Whether a step was done once, or something of it has been tried.
-    fn is_touched(&self, step: usize) -> bool {
+    /// Whether a step has been tried and is not done.
+    fn is_under_way(&self, step: usize) -> bool {
         let track = &self.tracks[step];
-        track.reached
-            || track.attempts > 0
-            || !matches!(track.state, State::Pending | State::Due | State::Blocked(_))
+        matches!(track.state, State::Running | State::Waiting(_) | State::Retry { .. })
     }
 }
