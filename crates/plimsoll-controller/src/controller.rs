@@ -238,6 +238,7 @@ struct Work {
     reconsider_at: Instant,
     told: Option<(LoadStep, bool)>,
     completion_told: bool,
+    pause_told: Option<u32>,
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
@@ -323,6 +324,7 @@ impl Work {
             reconsider_at: Instant::now(),
             told: None,
             completion_told: false,
+            pause_told: None,
             recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
@@ -340,7 +342,7 @@ impl Work {
     ) -> Result<(), Error> {
         self.session.start_due(controller.clock.now());
         loop {
-            self.notice_completion();
+            self.notice();
             self.tell_of_removals(controller.clock.now());
             self.consider(controller).await;
             self.report(controller);

@@ -45,7 +45,7 @@ pub(crate) enum Brought {
     /// The files of a release.
     Fetched(u64, Result<Fetched, StoreError>),
     /// A payload.
-    Loaded(u64, Result<Payload, LoadErrors>),
+    Loaded(u64, Result<Arc<Payload>, LoadErrors>),
     /// It is time to list the store again.
     ListingDue,
 }
@@ -177,7 +177,7 @@ impl Intake {
                         version: payload.release.version.clone(),
                         architecture: architecture(&payload).to_owned(),
                     };
-                    self.payload = Some(Arc::new(payload));
+                    self.payload = Some(payload);
                     identity
                 });
                 let result = result.map_err(|error| error.to_string());
@@ -247,7 +247,7 @@ impl Intake {
                     cluster_profile: self.profile.clone(),
                 };
                 self.tasks.spawn_blocking(move || {
-                    Brought::Loaded(ticket, plimsoll_source::parse(&files, &context))
+                    Brought::Loaded(ticket, plimsoll_source::parse(&files, &context).map(Arc::new))
                 });
                 None
             }

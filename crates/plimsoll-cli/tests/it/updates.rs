@@ -114,6 +114,23 @@ fn an_available_update_is_asked_for_by_its_version() {
 }
 
 #[test]
+fn a_request_during_the_installation_waits_for_its_end() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let stand_ins = StandIns(Duration::from_millis(100), Faults::default());
+        let mut rig = Rig::start(kind, &[first, Arc::clone(&second)], stand_ins).await;
+        rig.store = Some(store(Signature::NotSigned));
+        rig.control();
+        rig.until(|view| view.total > 0 && !view.completed).await;
+        ask(&rig, json!({ "image": second.image })).await;
+        rig.completed("1.1.0").await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
+        rig.stop().await;
+    });
+}
+
+#[test]
 fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
     on_each_cluster(|kind| async move {
         let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
@@ -219,6 +236,8 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         pause(&rig, Value::Null).await;
         rig.completed("1.1.0").await;
         rig.stop().await;
+        let reasons = events(&rig).await;
+        assert!(reasons.iter().any(|it| it == "UpdatePaused"), "{reasons:?}");
     });
 }
 

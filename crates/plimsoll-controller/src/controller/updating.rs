@@ -145,22 +145,9 @@ impl Work {
         let pause = Pause::parse(self.annotated.as_deref());
         self.hold(pause, now);
         self.session.start_due(now);
-        if self.session.progress.mode() == Mode::Updating {
-            let version = &self.release.version;
-            match pause {
-                None => {
-                    let note = format!("The update to {version} goes on");
-                    self.tell(Severity::Normal, Reason::UpdateResumed, note);
-                }
-                Some(pause) => {
-                    let level = match pause {
-                        Pause::Before(level) => format!("run level {level}"),
-                        Pause::Next => "the next run level".to_owned(),
-                    };
-                    let note = format!("The update to {version} pauses before {level}");
-                    self.tell(Severity::Normal, Reason::UpdatePaused, note);
-                }
-            }
+        if pause.is_none() && self.pause_told.take().is_some() {
+            let note = format!("The update to {} goes on", self.release.version);
+            self.tell(Severity::Normal, Reason::UpdateResumed, note);
         }
         self.reporter.touch();
     }
@@ -181,8 +168,23 @@ impl Work {
         }
     }
 
-    /// Takes note of a release that has been applied in full.
-    pub(super) fn notice_completion(&mut self) {
+    /// Takes note of an update that is held now.
+    fn notice_pause(&mut self) {
+        let at = self.session.progress.paused_at();
+        if at.is_none() || at == self.pause_told {
+            return;
+        }
+        self.pause_told = at;
+        let level = at.unwrap_or_default();
+        let note =
+            format!("The update to {} is paused before run level {level}", self.release.version);
+        self.tell(Severity::Normal, Reason::UpdatePaused, note);
+        self.reporter.touch();
+    }
+
+    /// Takes note of an update that is held and of a release that has been applied in full.
+    pub(super) fn notice(&mut self) {
+        self.notice_pause();
         let progress = &self.session.progress;
         if progress.passes() == 0 || std::mem::replace(&mut self.completion_told, true) {
             return;

@@ -19,7 +19,8 @@ impl Progress {
         let plan = self.plan.clone();
         for (index, node) in plan.graph.nodes.iter().enumerate() {
             let resting = node.tasks.iter().all(|&step| !self.is_under_way(step));
-            if self.lanes[index].begun && self.is_held(node.level) && resting {
+            let open = self.lanes[index].begun && !self.lanes[index].complete;
+            if open && self.is_held(node.level) && resting {
                 self.lanes[index].begun = false;
                 self.lanes[index].cursor = 0;
                 for &step in &node.tasks {
@@ -45,6 +46,7 @@ impl Progress {
         let lanes = self.plan.graph.nodes.iter().zip(&self.lanes);
         let held = lanes.filter(|(node, lane)| {
             !lane.begun
+                && !lane.complete
                 && self.is_held(node.level)
                 && node.after.iter().all(|&before| self.lanes[before].cleared)
         });

@@ -561,3 +561,23 @@ fn a_pause_means_nothing_but_while_updating() {
     assert_eq!(running.started(), "a1");
     assert_eq!(running.progress.paused_at(), None);
 }
+
+#[test]
+fn a_pause_holds_a_level_of_which_something_is_in_place_already() {
+    use crate::pause::Pause;
+
+    let lines = "0000_10_a_1 ConfigMap x/a1
+                 0000_20_b_1 ConfigMap x/b1
+                 0000_20_b_2 ConfigMap x/b2
+                 0000_20_c_1 ConfigMap x/c1";
+    for pause in [Pause::Before(20), Pause::Before(10)] {
+        let progress = Progress::new(plan(lines, Mode::Updating), world(), at(0));
+        // As after a restart: of the second level, one lane is done and the other has begun.
+        let mut progress = progress.resume(&[0, 1, 3], at(0));
+        progress.set_pause(Some(pause), at(0));
+        assert_eq!(progress.start(at(0)), [] as [usize; 0]);
+        assert_eq!(progress.paused_at(), Some(20));
+        progress.set_pause(None, at(0));
+        assert_eq!(progress.start(at(0)), [2]);
+    }
+}
