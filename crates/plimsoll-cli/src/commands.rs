@@ -11,6 +11,7 @@ pub mod release;
 pub mod resolve;
 pub mod run;
 pub mod sandbox;
+mod store;
 pub mod update;
 pub mod update_plan;
 
@@ -37,9 +38,8 @@ pub enum Command {
     InstallConfig(install_config::InstallConfigCommand),
     /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
     Inspect(inspect::InspectArguments),
-    /// Update a cluster to another release
-    #[command(subcommand)]
-    Update(update::UpdateCommand),
+    /// Tell about updates, ask for one, pause it
+    Update(update::UpdateArguments),
     /// Carry out an update on a copy of the cluster, and tell how it went
     ///
     /// The copy lies in an embedded API server, operators and workloads are played, and time is
@@ -84,7 +84,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
         }
-        Command::Update(command) => block_on(update::run(command)),
+        Command::Update(arguments) => {
+            block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
+        }
         Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
