@@ -485,6 +485,9 @@ impl Work {
 
     /// A release takes the place of the one that is applied.
     async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+        // How far the release before came is on record before it is left.
+        let situation = situation!(self, controller.clock.now());
+        self.reporter.settle(&situation);
         let from = self.release.version.clone();
         self.payload = accepted.payload;
         self.verified = accepted.verified;
