@@ -557,6 +557,9 @@ impl Work {
 
     /// A release takes the place of the one that is applied.
     async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+        // How far the release before came is on record before it is left.
+        let situation = situation!(self, controller.clock.now());
+        self.reporter.settle(&situation);
         if !self.imply(controller, &accepted.payload).await {
             // Without a record of it, a process that died now would not know it any more.
             self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));

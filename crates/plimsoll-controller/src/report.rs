@@ -152,6 +152,11 @@ impl Reporter {
         &self.status
     }
 
+    /// Brings the status up to date now.
+    pub(crate) fn settle(&mut self, situation: &Situation<'_>) {
+        self.compute(situation);
+    }
+
     /// Another release is to be applied: even one that was completed before has to be anew.
     pub(crate) fn superseded(&mut self) {
         self.completed = None;

@@ -364,7 +364,7 @@ fn payloads_from_outside_are_updated_through_the_cluster_version() {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
             let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
             rig.store = Some(store);
-            create_cluster_version(&rig).await;
+            create_cluster_version(&rig, &json!({})).await;
             rig.control();
             rig.completed(&first.release.version).await;
             // The overrides that the test needs object to a minor update.
