@@ -5,6 +5,7 @@
 //! in an object of their own.
 
 use jiff::Timestamp;
+use plimsoll_model::ObjectKey;
 use serde::{Deserialize, Serialize};
 
 /// How far a release has been applied, and what it waits for.
@@ -27,6 +28,111 @@ pub struct ReleaseProgressStatus {
     pub done_steps: String,
     /// Steps that wait or failed, in the order of the plan.
     pub steps: Vec<StepProgress>,
+    /// Objects that releases deleted, and how far that has come (design 001).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<Deletion>,
+    /// Objects that earlier releases applied and this one does not mention.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub orphans: Vec<Orphan>,
+}
+
+/// How far a deletion has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeletionState {
+    /// The API server was asked; the object is not gone yet.
+    Requested,
+    /// The API server refused; it is asked again.
+    Refused,
+    /// The object is gone.
+    Completed,
+    /// The object was gone, and is there again.
+    Reappeared,
+}
+
+/// A deletion that a release, or somebody through the controller, asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deletion {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectKey,
+    /// The manifest that asks for it.
+    pub file: String,
+    /// Version of the release that asked for it first.
+    pub version: String,
+    /// How far it has come.
+    pub state: DeletionState,
+    /// When the API server was asked first.
+    pub requested_at: Timestamp,
+    /// Since when the object has been going.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminating_since: Option<Timestamp>,
+    /// What holds it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// When it was seen to be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// What stands in the way, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl Deletion {
+    /// A deletion that has just been asked for.
+    pub fn new(key: &ObjectKey, file: &str, version: &str, now: Timestamp) -> Self {
+        Self {
+            object: key.clone(),
+            file: file.to_owned(),
+            version: version.to_owned(),
+            state: DeletionState::Requested,
+            requested_at: now,
+            terminating_since: None,
+            finalizers: Vec::new(),
+            completed_at: None,
+            message: String::new(),
+        }
+    }
+}
+
+/// An object that a release applied and a later one does not mention.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Orphan {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectKey,
+    /// API version that it was applied in, without the group.
+    pub api_version: String,
+    /// The manifest that it came from.
+    pub file: String,
+    /// Version of the last release that applied it.
+    pub version: String,
+    /// Why it is not applied any more.
+    pub message: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Orphan {
+    /// An object that has just been left behind.
+    pub fn new(
+        key: &ObjectKey,
+        api_version: &str,
+        file: &str,
+        version: &str,
+        message: &str,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            object: key.clone(),
+            api_version: api_version.to_owned(),
+            file: file.to_owned(),
+            version: version.to_owned(),
+            message: message.to_owned(),
+            since: now,
+        }
+    }
 }
 
 /// A step that is not done although its turn has come.

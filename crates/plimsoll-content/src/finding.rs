@@ -84,6 +84,8 @@ codes! {
     UnknownField = "unknown-field", Warning;
     /// An object that another file has a manifest of, too, for the same cluster.
     DuplicateObject = "duplicate-object", Warning;
+    /// An object that one manifest deletes and another one creates.
+    DeletesCreated = "deletes-created", Error;
     /// A namespace on an object that has none.
     UnexpectedNamespace = "unexpected-namespace", Warning;
     /// No namespace on an object that needs one.

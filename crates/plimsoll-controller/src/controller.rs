@@ -15,6 +15,7 @@ use plimsoll_plan::capabilities::{self, Capabilities};
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
+use plimsoll_plan::removal::{Notice, PRUNE, Prune};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
+use crate::removals::Removals;
 use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
@@ -41,6 +43,7 @@ macro_rules! situation {
             generation: $work.generation,
             capabilities: &$work.capabilities,
             objections: $work.session.objections(),
+            removals: &$work.session.removals,
             now: $now,
         }
     };
@@ -211,13 +214,19 @@ impl Work {
             &status.capabilities.enabled_capabilities,
         );
         let request = request(&release, &spec, &capabilities);
-        let mode = mode::choose(&status.history, &release.image);
+        let removals = Removals::recorded(recorded, prune_asked(cluster_version));
+        let mode = match mode::choose(&status.history, &release.image) {
+            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+            mode => mode,
+        };
         let planned =
             make_plan(&payload, &controller.settings, &release, &request, &capabilities, mode);
+        let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
+        let client = controller.client.clone();
         let mut session =
-            Session::new(controller.client.clone(), Arc::clone(&owner), planned, resources, now);
+            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
@@ -247,6 +256,7 @@ impl Work {
     ) -> Result<(), Error> {
         self.session.start_due(controller.clock.now());
         loop {
+            self.tell(controller.clock.now());
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
@@ -275,6 +285,19 @@ impl Work {
         Ok(())
     }
 
+    /// Tells what people should hear of.
+    fn tell(&mut self, now: Timestamp) {
+        for notice in self.session.removals.notices(now) {
+            let Notice { key, reason, is_warning, message } = notice;
+            self.reporter.touch();
+            if is_warning {
+                tracing::warn!(object = %key, %reason, "{message}");
+            } else {
+                tracing::info!(object = %key, %reason, "{message}");
+            }
+        }
+    }
+
     fn turn(&mut self, turn: Turn, now: Timestamp) {
         let namespace = match &turn {
             Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
@@ -297,7 +320,8 @@ impl Work {
     /// When to look again although nothing happened.
     fn wake_at(&self, now: Timestamp) -> Instant {
         let mut wake = self.sweep_at.min(self.reporter.due_at());
-        if let Some(at) = self.session.progress.wake_at() {
+        let due = [self.session.progress.wake_at(), self.session.removals.ledger.due_at()];
+        if let Some(at) = due.into_iter().flatten().min() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             wake = wake.min(Instant::now() + delay);
         }
@@ -331,7 +355,9 @@ impl Work {
             .collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
         let request = request(&self.release, &self.spec, &self.capabilities);
-        if request != self.request {
+        let plan = Arc::clone(self.session.progress.plan());
+        let prunes = self.session.removals.asked(prune_asked(object), &plan);
+        if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
         }
@@ -371,9 +397,13 @@ impl Work {
             &self.capabilities,
             mode,
         );
+        let mut removals = std::mem::take(&mut self.session.removals);
+        let planned = removals.replanned(self.session.progress.plan(), planned, now);
+        let planned = Arc::new(planned);
         let resources = self.session.resources().clone();
         let client = controller.client.clone();
-        let mut session = Session::new(client, Arc::clone(&self.owner), planned, resources, now);
+        let owner = Arc::clone(&self.owner);
+        let mut session = Session::new(client, owner, planned, resources, removals, now);
         session.take_over(&mut self.session, now);
         self.session = session;
         self.session.start_due(now);
@@ -440,7 +470,7 @@ fn make_plan(
     request: &Request,
     capabilities: &Capabilities,
     mode: Mode,
-) -> Arc<Plan> {
+) -> Plan {
     let context = Context {
         capabilities: Some(EnabledCapabilities {
             known: capabilities.known.iter().cloned().collect(),
@@ -457,5 +487,10 @@ fn make_plan(
         excluded = planned.excluded.len(),
         "planned"
     );
-    Arc::new(planned)
+    planned
+}
+
+/// The orphans that somebody asked to be deleted.
+fn prune_asked(cluster_version: &DynamicObject) -> Prune {
+    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
 }

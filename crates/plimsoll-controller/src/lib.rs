@@ -12,6 +12,7 @@ mod enquiry;
 mod error;
 mod lease;
 mod observe;
+mod removals;
 mod report;
 mod resources;
 mod session;

@@ -17,6 +17,7 @@ use plimsoll_model::{GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::readiness;
+use plimsoll_plan::removal::Terminating;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -27,7 +28,7 @@ pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Observation {
     /// An object of the plan, with its health where that is awaited.
-    Object { key: ObjectKey, mark: Mark, health: Option<Verdict> },
+    Object { key: ObjectKey, mark: Mark, health: Option<Verdict>, terminating: Option<Terminating> },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
     /// A definition of a kind of this group changed, of the plan or not.
@@ -212,6 +213,7 @@ impl Relay {
             return false;
         }
         let mark = Mark { revision, trace: trace(metadata) };
+        let terminating = terminating(metadata);
         let key = self.interest.get(&id).cloned();
         if key.is_some() || self.depth == Depth::Operators {
             self.known.insert(id.clone(), revision);
@@ -231,7 +233,7 @@ impl Relay {
             | (Depth::Metadata | Depth::Definitions | Depth::Namespaces, _) => {}
         }
         match key {
-            Some(key) => self.send(Observation::Object { key, mark, health }).await,
+            Some(key) => self.send(Observation::Object { key, mark, health, terminating }).await,
             None => true,
         }
     }
@@ -257,7 +259,7 @@ impl Relay {
             return true;
         };
         let mark = Mark { revision, trace: Trace::Gone };
-        self.send(Observation::Object { key, mark, health: None }).await
+        self.send(Observation::Object { key, mark, health: None, terminating: None }).await
     }
 
     /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
@@ -282,6 +284,12 @@ fn id(metadata: &ObjectMeta) -> (String, String) {
 /// The revision of an object: resourceVersions are comparable numbers.
 pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
     metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Since when an object has been going, and what holds it.
+fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
+    let since = metadata.deletion_timestamp.as_ref()?.0;
+    Some(Terminating { since, finalizers: metadata.finalizers.clone().unwrap_or_default() })
 }
 
 /// What of an object is ours.

@@ -13,7 +13,7 @@ use kube::Client;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{ReleaseProgressStatus, StepProgress};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bootstrap::api_resource;
+use crate::removals::Removals;
 use crate::write::Writer;
 
 /// Least time between two computations: nobody sees more, and a burst of events costs one.
@@ -44,6 +45,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) generation: i64,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) objections: Vec<NotUpgradeable>,
+    pub(crate) removals: &'a Removals,
     pub(crate) now: Timestamp,
 }
 
@@ -209,6 +211,7 @@ impl Reporter {
                 .map(ToString::to_string)
                 .collect();
         let load = load(situation);
+        let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
             previous: &self.status,
@@ -225,6 +228,7 @@ impl Reporter {
             capabilities: situation.capabilities,
             overrides_set: situation.spec.overrides.iter().any(|entry| entry.unmanaged),
             not_upgradeable: &situation.objections,
+            deletions: &deletions,
             verified: false,
             accepted_risks: "",
         })
@@ -306,6 +310,8 @@ fn release_progress(situation: &Situation<'_>, problems: &[Problem]) -> ReleaseP
         done: done.len(),
         done_steps: format_ranges(&done),
         steps: steps.collect(),
+        deletions: situation.removals.ledger.deletions().cloned().collect(),
+        orphans: situation.removals.orphans.clone(),
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::enquiry::{Enquiries, GroupVersion};
 use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
+use crate::removals::Removals;
 use crate::resources::Resources;
 use crate::write::Writer;
 
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     executing: JoinSet<(usize, Outcome)>,
     enquiries: Enquiries,
     asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
+    /// What releases deleted, and how far that has come.
+    pub(crate) removals: Removals,
 }
 
 /// What a session was told.
@@ -57,6 +60,7 @@ impl Session {
         owner: Arc<str>,
         plan: Arc<Plan>,
         resources: Resources,
+        removals: Removals,
         now: Timestamp,
     ) -> Self {
         let mut world = World::default();
@@ -79,7 +83,9 @@ impl Session {
             executing: JoinSet::new(),
             enquiries: Enquiries::new(),
             asking: JoinSet::new(),
+            removals,
         };
+        session.removals.discovered(&session.resources, now);
         session.watch_served(now);
         session
     }
@@ -108,6 +114,7 @@ impl Session {
         let drained = async {
             while let Some(result) = self.executing.join_next().await {
                 if let Ok((step, outcome)) = result {
+                    self.removals.executed(&self.progress, step, &outcome, now);
                     self.progress.handle(Event::Executed { step, outcome }, now);
                 }
             }
@@ -145,6 +152,7 @@ impl Session {
     pub(crate) fn handle(&mut self, turn: Turn, now: Timestamp) {
         match turn {
             Turn::Executed(step, outcome) => {
+                self.removals.executed(&self.progress, step, &outcome, now);
                 self.progress.handle(Event::Executed { step, outcome }, now);
             }
             Turn::Observed(observation) => self.observe(observation, now),
@@ -213,7 +221,8 @@ impl Session {
 
     fn observe(&mut self, observation: Observation, now: Timestamp) {
         match observation {
-            Observation::Object { key, mark, health } => {
+            Observation::Object { key, mark, health, terminating } => {
+                self.removals.observed(&key, mark, terminating.as_ref(), now);
                 if let Some(verdict) = health {
                     let revision = mark.revision;
                     let event = Event::Health { key: key.clone(), revision, verdict };
@@ -222,7 +231,10 @@ impl Session {
                 self.progress.handle(Event::Observed { key, mark }, now);
             }
             Observation::Definition { group } => self.enquiries.hint(&group, Instant::now()),
-            Observation::Listed(kind) => self.progress.handle(Event::Listed(kind), now),
+            Observation::Listed(kind) => {
+                self.removals.listed(&kind, now);
+                self.progress.handle(Event::Listed(kind), now);
+            }
             Observation::Namespace { name, state } => {
                 self.progress.handle(Event::Namespace(name, state), now);
             }
@@ -288,13 +300,21 @@ impl Session {
                 interests.entry(kind).or_default();
             }
         }
-        for step in &plan.steps {
-            let key = &step.manifest.key;
+        let steps = plan.steps.iter().map(|step| (step.kind(), &step.manifest.key));
+        let orphans = self.removals.orphans.iter().map(|orphan| {
+            let kind = GroupVersionKind {
+                group: orphan.object.group.clone(),
+                version: orphan.api_version.clone(),
+                kind: orphan.object.kind.clone(),
+            };
+            (kind, &orphan.object)
+        });
+        for (version, key) in steps.chain(orphans) {
             let kind = key.group_kind();
             if self.watched.contains(&kind) || !(quiet || is_watched_early(&kind)) {
                 continue;
             }
-            let Some(found) = self.resources.get(&step.kind()) else {
+            let Some(found) = self.resources.get(&version) else {
                 continue;
             };
             let namespace = match found.scope {

@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client};
-use plimsoll_model::Reason;
+use plimsoll_model::{ObjectKey, Reason};
 use plimsoll_plan::failure;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::prepare::{self, PathPart};
-use plimsoll_plan::progress::{Mark, Obstacle, Outcome, Scope, Trace, Transience, TryError};
+use plimsoll_plan::progress::{Deleted, Mark, Obstacle, Outcome, Scope, Transience, TryError};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -47,15 +47,17 @@ impl Writer {
     pub(crate) async fn execute(&self, step: &Step, served: &Served, owner: &str) -> Outcome {
         let work = async {
             match step.action {
-                Action::Delete => self.delete(step, served).await,
-                Action::CreateOnly => self.create(step, served, owner).await,
+                Action::Delete => {
+                    self.delete(&step.manifest.key, served).await.map(Outcome::Deleted)
+                }
+                Action::CreateOnly => self.create(step, served, owner).await.map(Outcome::Applied),
                 Action::Apply | Action::Gate | Action::Refuse(_) => {
-                    self.apply_step(step, served, owner).await
+                    self.apply_step(step, served, owner).await.map(Outcome::Applied)
                 }
             }
         };
         match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
-            Ok(Ok(mark)) => Outcome::Applied(mark),
+            Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => outcome(step, &error),
             Err(_) => Outcome::Failed(TryError {
                 reason: Reason::UpdatePayloadClusterDown,
@@ -120,14 +122,16 @@ impl Writer {
         }
     }
 
-    async fn delete(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
-        let api = self.api(served, &step.manifest.key.namespace);
-        match api.delete(&step.manifest.key.name, &DeleteParams::default()).await {
-            Ok(_) => tracing::info!(object = %step.manifest.key, "delete requested"),
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error),
+    /// Asks for the deletion of an object, and does not wait for its end.
+    async fn delete(&self, key: &ObjectKey, served: &Served) -> Result<Deleted, kube::Error> {
+        let api = self.api(served, &key.namespace);
+        match api.delete(&key.name, &DeleteParams::default()).await.map(|answer| answer.left()) {
+            // What goes later is answered with; what is gone may be too, but not as going.
+            Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Ok(Deleted::Going),
+            Ok(_) => Ok(Deleted::Gone),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deleted::Absent),
+            Err(error) => Err(error),
         }
-        Ok(Mark { revision: 0, trace: Trace::Gone })
     }
 
     /// Gives a ClusterOperator that was just created the related objects of its manifest, unless

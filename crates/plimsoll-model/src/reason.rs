@@ -118,6 +118,20 @@ reasons! {
     UpdateInProgress,
     /// ClusterOperators object to a minor update.
     ClusterOperatorsNotUpgradeable,
+    /// Objects that are to be deleted are still there.
+    ResourceDeletesInProgress,
+    /// An object was asked to go.
+    ResourceDeletionRequested,
+    /// An object that was asked to go is going.
+    ResourceDeletionOngoing,
+    /// An object that was asked to go is gone.
+    ResourceDeletionCompleted,
+    /// The API server refuses to delete an object.
+    ResourceDeletionRefused,
+    /// An object that is going does not go.
+    ResourceDeletionStuck,
+    /// An object that was deleted is there again.
+    ResourceReappeared,
     /// Several reasons at once.
     MultipleReasons,
     /// No release is configured.

@@ -100,6 +100,14 @@ pub fn build(tasks: &[Task<'_>], ordering: Ordering) -> Graph {
 }
 
 impl Graph {
+    /// Appends tasks that are carried out one after the other when all else is done.
+    pub fn finish_with(&mut self, tasks: Vec<usize>) {
+        if !tasks.is_empty() {
+            let after = (0..self.nodes.len()).collect();
+            self.nodes.push(Node { tasks, after, level: None, component: None });
+        }
+    }
+
     /// Appends lanes that run side by side, all of them after `before`; returns their indices.
     fn append(&mut self, lanes: Vec<Lane>, before: &[usize]) -> Vec<usize> {
         let first = self.nodes.len();

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod prepare;
 pub mod progress;
 pub mod readiness;
+pub mod removal;
 pub mod status;
 pub mod upgradeable;
 pub mod validate;

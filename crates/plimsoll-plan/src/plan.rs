@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_api::config::Release;
+use plimsoll_api::progress::Orphan;
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
 use plimsoll_model::ObjectKey;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::graph::{self, Graph, Ordering, Task};
 use crate::mode::Mode;
@@ -162,6 +163,40 @@ pub fn plan(
     let graph = graph::build(&tasks, ordering);
     let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest));
     Plan { release, hash, mode, steps, graph, excluded }
+}
+
+impl Plan {
+    /// The plan, and at its end the deletion of objects that earlier releases left behind. The hash
+    /// stays that of the release's manifests.
+    #[must_use]
+    pub fn and_prune(mut self, orphans: &[Orphan]) -> Self {
+        let first = self.steps.len();
+        self.steps.extend(orphans.iter().map(|orphan| step(&deletion_of(orphan))));
+        self.graph.finish_with((first..self.steps.len()).collect());
+        self
+    }
+}
+
+/// The manifest that a release would delete an orphan by.
+fn deletion_of(orphan: &Orphan) -> Manifest {
+    let key = orphan.object.clone();
+    let api_version = match key.group.as_str() {
+        "" => orphan.api_version.clone(),
+        group => format!("{group}/{}", orphan.api_version),
+    };
+    let mut metadata = json!({"annotations": {DELETE: "true"}, "name": key.name});
+    if !key.namespace.is_empty() {
+        metadata["namespace"] = key.namespace.clone().into();
+    }
+    let object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
+    Manifest {
+        file: format!("orphan of {}: {}", orphan.version, orphan.file).into(),
+        document: 0,
+        version: orphan.api_version.clone(),
+        annotations: [(DELETE.to_owned(), "true".to_owned())].into(),
+        raw: object.to_string().into_bytes().into(),
+        key,
+    }
 }
 
 fn is_job(manifest: &Manifest) -> bool {

@@ -116,10 +116,23 @@ pub enum Event {
 pub enum Outcome {
     /// The object is as the manifest wants it.
     Applied(Mark),
+    /// The API server was asked to delete the object.
+    Deleted(Deleted),
     /// Something that it needs is not there after all.
     Obstacle(Obstacle),
     /// It failed.
     Failed(TryError),
+}
+
+/// What an API server made of a request to delete an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// There was no such object.
+    Absent,
+    /// It is gone.
+    Gone,
+    /// It goes when its finalizers are done.
+    Going,
 }
 
 /// A node of the graph under way.
@@ -195,7 +208,13 @@ impl Progress {
             track.observed = old_track.observed;
             track.health = old_track.health.clone();
             let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
-            if same && step.action != Action::Gate && matches!(old_track.state, State::Done(_)) {
+            let is_back = step.action == Action::Delete
+                && old_track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
+            if same
+                && !is_back
+                && step.action != Action::Gate
+                && matches!(old_track.state, State::Done(_))
+            {
                 track.applied = old_track.applied;
                 track.enter(State::Done(None), now);
             }
@@ -299,12 +318,15 @@ impl Progress {
     /// Starts a step unless something it needs is missing or nothing is to be done.
     fn try_start(&mut self, index: usize, now: Timestamp) -> bool {
         let step = &self.plan.steps[index];
-        let deleting = step.action == Action::Delete;
         let obstacle = self.world.obstacle(step);
         let track = &mut self.tracks[index];
-        if deleting && (obstacle.is_some() || self.mode != Mode::Updating) {
-            track.enter(State::Done(None), now);
-            return false;
+        if step.action == Action::Delete {
+            // What is not served, or whose namespace is gone or going, is gone or goes with it.
+            // Only an update deletes; a refused deletion is tried on until it succeeds.
+            if obstacle.is_some() || (self.mode != Mode::Updating && track.attempts == 0) {
+                track.enter(State::Done(None), now);
+                return false;
+            }
         }
         if let Action::Refuse(message) = &step.action {
             let verdict = Verdict::Waiting {
@@ -370,6 +392,11 @@ impl Progress {
         self.advance(now);
     }
 
+    /// Whether a watch showed last that the object of a step is gone.
+    pub fn is_gone(&self, step: usize) -> bool {
+        self.tracks[step].observed.is_some_and(|mark| mark.trace == Trace::Gone)
+    }
+
     fn step_of(&self, key: &ObjectKey) -> Option<usize> {
         self.steps_of.get(key).and_then(|steps| steps.last()).copied()
     }
@@ -383,6 +410,12 @@ impl Progress {
                 self.tracks[index].error = None;
                 self.settle(index, now);
                 self.repair_if_drifted(index, now);
+            }
+            Outcome::Deleted(_) => {
+                let track = &mut self.tracks[index];
+                track.attempts = 0;
+                track.error = None;
+                track.enter(State::Done(None), now);
             }
             Outcome::Obstacle(obstacle) => {
                 match &obstacle {
@@ -402,6 +435,9 @@ impl Progress {
                 let delay = (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX);
                 let at = now + delay.max(error.retry_after.unwrap_or_default());
                 track.enter(State::Retry { at }, now);
+                // A refused deletion holds up nothing (design 001, option 1).
+                track.reached |= self.plan.steps[index].action == Action::Delete
+                    && error.transience == Transience::Lasting;
                 track.error = Some(error);
             }
         }
@@ -611,7 +647,8 @@ impl Progress {
             _ if self.mode != Mode::Updating => true,
             State::Done(_) | State::Blocked(_) => true,
             State::Pending | State::Due | State::Running => track.reached,
-            State::Retry { .. } | State::Waiting(_) => false,
+            State::Retry { .. } => track.reached && self.plan.steps[index].action == Action::Delete,
+            State::Waiting(_) => false,
         }
     }
 

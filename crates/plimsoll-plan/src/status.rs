@@ -20,7 +20,7 @@ mod progress;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
-use plimsoll_model::{Condition, ConditionStatus, Reason, merge_conditions};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
 
 use crate::capabilities::Capabilities;
 use crate::failure::Failure;
@@ -66,6 +66,8 @@ pub struct StatusInput<'a> {
     pub overrides_set: bool,
     /// The ClusterOperators that object to another minor version.
     pub not_upgradeable: &'a [NotUpgradeable],
+    /// The objects that are to be deleted and are still there.
+    pub deletions: &'a [ObjectKey],
     /// Whether the payload was verified.
     pub verified: bool,
     /// Risks that were accepted for the release.
@@ -121,8 +123,12 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
     ];
     conditions.extend(release_accepted(&build, input));
     conditions.push(implicitly_enabled(&build, input));
-    let objections =
-        upgradeable::conditions(input.overrides_set, in_progress, input.not_upgradeable);
+    let objections = upgradeable::conditions(
+        input.overrides_set,
+        in_progress,
+        input.not_upgradeable,
+        input.deletions,
+    );
     conditions.extend(objections.into_iter().map(|objection| {
         build.plain(objection.type_, objection.status, &objection.reason, &objection.message)
     }));

@@ -4,7 +4,7 @@
 //! `Upgradeable` condition itself; several are summed up in it, each with a condition of its own
 //! beside it.
 
-use plimsoll_model::{ConditionStatus, Reason};
+use plimsoll_model::{ConditionStatus, ObjectKey, Reason};
 use serde_json::Value;
 
 use crate::parse;
@@ -45,14 +45,33 @@ pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
 }
 
 /// The conditions to show: `Upgradeable` first; none if nothing objects. `operators` are all that
-/// object in the cluster, whether the release knows them or not.
+/// object in the cluster, whether the release knows them or not, `deletions` the objects that are
+/// to go and have not gone.
 pub fn conditions(
     overrides_set: bool,
     update_in_progress: bool,
     operators: &[NotUpgradeable],
+    deletions: &[ObjectKey],
 ) -> Vec<Objection> {
     let mut objections = Vec::new();
     objections.extend(of_operators(operators));
+    if !deletions.is_empty() {
+        let mut resources: Vec<String> = deletions
+            .iter()
+            .map(|key| format!("{} \"{}\"", key.kind.to_lowercase(), key.namespaced_name()))
+            .collect();
+        resources.sort();
+        objections.push(Objection {
+            type_: "UpgradeableDeletesInProgress",
+            status: ConditionStatus::False,
+            reason: Reason::ResourceDeletesInProgress.to_string(),
+            message: format!(
+                "Cluster minor or major version upgrades are not allowed while resource deletions \
+                 are in progress; resources={}",
+                resources.join(",")
+            ),
+        });
+    }
     if overrides_set {
         objections.push(Objection {
             type_: "UpgradeableClusterVersionOverrides",

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::config::{
     ClusterVersionStatus, ComponentOverride, ObjectReference, OperandVersion, Release, Update,
     UpdateHistory, UpdateState,
 };
-use crate::progress::{ReleaseProgressStatus, StepProgress};
+use crate::progress::{Deletion, Orphan, ReleaseProgressStatus, StepProgress};
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
 /// The schema of a top-level field of a kind, such as `spec`.
@@ -186,6 +186,20 @@ fn everything_a_release_progress_says_is_declared() {
         attempts: 2,
         since: Timestamp::from_second(1).unwrap(),
     };
+    let key = ObjectKey {
+        group: "apps".into(),
+        kind: "Deployment".into(),
+        namespace: "pier".into(),
+        name: "crane".into(),
+    };
+    let now = Timestamp::from_second(2).unwrap();
+    let deletion = Deletion {
+        terminating_since: Some(now),
+        finalizers: vec!["example.com/hold".into()],
+        completed_at: Some(now),
+        message: "held".into(),
+        ..Deletion::new(&key, "0000_10_pier_02.yaml", "1.0.0", now)
+    };
     let status = ReleaseProgressStatus {
         version: "1.0.0".into(),
         image: "example.com/release".into(),
@@ -195,6 +209,8 @@ fn everything_a_release_progress_says_is_declared() {
         done: 19,
         done_steps: "0-17,20".to_owned(),
         steps: vec![step],
+        deletions: vec![deletion],
+        orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());

@@ -6,6 +6,7 @@
 mod drift;
 mod gates;
 mod install;
+mod removal;
 mod restart;
 mod rig;
 mod weather;

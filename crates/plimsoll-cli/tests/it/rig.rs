@@ -14,7 +14,7 @@ use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
+use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
@@ -234,6 +234,25 @@ pub(crate) fn sample_without_definitions() -> Arc<Payload> {
     let payload = sample_payload(&files.collect::<Vec<_>>());
     assert!(!payload.manifests.iter().any(|it| it.key.kind == "CustomResourceDefinition"));
     payload
+}
+
+/// The first version of the sample release with manifests more.
+pub(crate) fn sample_with(manifests: &[(String, String)]) -> Arc<Payload> {
+    with(sample::v1(), manifests)
+}
+
+/// The second version of the sample release with manifests more.
+pub(crate) fn sample_with_next(manifests: &[(String, String)]) -> Arc<Payload> {
+    with(sample::v2(), manifests)
+}
+
+fn with(mut files: Vec<SourceFile>, manifests: &[(String, String)]) -> Arc<Payload> {
+    files.extend(manifests.iter().map(|(name, text)| SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: name.clone(),
+        bytes: text.clone().into_bytes(),
+    }));
+    sample_payload(&files)
 }
 
 fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {

@@ -1,4 +1,5 @@
-//! Objects that more than one file has a manifest of, for the same cluster.
+//! Objects that more than one file has a manifest of, for the same cluster, and those that one
+//! manifest creates and another one deletes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +10,64 @@ use crate::Manifest;
 use crate::finding::Code;
 use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
 
+const DELETE: &str = "release.openshift.io/delete";
+
 pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
+    let contexts = contexts(manifests);
+    check_deletions(manifests, &contexts, report);
     let mut by_object: BTreeMap<&ObjectKey, Vec<&Manifest>> = BTreeMap::new();
     for manifest in manifests {
         by_object.entry(&manifest.key).or_default().push(manifest);
     }
-    let contexts = contexts(manifests);
     for (key, manifests) in by_object {
         for (index, later) in manifests.iter().enumerate() {
-            let meets = |earlier: &&&Manifest| can_meet(earlier, later, &contexts);
+            let meets = |earlier: &&&Manifest| {
+                deletes(earlier) == deletes(later) && can_meet(earlier, later, &contexts)
+            };
             if let Some(earlier) = manifests[..index].iter().find(meets) {
                 let message =
                     format!("{key} is in {}, too: both are applied, in order", earlier.file);
                 report.add(later, "metadata.name", Code::DuplicateObject, message);
             }
         }
+    }
+}
+
+fn deletes(manifest: &Manifest) -> bool {
+    manifest.is_annotated_true(DELETE)
+}
+
+/// What a manifest deletes, no other one may create: not the object, nothing in the namespace, no
+/// object of the kind.
+fn check_deletions(manifests: &[Manifest], contexts: &[Context], report: &mut Report<'_>) {
+    for deleting in manifests.iter().filter(|manifest| deletes(manifest)) {
+        let goes = |created: &&Manifest| {
+            !deletes(created)
+                && goes_with(created, deleting)
+                && can_meet(created, deleting, contexts)
+        };
+        if let Some(created) = manifests.iter().find(goes) {
+            let message = format!(
+                "{} would be deleted, and {} is created by {}",
+                deleting.key, created.key, created.file
+            );
+            report.add(deleting, "metadata.name", Code::DeletesCreated, message);
+        }
+    }
+}
+
+fn goes_with(created: &Manifest, deleting: &Manifest) -> bool {
+    if created.key == deleting.key {
+        return true;
+    }
+    match (deleting.key.group.as_str(), deleting.key.kind.as_str()) {
+        ("", "Namespace") => created.key.namespace == deleting.key.name,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let definition = deleting.object();
+            definition["spec"]["group"] == created.key.group
+                && definition["spec"]["names"]["kind"] == created.key.kind
+        }
+        _ => false,
     }
 }
 

@@ -166,6 +166,30 @@ fn files_without_a_place_and_objects_in_two_files_are_named() {
 }
 
 #[test]
+fn what_is_deleted_is_created_by_no_other_manifest() {
+    let delete = "    release.openshift.io/delete: 'true'\n";
+    let text = |kind: &str, place: &str, annotations: &str| {
+        format!(
+            "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: a\n{place}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}"
+        )
+    };
+    let map = |annotations: &str| text("ConfigMap", "  namespace: a\n", annotations);
+    let space = |annotations: &str| text("Namespace", "", annotations);
+    assert_eq!(
+        findings(&[("0000_10_a_a.yaml", map("")), ("0000_10_a_b.yaml", map(delete))]),
+        "release-manifests/0000_10_a_b.yaml:4 (document 0): error [deletes-created]: configmap \"a/a\" would be deleted, and configmap \"a/a\" is created by 0000_10_a_a.yaml"
+    );
+    assert_eq!(
+        findings(&[("0000_10_a_a.yaml", space(delete)), ("0000_10_a_b.yaml", map(""))]),
+        "release-manifests/0000_10_a_a.yaml:4 (document 0): error [deletes-created]: namespace \"a\" would be deleted, and configmap \"a/a\" is created by 0000_10_a_b.yaml"
+    );
+    assert_eq!(
+        findings(&[("0000_10_a_a.yaml", space(delete)), ("0000_10_a_b.yaml", map(delete))]),
+        ""
+    );
+}
+
+#[test]
 fn codes_are_unique_and_only_errors_fail() {
     let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     codes.sort_unstable();

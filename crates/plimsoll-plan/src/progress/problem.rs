@@ -94,7 +94,9 @@ impl Progress {
                     Transience::Transient => !is_older(since, TRANSIENT_UNREPORTED, now),
                     Transience::Lasting => track.attempts <= ATTEMPTS_UNREPORTED,
                 };
-                let effect = (!quiet).then_some(Effect::Fail);
+                // A refused deletion shows in `Upgradeable` and in the list of deletions.
+                let is_deletion = self.plan.steps[index].action == Action::Delete;
+                let effect = (!quiet && !is_deletion).then_some(Effect::Fail);
                 let message = self.could_not(index, &error.cause);
                 problem(ProblemState::Failed, error.reason, effect, message)
             }

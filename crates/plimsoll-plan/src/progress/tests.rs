@@ -10,8 +10,8 @@ use plimsoll_content::Manifest;
 use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 
 use super::{
-    Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError, World,
-    format_ranges, parse_ranges,
+    Deleted, Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError,
+    World, format_ranges, parse_ranges,
 };
 use crate::graph::{self, Ordering, Task};
 use crate::mode::Mode;
@@ -29,7 +29,7 @@ fn kind(kind: &str) -> GroupVersionKind {
     GroupVersionKind { group: group.to_owned(), version: "v1".to_owned(), kind: kind.to_owned() }
 }
 
-/// `FILE KIND [NAMESPACE/]NAME`
+/// `FILE KIND [NAMESPACE/]NAME [delete]`
 fn step(line: &str) -> Step {
     let mut words = line.split_whitespace();
     let (file, kind_name, name) =
@@ -56,7 +56,11 @@ fn step(line: &str) -> Step {
             annotations: Default::default(),
             raw: Arc::from(line.as_bytes()),
         },
-        action: if kind_name == "ClusterOperator" { Action::Gate } else { Action::Apply },
+        action: match words.next() {
+            Some("delete") => Action::Delete,
+            _ if kind_name == "ClusterOperator" => Action::Gate,
+            _ => Action::Apply,
+        },
         serves: if readiness == Readiness::Served { vec![kind("Thing")] } else { Vec::new() },
         readiness,
     }
@@ -129,6 +133,10 @@ impl Script {
                 let mark = Mark { revision: self.revision, trace: Trace::Ours(1) };
                 Event::Executed { step: self.key(name).0, outcome: Outcome::Applied(mark) }
             }
+            ["deleted", name] => Event::Executed {
+                step: self.key(name).0,
+                outcome: Outcome::Deleted(Deleted::Going),
+            },
             ["failed", name] => Event::Executed {
                 step: self.key(name).0,
                 outcome: Outcome::Failed(TryError {
@@ -209,6 +217,42 @@ fn while_updating_lanes_are_serial_and_levels_are_barriers() {
          applied a1 => a2
          applied a2 => c1",
     );
+}
+
+#[test]
+fn deletions_are_asked_for_once_and_in_updates_only() {
+    let plan = "0000_10_a_1 ConfigMap x/a1 delete
+         0000_10_a_2 ConfigMap x/a2
+         0000_20_c_1 Thing x/c1 delete
+         0000_20_c_2 ConfigMap y/c2 delete";
+    check(plan, Mode::Updating, "start => a1\n deleted a1 => a2\n untouched a1 =>\n applied a2 =>");
+    for mode in [Mode::Initializing, Mode::Reconciling] {
+        let script = check(plan, mode, "start => a2\n applied a2 =>\n untouched a1 =>");
+        assert_eq!(script.progress.passes(), 1, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_refused_deletion_is_tried_on_and_holds_up_nothing() {
+    let script = check(
+        "0000_10_a_1 ConfigMap x/a1 delete
+         0000_10_a_2 ConfigMap x/a2
+         0000_20_c_1 ConfigMap x/c1",
+        Mode::Updating,
+        "start => a1
+         failed a1 => a2
+         applied a2 => c1
+         applied c1 =>
+         wait 20 => a1
+         failed a1 =>
+         wait 20 => a1
+         failed a1 =>
+         wait 20 => a1",
+    );
+    assert_eq!(script.progress.passes(), 1);
+    let problems = script.progress.problems(at(100));
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].effect, None, "no condition but Upgradeable tells of it");
 }
 
 #[test]

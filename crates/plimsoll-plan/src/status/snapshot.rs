@@ -27,7 +27,19 @@ fn every_condition() -> String {
     for situation in situations() {
         lines.extend(situation.status().conditions.iter().map(render));
     }
-    for (overrides, operators) in [(false, 1), (false, 2), (true, 0), (true, 2)] {
+    let held = plimsoll_model::ObjectKey {
+        group: String::new(),
+        kind: "Namespace".to_owned(),
+        namespace: String::new(),
+        name: "held".to_owned(),
+    };
+    for (overrides, operators, deletions) in [
+        (false, 1, &[][..]),
+        (false, 2, &[]),
+        (true, 0, &[]),
+        (true, 2, &[]),
+        (false, 0, std::slice::from_ref(&held)),
+    ] {
         let operators: Vec<NotUpgradeable> = ["a", "b"][..operators]
             .iter()
             .map(|name| NotUpgradeable {
@@ -36,9 +48,12 @@ fn every_condition() -> String {
                 message: "What to do.".to_owned(),
             })
             .collect();
-        for objection in
-            upgradeable::conditions(overrides, overrides && !operators.is_empty(), &operators)
-        {
+        for objection in upgradeable::conditions(
+            overrides,
+            overrides && !operators.is_empty(),
+            &operators,
+            deletions,
+        ) {
             let status = objection.status.as_str();
             let upgradeable::Objection { type_, reason, message, .. } = objection;
             lines.insert(format!("{type_}={status} {reason}: {message}"));
@@ -51,8 +66,16 @@ fn every_condition() -> String {
 #[test]
 fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
     /// Shown in ReleaseProgress, events or not before other parts of the product use them.
-    const ELSEWHERE: &[Reason] =
-        &[Reason::PrerequisitePending, Reason::UpdatePayloadRetrievalFailed];
+    const ELSEWHERE: &[Reason] = &[
+        Reason::PrerequisitePending,
+        Reason::UpdatePayloadRetrievalFailed,
+        Reason::ResourceDeletionRequested,
+        Reason::ResourceDeletionOngoing,
+        Reason::ResourceDeletionCompleted,
+        Reason::ResourceDeletionRefused,
+        Reason::ResourceDeletionStuck,
+        Reason::ResourceReappeared,
+    ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     for reason in Reason::ALL {

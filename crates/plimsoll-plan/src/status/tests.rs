@@ -69,6 +69,7 @@ impl Situation {
             capabilities: &capabilities,
             overrides_set: false,
             not_upgradeable: &[],
+            deletions: &[],
             verified: false,
             accepted_risks: "",
         })

@@ -16,7 +16,7 @@ fn operator(name: &str) -> NotUpgradeable {
 /// Types with their reasons, in order.
 fn check(overrides: bool, in_progress: bool, operators: &[&str], expected: &[(&str, &str)]) {
     let operators: Vec<NotUpgradeable> = operators.iter().map(|name| operator(name)).collect();
-    let objections = conditions(overrides, in_progress, &operators);
+    let objections = conditions(overrides, in_progress, &operators, &[]);
     let shown: Vec<(&str, &str)> =
         objections.iter().map(|it| (it.type_, it.reason.as_str())).collect();
     assert_eq!(shown, expected);
@@ -44,7 +44,7 @@ fn one_objection_is_told_and_several_are_summed_up() {
 
 #[test]
 fn the_sum_lists_reasons_and_messages() {
-    let summed = conditions(false, true, &[operator("b"), operator("a")]).remove(0);
+    let summed = conditions(false, true, &[operator("b"), operator("a")], &[]).remove(0);
     assert_eq!(summed.status, ConditionStatus::False);
     assert_eq!(
         summed.message,

@@ -1,0 +1,182 @@
+//! What a release deletes goes, what it forgets stays until somebody asks, and nothing of it holds
+//! up an update (design 001, cluster-version §6 and §9.I).
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use plimsoll_content::Payload;
+use plimsoll_testkit::ClusterKind;
+use serde_json::{Value, json};
+
+use crate::rig::{PATIENCE, Rig, on_each_cluster, sample_with, sample_with_next};
+
+const NAMESPACE: &str = "harbour-beacon";
+
+/// The manifest of a ConfigMap of the beacon, with what annotation more.
+fn map(name: &str, annotation: &str) -> (String, String) {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {NAMESPACE}\n  \
+         annotations:\n    include.release.openshift.io/self-managed-high-availability: \
+         \"true\"\n{annotation}data:\n  a: b\n"
+    );
+    (format!("0000_10_beacon_03_{name}.yaml"), text)
+}
+
+fn removed(name: &str) -> (String, String) {
+    map(name, "    release.openshift.io/delete: \"true\"\n")
+}
+
+fn kept(name: &str) -> (String, String) {
+    map(name, "")
+}
+
+struct Scene {
+    rig: Rig,
+    maps: Api<ConfigMap>,
+    next: Arc<Payload>,
+}
+
+impl Scene {
+    /// A cluster at a release with ConfigMaps, and the release that follows.
+    async fn new(kind: ClusterKind, first: &[(String, String)], next: &[(String, String)]) -> Self {
+        let (first, next) = (sample_with(first), sample_with_next(next));
+        let rig = Rig::installed(kind, &[first, Arc::clone(&next)]).await;
+        let maps = Api::namespaced(rig.client.clone(), NAMESPACE);
+        Self { rig, maps, next }
+    }
+
+    async fn update(&mut self) {
+        self.rig.release(&self.next);
+        self.rig.completed(&self.next.release.version).await;
+    }
+
+    async fn exists(&self, name: &str) -> bool {
+        self.maps.get_opt(name).await.expect("the server answers").is_some()
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        let parameters = PatchParams::default();
+        self.maps.patch(name, &parameters, &Patch::Merge(&patch)).await.expect("a change");
+    }
+
+    /// Waits until what ReleaseProgress lists under a field is as wanted.
+    async fn until(&self, field: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let waiting = async {
+            loop {
+                let progress = self.rig.progress().await;
+                let listed = progress[field].as_array().cloned().unwrap_or_default();
+                if wanted(&listed) {
+                    return listed;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("ReleaseProgress comes to tell it")
+    }
+}
+
+fn states(deletions: &[Value]) -> Vec<(&str, &str)> {
+    deletions
+        .iter()
+        .map(|it| (it["name"].as_str().unwrap_or(""), it["state"].as_str().unwrap_or("")))
+        .collect()
+}
+
+#[test]
+fn an_update_deletes_what_its_release_says_and_an_installation_does_not() {
+    on_each_cluster(|kind| async move {
+        let maps = [kept("first"), removed("never")];
+        let mut scene = Scene::new(kind, &maps, &[removed("first"), removed("never")]).await;
+        assert!(scene.exists("first").await);
+        assert!(!scene.exists("never").await);
+        scene.update().await;
+        assert!(!scene.exists("first").await);
+        let deletions = scene.until("deletions", |it| states(it) == [("first", "Completed")]).await;
+        assert_eq!(deletions[0]["version"], "1.1.0");
+
+        // What comes back is warned about, and stays.
+        let again: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": "first"}})).expect("a ConfigMap");
+        scene.maps.create(&Default::default(), &again).await.expect("it is created");
+        scene.until("deletions", |it| states(it) == [("first", "Reappeared")]).await;
+        assert!(scene.exists("first").await);
+    });
+}
+
+#[test]
+fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &[kept("first")], &[removed("first")]).await;
+        scene.patch("first", json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
+        scene.update().await;
+        let deletions = scene
+            .until("deletions", |it| it.first().is_some_and(|it| it["finalizers"].is_array()))
+            .await;
+        assert_eq!(deletions[0]["finalizers"], json!(["example.com/hold"]));
+        assert_eq!(states(&deletions), [("first", "Requested")]);
+        let objects = |status: &Value| {
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|condition| {
+                condition["type"] == "Upgradeable"
+                    && condition["reason"] == "ResourceDeletesInProgress"
+                    && condition["message"].as_str().is_some_and(|message| {
+                        message.ends_with("; resources=configmap \"harbour-beacon/first\"")
+                    })
+            })
+        };
+        scene.rig.cluster_version_until(objects).await;
+
+        // A controller that restarts knows it still.
+        scene.rig.kill().await;
+        scene.rig.control();
+        scene.rig.completed("1.1.0").await;
+        scene.rig.cluster_version_until(objects).await;
+        scene.patch("first", json!({"metadata": {"finalizers": null}})).await;
+        scene.until("deletions", |it| states(it) == [("first", "Completed")]).await;
+        scene.rig.cluster_version_until(|status| !objects(status)).await;
+    });
+}
+
+#[test]
+fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
+    on_each_cluster(|kind| async move {
+        let maps = [kept("first"), kept("second"), kept("third")];
+        let mut scene = Scene::new(kind, &maps, &[kept("third")]).await;
+        scene.update().await;
+        let names = |orphans: &[Value]| -> Vec<String> {
+            orphans.iter().filter_map(|it| it["name"].as_str()).map(str::to_owned).collect()
+        };
+        let orphans = scene.until("orphans", |it| names(it) == ["first", "second"]).await;
+        assert_eq!(orphans[0]["version"], "1.0.0");
+        assert_eq!(orphans[0]["message"], "not in release 1.1.0");
+        assert!(scene.exists("first").await && scene.exists("second").await);
+
+        let prune = async |value: &str| {
+            let patch = json!({"metadata": {"annotations": {"plimsoll.io/prune": value}}});
+            let api = scene.rig.api(plimsoll_api::CLUSTER_VERSION);
+            let parameters = PatchParams::default();
+            api.patch("version", &parameters, &Patch::Merge(&patch)).await.expect("a change");
+        };
+        prune("configmap \"harbour-beacon/first\"").await;
+        scene.until("orphans", |it| names(it) == ["second"]).await;
+        assert!(!scene.exists("first").await);
+        assert!(scene.exists("second").await && scene.exists("third").await);
+        prune("all").await;
+        scene.until("orphans", <[Value]>::is_empty).await;
+        assert!(!scene.exists("second").await);
+        assert!(scene.exists("third").await);
+    });
+}
+
+#[test]
+fn an_orphan_that_somebody_else_deletes_is_forgotten() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
+        scene.update().await;
+        scene.until("orphans", |it| it.len() == 1).await;
+        scene.maps.delete("first", &DeleteParams::default()).await.expect("it is deleted");
+        scene.until("orphans", <[Value]>::is_empty).await;
+    });
+}

@@ -1,0 +1,146 @@
+//! What becomes of what a release removes: deletions are followed through the ledger, and what
+//! releases left behind is remembered.
+
+use jiff::Timestamp;
+use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
+use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_plan::plan::{Action, Plan};
+use plimsoll_plan::progress::{Deleted, Mark, Outcome, Progress, Trace, Transience};
+use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans};
+
+use crate::resources::Resources;
+
+/// Deletions and orphans of a cluster.
+#[derive(Default)]
+pub(crate) struct Removals {
+    pub(crate) ledger: Ledger,
+    pub(crate) orphans: Vec<Orphan>,
+    prune: Prune,
+    notices: Vec<Notice>,
+}
+
+impl Removals {
+    /// Takes up what an earlier process recorded.
+    pub(crate) fn recorded(recorded: &ReleaseProgressStatus, prune: Prune) -> Self {
+        Self {
+            prune,
+            ledger: Ledger::recorded(&recorded.deletions),
+            orphans: recorded.orphans.clone(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// What happened since this was asked last.
+    pub(crate) fn notices(&mut self, now: Timestamp) -> Vec<Notice> {
+        self.notices.extend(self.ledger.stuck(now));
+        std::mem::take(&mut self.notices)
+    }
+
+    /// A step of a plan was executed.
+    pub(crate) fn executed(
+        &mut self,
+        progress: &Progress,
+        index: usize,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) {
+        let plan = progress.plan();
+        let step = &plan.steps[index];
+        if step.action != Action::Delete {
+            return;
+        }
+        let (key, file) = (&step.manifest.key, &*step.manifest.file);
+        let version = plan.release.version.as_str();
+        match outcome {
+            Outcome::Deleted(deleted) => {
+                if *deleted != Deleted::Absent {
+                    self.notices.push(self.ledger.requested(key, file, version, now));
+                }
+                // The watch may have told of the end already.
+                if *deleted != Deleted::Going || progress.is_gone(index) {
+                    self.gone(key, now);
+                }
+            }
+            Outcome::Failed(error) if error.transience == Transience::Lasting => {
+                self.notices.extend(self.ledger.refused(key, file, version, &error.cause, now));
+            }
+            Outcome::Failed(_) | Outcome::Applied(_) | Outcome::Obstacle(_) => {}
+        }
+    }
+
+    /// A watch showed an object, or that it is gone.
+    pub(crate) fn observed(
+        &mut self,
+        key: &ObjectKey,
+        mark: Mark,
+        terminating: Option<&Terminating>,
+        now: Timestamp,
+    ) {
+        if mark.trace == Trace::Gone {
+            self.gone(key, now);
+        } else {
+            self.notices.extend(self.ledger.seen(key, terminating));
+        }
+    }
+
+    /// The API server told what it serves: of a kind that it does not, nothing is left.
+    pub(crate) fn discovered(&mut self, resources: &Resources, now: Timestamp) {
+        let is_served = |kind: &GroupKind| {
+            resources.iter().any(|(found, _)| found.group == kind.group && found.kind == kind.kind)
+        };
+        let notices = self.ledger.withdrawn(is_served, now);
+        self.notices.extend(notices);
+    }
+
+    /// All objects of a kind that exist have been shown.
+    pub(crate) fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
+        let notices = self.ledger.listed(kind, now);
+        self.notices.extend(notices);
+        self.forget_pruned();
+    }
+
+    fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
+        self.notices.extend(self.ledger.gone(key, now));
+        self.orphans.retain(|orphan| orphan.object != *key);
+    }
+
+    fn forget_pruned(&mut self) {
+        let ledger = &self.ledger;
+        let is_done = |orphan: &Orphan| {
+            ledger.deletions().any(|deletion| {
+                deletion.object == orphan.object && deletion.state == DeletionState::Completed
+            })
+        };
+        self.orphans.retain(|orphan| !is_done(orphan));
+    }
+
+    /// A plan follows another one: what that leaves behind, and the plan with what of it is to go.
+    pub(crate) fn replanned(&mut self, outgoing: &Plan, next: Plan, now: Timestamp) -> Plan {
+        self.orphans = orphans(&self.orphans, outgoing, &next, now);
+        let next = self.and_prune(next);
+        let deletes = |key: &ObjectKey| {
+            next.steps.iter().any(|step| step.action == Action::Delete && step.manifest.key == *key)
+        };
+        self.ledger.retain(deletes);
+        next
+    }
+
+    /// The plan with the orphans that are to go.
+    pub(crate) fn and_prune(&self, plan: Plan) -> Plan {
+        plan.and_prune(&self.prune.select(&self.orphans))
+    }
+
+    /// Takes note of which orphans are to go; true when the plan does not delete them all yet.
+    pub(crate) fn asked(&mut self, prune: Prune, plan: &Plan) -> bool {
+        self.prune = prune;
+        let is_planned =
+            |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
+        !self.prune.select(&self.orphans).iter().all(is_planned)
+    }
+
+    /// Whether an orphan is to go that the API server has not been asked to delete.
+    pub(crate) fn is_pruning_due(&self) -> bool {
+        let selected = self.prune.select(&self.orphans);
+        selected.iter().any(|orphan| !self.ledger.unfinished().any(|key| *key == orphan.object))
+    }
+}

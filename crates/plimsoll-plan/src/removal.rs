@@ -1,0 +1,44 @@
+//! What a release removes: the ledger of deletions, and the objects that releases left behind.
+//!
+//! Deletions do not hold up an update (design 001, option 1): each is asked for once, and the
+//! ledger follows it to its end, through restarts, since it is kept in ReleaseProgress. What a
+//! release no longer mentions is an orphan: listed, and deleted only when somebody asks for it.
+
+mod ledger;
+mod orphans;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plimsoll_model::{ObjectKey, Reason};
+
+pub use ledger::Ledger;
+pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans};
+
+/// How long an object may take to go before what holds it is named.
+pub const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// An object that is being deleted, as a watch shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terminating {
+    /// Since when (`metadata.deletionTimestamp`).
+    pub since: Timestamp,
+    /// What has to be done first (`metadata.finalizers`).
+    pub finalizers: Vec<String>,
+}
+
+/// Something about a deletion that people should hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The object.
+    pub key: ObjectKey,
+    /// What happened.
+    pub reason: Reason,
+    /// Whether somebody may have to do something.
+    pub is_warning: bool,
+    /// The whole story.
+    pub message: String,
+}

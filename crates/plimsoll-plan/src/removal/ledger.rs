@@ -1,0 +1,250 @@
+//! Every deletion that was asked for, and how far it has come.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::progress::{Deletion, DeletionState};
+use plimsoll_content::Manifest;
+use plimsoll_model::{GroupKind, ObjectKey, Reason};
+
+use crate::plan::DELETE;
+
+use super::{Notice, STUCK_AFTER, Terminating};
+
+/// The deletions of this and earlier releases.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    entries: BTreeMap<ObjectKey, Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    deletion: Deletion,
+    /// Whether a watch of this process has shown the object since it was asked to go.
+    seen: bool,
+    /// Told that it is stuck.
+    told: bool,
+}
+
+impl Entry {
+    fn is_unfinished(&self) -> bool {
+        matches!(self.deletion.state, DeletionState::Requested | DeletionState::Refused)
+    }
+}
+
+impl Ledger {
+    /// Takes up what an earlier process recorded.
+    pub fn recorded(deletions: &[Deletion]) -> Self {
+        let entries = deletions.iter().map(|deletion| {
+            let entry = Entry { deletion: deletion.clone(), seen: false, told: false };
+            (deletion.object.clone(), entry)
+        });
+        Self { entries: entries.collect() }
+    }
+
+    /// All deletions, in the order of their objects.
+    pub fn deletions(&self) -> impl Iterator<Item = &Deletion> {
+        self.entries.values().map(|entry| &entry.deletion)
+    }
+
+    /// The objects that were to go and have not gone: they object to another minor version.
+    pub fn unfinished(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.entries.iter().filter(|(_, entry)| entry.is_unfinished()).map(|(key, _)| key)
+    }
+
+    /// What an earlier release removed and `manifests` would delete again. That is in order within
+    /// a minor version; another minor version is to drop such manifests, and is held up by them
+    /// (design 001, update strategy).
+    pub fn repeated(&self, manifests: &[Manifest]) -> Vec<&Deletion> {
+        let deleting = manifests.iter().filter(|manifest| manifest.is_annotated_true(DELETE));
+        let done = deleting.filter_map(|manifest| {
+            let deletion = &self.entries.get(&manifest.key)?.deletion;
+            (deletion.state == DeletionState::Completed).then_some(deletion)
+        });
+        done.collect()
+    }
+
+    /// Forgets what is finished and no longer of interest: what neither the release nor anybody
+    /// asks to be deleted.
+    pub fn retain(&mut self, is_of_interest: impl Fn(&ObjectKey) -> bool) {
+        self.entries.retain(|key, entry| entry.is_unfinished() || is_of_interest(key));
+    }
+
+    /// The API server was asked to delete an object by release `version`, and there was one.
+    pub fn requested(
+        &mut self,
+        key: &ObjectKey,
+        file: &str,
+        version: &str,
+        now: Timestamp,
+    ) -> Notice {
+        let entry = self.entry(key, file, version, now);
+        entry.deletion.state = DeletionState::Requested;
+        entry.deletion.completed_at = None;
+        entry.deletion.message = String::new();
+        (entry.seen, entry.told) = (false, false);
+        Notice {
+            key: key.clone(),
+            reason: Reason::ResourceDeletionRequested,
+            is_warning: false,
+            message: format!("Deletion of {key} requested by release {version}"),
+        }
+    }
+
+    /// The API server refused to delete an object.
+    pub fn refused(
+        &mut self,
+        key: &ObjectKey,
+        file: &str,
+        version: &str,
+        why: &str,
+        now: Timestamp,
+    ) -> Option<Notice> {
+        let entry = self.entry(key, file, version, now);
+        let is_known =
+            entry.deletion.state == DeletionState::Refused && entry.deletion.message == why;
+        entry.deletion.state = DeletionState::Refused;
+        entry.deletion.completed_at = None;
+        entry.deletion.message = why.to_owned();
+        (!is_known).then(|| Notice {
+            key: key.clone(),
+            reason: Reason::ResourceDeletionRefused,
+            is_warning: true,
+            message: format!("{key} could not be deleted: {why}"),
+        })
+    }
+
+    fn entry(&mut self, key: &ObjectKey, file: &str, version: &str, now: Timestamp) -> &mut Entry {
+        self.entries.entry(key.clone()).or_insert_with(|| Entry {
+            deletion: Deletion::new(key, file, version, now),
+            seen: false,
+            told: false,
+        })
+    }
+
+    /// A watch showed an object.
+    pub fn seen(&mut self, key: &ObjectKey, terminating: Option<&Terminating>) -> Option<Notice> {
+        let entry = self.entries.get_mut(key)?;
+        let deletion = &mut entry.deletion;
+        entry.seen = true;
+        let (reason, is_warning, message) = match (deletion.state, terminating) {
+            (DeletionState::Completed, None) => {
+                deletion.state = DeletionState::Reappeared;
+                let at = deletion.completed_at.map_or_else(String::new, |at| format!(" at {at}"));
+                deletion.message = format!(
+                    "{key} has reappeared after having been deleted{at}; the next update deletes \
+                     it again"
+                );
+                (Reason::ResourceReappeared, true, deletion.message.clone())
+            }
+            (DeletionState::Requested | DeletionState::Refused, Some(terminating)) => {
+                let is_known = deletion.terminating_since.is_some();
+                deletion.state = DeletionState::Requested;
+                deletion.terminating_since = Some(terminating.since);
+                deletion.finalizers.clone_from(&terminating.finalizers);
+                deletion.message =
+                    format!("{key} is being deleted{}", held_by(&terminating.finalizers));
+                if is_known {
+                    return None;
+                }
+                (Reason::ResourceDeletionOngoing, false, deletion.message.clone())
+            }
+            _ => return None,
+        };
+        Some(Notice { key: key.clone(), reason, is_warning, message })
+    }
+
+    /// An object is gone, or was not there.
+    pub fn gone(&mut self, key: &ObjectKey, now: Timestamp) -> Option<Notice> {
+        let entry = self.entries.get_mut(key)?;
+        let was_asked = entry.is_unfinished();
+        let deletion = &mut entry.deletion;
+        if deletion.state == DeletionState::Completed {
+            return None;
+        }
+        deletion.state = DeletionState::Completed;
+        deletion.completed_at = Some(now);
+        deletion.terminating_since = None;
+        deletion.finalizers.clear();
+        deletion.message.clear();
+        was_asked.then(|| Notice {
+            key: key.clone(),
+            reason: Reason::ResourceDeletionCompleted,
+            is_warning: false,
+            message: format!("{key} has been deleted"),
+        })
+    }
+
+    /// A watch has shown every object of a kind that exists: what it did not show is gone.
+    pub fn listed(&mut self, kind: &GroupKind, now: Timestamp) -> Vec<Notice> {
+        self.all_gone(|key, entry| key.group_kind() == *kind && !entry.seen, now)
+    }
+
+    /// None of the objects exists whose kind is not served any more.
+    pub fn withdrawn(
+        &mut self,
+        is_served: impl Fn(&GroupKind) -> bool,
+        now: Timestamp,
+    ) -> Vec<Notice> {
+        self.all_gone(|key, _| !is_served(&key.group_kind()), now)
+    }
+
+    fn all_gone(
+        &mut self,
+        is_gone: impl Fn(&ObjectKey, &Entry) -> bool,
+        now: Timestamp,
+    ) -> Vec<Notice> {
+        let entries = self.entries.iter();
+        let gone: Vec<ObjectKey> = entries
+            .filter(|(key, entry)| entry.is_unfinished() && is_gone(key, entry))
+            .map(|(key, _)| key.clone())
+            .collect();
+        gone.iter().filter_map(|key| self.gone(key, now)).collect()
+    }
+
+    /// Names, once, what has been going for too long and what holds it.
+    pub fn stuck(&mut self, now: Timestamp) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for (key, entry) in &mut self.entries {
+            let Some(since) = overdue_since(entry, now) else { continue };
+            entry.told = true;
+            let deletion = &mut entry.deletion;
+            deletion.message = format!(
+                "{key} has been going since {since}{}; see what should handle that",
+                held_by(&deletion.finalizers)
+            );
+            notices.push(Notice {
+                key: key.clone(),
+                reason: Reason::ResourceDeletionStuck,
+                is_warning: true,
+                message: deletion.message.clone(),
+            });
+        }
+        notices
+    }
+
+    /// When [`Self::stuck`] may have something to tell next.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        let waiting = self.entries.values().filter(|entry| !entry.told && entry.is_unfinished());
+        waiting.filter_map(|entry| entry.deletion.terminating_since).map(due).min()
+    }
+}
+
+fn due(since: Timestamp) -> Timestamp {
+    since
+        .saturating_add(SignedDuration::try_from(STUCK_AFTER).expect("a minute"))
+        .expect("a span of time without units of the calendar")
+}
+
+fn overdue_since(entry: &Entry, now: Timestamp) -> Option<Timestamp> {
+    let since = entry.deletion.terminating_since?;
+    (entry.is_unfinished() && !entry.told && due(since) <= now).then_some(since)
+}
+
+fn held_by(finalizers: &[String]) -> String {
+    match finalizers {
+        [] => String::new(),
+        [one] => format!(", held by finalizer {one}"),
+        several => format!(", held by finalizers {}", several.join(", ")),
+    }
+}

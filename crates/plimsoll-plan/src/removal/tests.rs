@@ -1,0 +1,198 @@
+//! Scripts of what happens to an object that is to go, and what people hear of it.
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::progress::{Deletion, Orphan};
+use plimsoll_content::Manifest;
+use plimsoll_model::{GroupKind, ObjectKey};
+
+use super::{Ledger, Prune, Terminating};
+use crate::plan::DELETE;
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey {
+        group: String::new(),
+        kind: "ConfigMap".to_owned(),
+        namespace: "pier".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+}
+
+/// Each line of a script is something that happens to ConfigMap `a`, and what is told of it.
+fn check(script: &str) {
+    let mut ledger = Ledger::default();
+    let mut now = 0;
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (event, expected) = line.split_once("=>").expect("EVENT => NOTICES");
+        let key = key("a");
+        let (word, rest) = event.trim().split_once(' ').unwrap_or((event.trim(), ""));
+        let notices: Vec<_> = match word {
+            "requested" => vec![ledger.requested(&key, "f.yaml", rest, at(now))],
+            "refused" => {
+                ledger.refused(&key, "f.yaml", "1.0.0", rest, at(now)).into_iter().collect()
+            }
+            "seen" => ledger.seen(&key, None).into_iter().collect(),
+            "going" => {
+                let finalizers = rest.split_whitespace().map(str::to_owned).collect();
+                let terminating = Terminating { since: at(0), finalizers };
+                ledger.seen(&key, Some(&terminating)).into_iter().collect()
+            }
+            "gone" => ledger.gone(&key, at(now)).into_iter().collect(),
+            "listed" => ledger.listed(&GroupKind::new("", "ConfigMap"), at(now)),
+            "withdrawn" => ledger.withdrawn(|kind| kind.kind != "ConfigMap", at(now)),
+            "restart" => {
+                let recorded: Vec<_> = ledger.deletions().cloned().collect();
+                ledger = Ledger::recorded(&recorded);
+                Vec::new()
+            }
+            "after" => {
+                now += rest.trim_end_matches('s').parse::<i64>().expect("seconds");
+                ledger.stuck(at(now))
+            }
+            other => unreachable!("{other}"),
+        };
+        let told: Vec<String> = notices
+            .iter()
+            .map(|notice| {
+                let mark = if notice.is_warning { "!" } else { "" };
+                format!("{}{mark}", notice.reason)
+            })
+            .collect();
+        let unfinished = if ledger.unfinished().next().is_some() { " (unfinished)" } else { "" };
+        let told = format!("{}{unfinished}", told.join(" "));
+        assert_eq!(told.trim(), expected.trim(), "{line}\n{script}");
+    }
+}
+
+#[test]
+fn a_deletion_is_told_when_it_is_asked_for_while_it_lasts_and_when_it_is_done() {
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         seen => (unfinished)
+         going a/b => ResourceDeletionOngoing (unfinished)
+         going a/b => (unfinished)
+         gone => ResourceDeletionCompleted
+         gone =>",
+    );
+}
+
+#[test]
+fn what_holds_an_object_is_named_once_after_a_minute() {
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         going a/b c/d => ResourceDeletionOngoing (unfinished)
+         after 59s => (unfinished)
+         after 1s => ResourceDeletionStuck! (unfinished)
+         after 600s => (unfinished)",
+    );
+}
+
+#[test]
+fn an_object_that_comes_back_is_warned_about_and_deleted_by_the_next_update() {
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         gone => ResourceDeletionCompleted
+         seen => ResourceReappeared!
+         seen =>
+         requested 1.1.0 => ResourceDeletionRequested (unfinished)
+         gone => ResourceDeletionCompleted",
+    );
+}
+
+#[test]
+fn a_refusal_is_told_once_and_ends_with_success() {
+    check(
+        "refused forbidden => ResourceDeletionRefused! (unfinished)
+         refused forbidden => (unfinished)
+         requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         gone => ResourceDeletionCompleted",
+    );
+}
+
+#[test]
+fn a_restart_forgets_nothing_and_what_went_meanwhile_is_noticed() {
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         restart => (unfinished)
+         listed => ResourceDeletionCompleted
+         restart =>
+         seen => ResourceReappeared!",
+    );
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         going a/b => ResourceDeletionOngoing (unfinished)
+         restart => (unfinished)
+         going a/b => (unfinished)
+         listed => (unfinished)
+         gone => ResourceDeletionCompleted",
+    );
+}
+
+#[test]
+fn nothing_is_left_of_a_kind_that_is_not_served_any_more() {
+    check(
+        "requested 1.0.0 => ResourceDeletionRequested (unfinished)
+         withdrawn => ResourceDeletionCompleted",
+    );
+}
+
+#[test]
+fn what_was_never_asked_to_go_is_nobodys_business() {
+    check("seen =>\n going a/b =>\n gone =>\n listed =>");
+}
+
+#[test]
+fn finished_deletions_are_kept_as_long_as_somebody_asks_for_them() {
+    let mut ledger = Ledger::default();
+    for name in ["done", "held"] {
+        ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
+    }
+    ledger.gone(&key("done"), at(1));
+    ledger.retain(|_| true);
+    assert_eq!(ledger.deletions().count(), 2);
+    ledger.retain(|_| false);
+    let left: Vec<_> = ledger.deletions().map(|deletion| deletion.object.name.as_str()).collect();
+    assert_eq!(left, ["held"]);
+}
+
+#[test]
+fn what_was_removed_is_removed_again_only_by_who_asks_again() {
+    let mut ledger = Ledger::default();
+    for name in ["done", "held"] {
+        ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
+    }
+    ledger.gone(&key("done"), at(1));
+    let manifests = ["done", "held", "other"].map(|name| Manifest {
+        file: "g.yaml".into(),
+        document: 0,
+        key: key(name),
+        version: "v1".to_owned(),
+        annotations: [(DELETE.to_owned(), "true".to_owned())].into(),
+        raw: (*b"{}").into(),
+    });
+    let names = |found: Vec<&Deletion>| -> Vec<String> {
+        found.into_iter().map(|deletion| deletion.object.name.clone()).collect()
+    };
+    assert_eq!(names(ledger.repeated(&manifests)), ["done"]);
+    assert!(ledger.repeated(&manifests[1..]).is_empty());
+}
+
+#[test]
+fn orphans_are_pruned_by_name_or_all_and_the_last_applied_first() {
+    let orphan = |name: &str, file: &str| Orphan::new(&key(name), "v1", file, "1.0.0", "", at(0));
+    let orphans = [orphan("a", "10.yaml"), orphan("b", "20.yaml"), orphan("c", "20.yaml")];
+    for (value, expected) in [
+        (None, ""),
+        (Some(""), ""),
+        (Some("all"), "b c a"),
+        (Some("configmap \"pier/a\" , configmap \"pier/c\""), "c a"),
+        (Some("pier/a"), ""),
+    ] {
+        let selected = Prune::parse(value).select(&orphans);
+        let names: Vec<_> = selected.iter().map(|orphan| orphan.object.name.as_str()).collect();
+        assert_eq!(names.join(" "), expected, "{value:?}");
+    }
+}
