@@ -26,6 +26,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+#[expect(clippy::print_stdout, reason = "the figures are what the program is run for")]
 fn measure(catalog: &Path, requests: &str) -> Result<()> {
     let index = open(catalog, None, &mut |_| {})?;
     let requests = read(requests)?;
