@@ -42,6 +42,7 @@ fn measure_made(sizes: &[(usize, usize)]) -> Result<()> {
 }
 
 /// Measures a cold load, the load that fills the cache, and opening from the cache.
+#[expect(clippy::print_stdout, reason = "the figures are what the program is run for")]
 fn measure(path: &Path, directory: &Path) -> Result<()> {
     let cache = directory.join("cache");
     let program = std::env::current_exe()?;
@@ -69,6 +70,7 @@ fn measure(path: &Path, directory: &Path) -> Result<()> {
 }
 
 /// Loads or opens a catalog and prints what that cost.
+#[expect(clippy::print_stdout, reason = "the figures are what the program is run for")]
 fn report(path: &Path, cache: Option<&Cache>) -> Result<()> {
     let before = processor_milliseconds()?;
     let (bytes, counts) = match cache {
