@@ -99,6 +99,11 @@ fn install_modes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
 
 fn minimum_kubernetes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
     let text = csv.text("/spec/minKubeVersion");
+    let written = &csv.value["spec"]["minKubeVersion"];
+    if !written.is_null() && !written.is_string() {
+        let text = "minKubeVersion is not a text, put it in quotes";
+        return defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
+    }
     if text.is_empty() {
         let text = "no minKubeVersion: it may be installed where it does not run";
         defects.push(csv.defect("spec", Code::BundleAdvice, text));

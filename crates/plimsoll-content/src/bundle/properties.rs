@@ -162,5 +162,7 @@ fn csv_metadata(csv: &Manifest<'_>) -> Value {
             metadata.insert((*name).to_owned(), value.clone());
         }
     }
+    // A number here is a defect of the bundle, which is named with its place.
+    metadata.retain(|name, value| name != "minKubeVersion" || value.is_string());
     Value::Object(metadata)
 }

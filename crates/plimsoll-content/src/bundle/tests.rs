@@ -107,6 +107,10 @@ fn defects_of_a_bundle_have_their_line() {
         ),
         (
             csv("1.0.0", "").replace("1.30.0", "1.30"),
+            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion is not a text, put it in quotes",
+        ),
+        (
+            csv("1.0.0", "").replace("1.30.0", "'1.30'"),
             "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0",
         ),
         (

@@ -184,7 +184,9 @@ impl<'l> FileLoader<'l> {
 
     /// Text that is not JSON: goes on at the next line that begins a document.
     fn malformed(&mut self, rest: &[u8], error: &serde_json::Error) -> usize {
-        let place = self.place(error.line().saturating_sub(1));
+        // In column 0 stands the end of the line before.
+        let line = error.line().saturating_sub(usize::from(error.column() == 0));
+        let place = self.place(line.saturating_sub(1));
         let message = format!("not JSON: {}", without_place(error));
         self.loader.defect(place, "", Code::Syntax, message);
         self.is_lost = true;

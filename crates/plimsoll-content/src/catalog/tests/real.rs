@@ -1,5 +1,5 @@
 //! Real catalogs, if `PLIMSOLL_CATALOGS` names a directory of them: files `*.json`, and
-//! directories `NAME.d` that say the same as `NAME.fbc.json`.
+//! directories `NAME.d` that say the same as `NAME.fbc.json` of some of its packages.
 //!
 //! The tests read files, which the crate itself never does.
 
@@ -66,19 +66,30 @@ fn oracle_real_catalogs_have_no_errors_and_every_package_can_be_asked_for() {
 }
 
 #[test]
-fn oracle_yaml_files_and_one_json_file_make_the_same_index() {
+fn oracle_yaml_files_and_one_json_file_make_the_same_packages() {
     for path in catalogs() {
         let directory = path.to_string_lossy().replace(".fbc.json", ".d");
         let directory = Path::new(&directory);
         if !directory.is_dir() {
             continue;
         }
+        // The directory may hold some of the packages only.
         let (one, other) = (index(&path), index(directory));
-        assert_eq!(one.counts(), other.counts(), "{}", path.display());
-        for name in one.package_names() {
+        assert!(other.counts().packages > 0, "{}", directory.display());
+        for name in other.package_names() {
+            // Descriptions may be cut shorter in one of them.
             let read = |index: &Index| {
                 let block = index.package(name).expect("it is whole").expect("it is there");
-                format!("{:?}", block.read().expect("it can be read").bundles)
+                let package = block.read().expect("it can be read");
+                let bundle = |it| (it, package.provided(it), package.required(it));
+                let mut told = format!("{:?}", package.channels);
+                for (bundle, provided, required) in package.bundles.iter().map(bundle) {
+                    let (provided, required): (Vec<_>, Vec<_>) =
+                        (provided.collect(), required.collect());
+                    let (name, version) = (&bundle.name, &bundle.version);
+                    told.push_str(&format!("\n{name} {version} {provided:?} {required:?}"));
+                }
+                told
             };
             assert_eq!(read(&one), read(&other), "{name}");
         }
