@@ -54,7 +54,7 @@ pub enum Command {
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
     /// Tell what would be installed for packages, or why nothing can be
-    Resolve(resolve::ResolveArguments),
+    Resolve(Box<resolve::ResolveArguments>),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -79,7 +79,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         }
         Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
         Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
-        Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
+        Command::Resolve(arguments) => resolve::run(&arguments, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
