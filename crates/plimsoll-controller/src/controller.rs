@@ -402,6 +402,9 @@ impl Work {
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
+                // Nothing here is left to chance, so that a simulation can be played again.
+                biased;
+                () = stop.cancelled() => break,
                 turn = self.session.next() => {
                     self.turn(turn, controller.clock.now());
                     self.reporter.touch();
@@ -415,7 +418,6 @@ impl Work {
                 }
                 () = self.reporter.written() => {}
                 () = sleep_until(wake) => self.woken(controller.clock.now()),
-                () = stop.cancelled() => break,
             }
         }
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
