@@ -12,4 +12,5 @@ mod plans;
 mod removal;
 mod restart;
 mod rig;
+mod updates;
 mod weather;
