@@ -62,7 +62,11 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
         let earlier = releases[release].items.iter().filter(|other| {
             other.level < item.level
                 && !other.is_deletion
-                && (other.capability.is_none() || other.capability == Some(IMPLIED))
+                && match other.capability {
+                    None => true,
+                    // An object that was never there implies nothing.
+                    Some(name) => name == IMPLIED && written.contains_key(&*other.path),
+                }
         });
         for other in earlier.filter(|_| updates[release]) {
             if written.get(&*other.path).is_none_or(|by| *by < release) {

@@ -248,6 +248,7 @@ impl Stage {
                 },
                 release: self.release.subscribe(),
                 view,
+                store: None,
             };
             let task = tokio::spawn(controller.run(CancellationToken::new()));
             self.processes.push(Process { number, task, faults });
