@@ -1,8 +1,10 @@
 //! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
-//! `server` first what the embedded API server costs, with `catalogs` first what loading one costs.
+//! `server` first what the embedded API server costs, with `catalogs` first what loading one costs,
+//! with `resolve` first what resolving in one costs.
 //!
 //! The measurements themselves are the examples `bench` of `plimsoll-cli`, `server` of
-//! `plimsoll-testkit` and `catalogs` of `plimsoll-source`; `docs/benchmarks.md` holds their results.
+//! `plimsoll-testkit`, `catalogs` and `resolve` of `plimsoll-source`; `docs/benchmarks.md` holds
+//! their results.
 
 use std::process::Command;
 

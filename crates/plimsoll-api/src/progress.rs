@@ -28,6 +28,15 @@ pub struct ReleaseProgressStatus {
     pub done_steps: String,
     /// Steps that wait or failed, in the order of the plan.
     pub steps: Vec<StepProgress>,
+    /// The update under way, or the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<UpdateProgress>,
+    /// How long the latest completed updates took, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completed_updates: Vec<CompletedUpdate>,
+    /// The ClusterOperators of the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operators: Option<OperatorsProgress>,
     /// Objects that releases deleted, and how far that has come (design 001).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<Deletion>,
@@ -36,6 +45,95 @@ pub struct ReleaseProgressStatus {
     pub orphans: Vec<Orphan>,
     /// How the capabilities came to be what they are.
     pub capabilities: CapabilitiesProgress,
+}
+
+/// An update, run level by run level.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UpdateProgress {
+    /// Version that the cluster had completed before; empty for a first installation.
+    pub from: String,
+    /// Version that it goes to.
+    pub to: String,
+    /// Pull specification of that release.
+    pub image: String,
+    /// When it was begun.
+    pub started_time: Timestamp,
+    /// When it was completed; none while it lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Timestamp>,
+    /// The run level that it is paused before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_before: Option<u32>,
+    /// Its run levels in order; files without one count as the last.
+    pub levels: Vec<LevelProgress>,
+}
+
+/// A run level of an update.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LevelProgress {
+    /// Its number; none for files that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// Number of steps that are done.
+    pub done: usize,
+    /// Number of steps.
+    pub total: usize,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_time: Option<Timestamp>,
+    /// When all its steps were done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Timestamp>,
+}
+
+/// How long a completed update took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompletedUpdate {
+    /// Version that it came from.
+    pub from: String,
+    /// Version that it went to.
+    pub to: String,
+    /// When it was begun.
+    pub started_time: Timestamp,
+    /// Seconds from beginning to end.
+    pub seconds: u64,
+    /// Its run levels in order.
+    pub levels: Vec<LevelDuration>,
+}
+
+/// How long a run level took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LevelDuration {
+    /// Its number; none for files that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// Number of steps.
+    pub steps: usize,
+    /// Seconds from the end of the level before to its own end.
+    pub seconds: u64,
+}
+
+/// The ClusterOperators of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OperatorsProgress {
+    /// How many the release has.
+    pub total: usize,
+    /// How many of them are at the release.
+    pub updated: usize,
+    /// Those whose turn it is and that are not yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub updating: Vec<String>,
+    /// Those that say that they are not available.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<String>,
+    /// Those that say that they are available but degraded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }
 
 /// How far a deletion has come.

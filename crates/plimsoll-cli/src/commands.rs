@@ -12,6 +12,7 @@ pub mod release;
 pub mod resolve;
 pub mod run;
 pub mod sandbox;
+mod store;
 pub mod update;
 pub mod update_plan;
 
@@ -42,9 +43,8 @@ pub enum Command {
     Manifests(deploy::ManifestsArguments),
     /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
     Inspect(inspect::InspectArguments),
-    /// Update a cluster to another release
-    #[command(subcommand)]
-    Update(update::UpdateCommand),
+    /// Tell about updates, ask for one, pause it
+    Update(update::UpdateArguments),
     /// Carry out an update on a copy of the cluster, and tell how it went
     ///
     /// The copy lies in an embedded API server, operators and workloads are played, and time is
@@ -59,7 +59,7 @@ pub enum Command {
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
     /// Tell what would be installed for packages, or why nothing can be
-    Resolve(resolve::ResolveArguments),
+    Resolve(Box<resolve::ResolveArguments>),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a cluster that is simulated
@@ -84,18 +84,20 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         }
         Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
         Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
-        Command::Resolve(arguments) => resolve::run(arguments, &mut anstream::stdout().lock()),
         Command::Rbac(arguments) => {
             release::read_by_people(deploy::rbac(&arguments, &mut anstream::stdout().lock()))
         }
         Command::Manifests(arguments) => {
             release::read_by_people(deploy::manifests(&arguments, &mut anstream::stdout().lock()))
         }
+        Command::Resolve(arguments) => resolve::run(&arguments, &mut anstream::stdout().lock()),
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
         }
-        Command::Update(command) => block_on(update::run(command)),
+        Command::Update(arguments) => {
+            block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
+        }
         Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

@@ -276,6 +276,7 @@ impl Rehearsal {
                 limits: Limits::default(),
             },
             release,
+            store: None,
             view,
         }
     }

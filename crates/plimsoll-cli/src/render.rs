@@ -9,3 +9,4 @@ pub mod logs;
 pub mod rehearsal;
 pub mod structured;
 pub mod table;
+pub mod update;

@@ -123,6 +123,15 @@ pub struct ReleaseInfo {
     pub images: BTreeMap<String, String>,
 }
 
+/// A release as a store lists it, without its manifests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReleaseHead {
+    /// Pull specification that stands for it.
+    pub image: String,
+    /// What it says about itself; images may be left out.
+    pub release: ReleaseInfo,
+}
+
 /// A release payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
@@ -221,6 +230,11 @@ impl Head {
         head
     }
 
+    /// What is wrong with the two special files.
+    pub fn problems(&self) -> &[LoadError] {
+        &self.errors
+    }
+
     fn fail(&mut self, place: Place, problem: ReleaseProblem) {
         self.errors.push(LoadError { place, cause: Cause::Release(problem) });
     }
@@ -280,7 +294,7 @@ pub(crate) fn assemble_partly(
 }
 
 /// Name of the image that stands for a payload without one; nothing can be pulled from there.
-const IMAGELESS: &str = "release.localhost/payload";
+pub const IMAGELESS: &str = "release.localhost/payload";
 
 /// Identifies the content: the special files and the manifest files, by name and bytes.
 fn digest(files: &[SourceFile]) -> String {

@@ -1,5 +1,7 @@
 //! The loop: what happened, what to do next, what to report.
 
+mod updating;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +13,18 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{ImpliedCapability, ReleaseProgressStatus};
 use plimsoll_content::inclusion::{Context, Override};
 use plimsoll_content::payload::Payload;
+use plimsoll_model::Reason;
+use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
 use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
-use plimsoll_plan::status::Limits;
+use plimsoll_plan::status::{Limits, LoadStep, Updates};
+use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::{self, api_resource, patiently};
@@ -27,6 +33,7 @@ use crate::error::Error;
 use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::fence::fenced;
 use crate::implicit;
+use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
 use crate::removals::Removals;
@@ -43,12 +50,16 @@ macro_rules! situation {
         Situation {
             progress: &$work.session.progress,
             release: &$work.release,
-            architecture: architecture(&$work.payload),
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
             implied: &$work.implied,
             objections: $work.session.objections(),
+            load: $work.intake.status(),
+            updates: &$work.updates,
+            verified: $work.verified,
+            accepted_risks: &$work.accepted_risks,
+            unhealthy: $work.session.unhealthy(),
             removals: &$work.session.removals,
             limits: &$work.limits,
             now: $now,
@@ -102,6 +113,9 @@ pub struct Controller {
     pub settings: Settings,
     /// The release to keep the cluster at; a new one begins an update.
     pub release: watch::Receiver<Arc<Payload>>,
+    /// Where other releases come from, if any may be asked for. A cluster that has a release keeps
+    /// that one; the one above is for a cluster that has none.
+    pub store: Option<SharedStore>,
     /// Where pictures of the work go.
     pub view: watch::Sender<View>,
 }
@@ -162,7 +176,7 @@ impl Controller {
         let watching = tokio::spawn(observe::watch_cluster_version(
             self.client.clone(),
             api_resource(CLUSTER_VERSION),
-            sender,
+            sender.clone(),
         ));
         let Some(first) = first_cluster_version(&mut cluster_versions, stop).await else {
             return Err(Error::Stopped);
@@ -179,9 +193,17 @@ impl Controller {
             };
             Recorder::start(client, clock, instance, stop.clone())
         };
-        let payload = Arc::clone(&self.release.borrow());
+        let asking = [acknowledge::GATES, acknowledge::ACKS].map(|name| {
+            tokio::spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()))
+        });
+        let given = Arc::clone(&self.release.borrow_and_update());
+        let (_, status) = read(&first);
+        let profile = &self.settings.profile;
+        let start =
+            intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
+                .await?;
+        let payload = Arc::clone(&start.0);
         if !recorded.image.is_empty() && recorded.image != payload.image {
-            let (_, status) = read(&first);
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (settings, now) = (&self.settings, self.clock.now());
             let implied = patiently(stop, || async {
@@ -195,10 +217,12 @@ impl Controller {
                 .implied
                 .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
         }
-        let mut work = Work::begin(&mut self, &first, uid.into(), resources, recorder, &recorded);
+        let beginning = Beginning { owner: uid.into(), resources, recorder, start };
+        let mut work = Work::begin(&self, &first, beginning, &recorded);
         self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
         watching.abort();
+        asking.iter().for_each(tokio::task::JoinHandle::abort);
         result
     }
 }
@@ -258,23 +282,45 @@ struct Work {
     /// What changes of the spec are judged by.
     rules: watch::Sender<Rules>,
     session: Session,
+    intake: Intake,
+    updates: Updates,
+    acknowledgements: Acknowledgements,
+    /// What is annotated, as text, and what it means.
+    annotated: Option<String>,
+    pause: Option<Pause>,
+    verified: bool,
+    accepted_risks: String,
+    /// The spec or what it is judged by changed since it was last looked at.
+    unconsidered: bool,
+    reconsider_at: Instant,
+    told: Option<(LoadStep, bool)>,
+    completion_told: bool,
+    pause_told: Option<u32>,
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
     limits: Limits,
+    /// A release that is accepted, and when to try again to write down what it makes necessary.
+    unwritten: Option<(Instant, Accepted)>,
+}
+
+/// What a [`Work`] begins with.
+struct Beginning {
+    owner: Arc<str>,
+    resources: Resources,
+    recorder: Recorder,
+    start: (Arc<Payload>, Listing),
 }
 
 impl Work {
     fn begin(
-        controller: &mut Controller,
+        controller: &Controller,
         cluster_version: &DynamicObject,
-        owner: Arc<str>,
-        resources: Resources,
-        recorder: Recorder,
+        beginning: Beginning,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
+        let Beginning { owner, resources, recorder, start: (payload, listing) } = beginning;
         let now = controller.clock.now();
-        let payload = Arc::clone(&controller.release.borrow_and_update());
         let (spec, status) = read(cluster_version);
         let release = release_of(&payload);
         let capabilities =
@@ -298,10 +344,24 @@ impl Work {
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
             session.progress = session.progress.clone().resume(&done, now);
         }
+        let annotated = pause_of(cluster_version);
+        let held = recorded.update.as_ref().and_then(|update| update.paused_before);
+        let pause = match (Pause::parse(annotated.as_deref()), held) {
+            // What "next" meant to an earlier process, it means to this one.
+            (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
+            (pause, _) => pause,
+        };
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
         let rules = rules(&payload, &controller.settings, &capabilities);
-        Self {
+        let intake = Intake::new(
+            controller.store.clone(),
+            &controller.settings.profile,
+            &release,
+            intake::architecture(&payload),
+            listing,
+        );
+        let mut work = Self {
             owner,
             payload,
             release,
@@ -313,11 +373,27 @@ impl Work {
             implied: recorded.capabilities.implied.clone(),
             rules: watch::Sender::new(rules),
             session,
+            intake,
+            updates: Updates::default(),
+            acknowledgements: Acknowledgements::default(),
+            annotated,
+            pause: None,
+            verified: false,
+            accepted_risks: String::new(),
+            unconsidered: true,
+            reconsider_at: Instant::now(),
+            told: None,
+            completion_told: false,
+            pause_told: None,
             recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
             limits: controller.settings.limits.clone(),
-        }
+            unwritten: None,
+        };
+        work.look_for_updates();
+        work.hold(pause, now);
+        work
     }
 
     async fn run(
@@ -328,25 +404,29 @@ impl Work {
     ) -> Result<(), Error> {
         self.session.start_due(controller.clock.now());
         loop {
-            self.tell(controller.clock.now());
+            self.notice();
+            self.tell_of_removals(controller.clock.now());
+            self.consider(controller).await;
+            self.adopt_again(controller).await;
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
+                // Nothing here is left to chance, so that a simulation can be played again.
+                biased;
+                () = stop.cancelled() => break,
                 turn = self.session.next() => {
                     self.turn(turn, controller.clock.now());
                     self.reporter.touch();
                 }
                 Some(observation) = cluster_versions.recv() => {
-                    if let Observation::ClusterVersion(Some(object)) = observation {
-                        self.asked(controller, &object).await;
-                    }
+                    self.observed(controller, observation).await;
                 }
+                brought = self.intake.next() => self.brought(controller, brought).await,
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.released(controller).await;
                 }
                 () = self.reporter.written() => {}
                 () = sleep_until(wake) => self.woken(controller.clock.now()),
-                () = stop.cancelled() => break,
             }
         }
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
@@ -357,22 +437,26 @@ impl Work {
         Ok(())
     }
 
-    /// Tells what people should hear of.
-    fn tell(&mut self, now: Timestamp) {
-        let notices = self.session.removals.notices(now);
-        let plan = self.session.progress.plan();
-        for Notice { key, reason, is_warning, message } in notices {
+    async fn observed(&mut self, controller: &Controller, observation: Observation) {
+        match observation {
+            Observation::ClusterVersion(Some(object)) => self.asked(controller, &object).await,
+            Observation::ConfigMap { name, data } => self.acknowledged(name, data),
+            _ => {}
+        }
+    }
+
+    /// Tells what people should hear of deletions.
+    fn tell_of_removals(&mut self, now: Timestamp) {
+        for notice in self.session.removals.notices(now) {
+            let Notice { key, reason, is_warning, message } = notice;
             self.reporter.touch();
-            let severity = if is_warning { Severity::Warning } else { Severity::Normal };
-            let step = plan.steps.iter().find(|step| step.manifest.key == key);
-            let version = step.map_or("v1", |step| step.manifest.version.as_str());
             self.recorder.record(Occurrence {
-                severity,
+                severity: if is_warning { Severity::Warning } else { Severity::Normal },
                 reason,
                 action: "Delete",
                 note: message,
-                regarding: events::object(&key, version),
-                related: Some(events::cluster_version(&self.owner)),
+                regarding: events::cluster_version(&self.owner),
+                related: Some(events::object(&key)),
             });
         }
     }
@@ -404,10 +488,20 @@ impl Work {
     /// When to look again although nothing happened.
     fn wake_at(&self, now: Timestamp) -> Instant {
         let mut wake = self.sweep_at.min(self.reporter.due_at());
-        let due = [self.session.progress.wake_at(), self.session.removals.ledger.due_at()];
-        if let Some(at) = due.into_iter().flatten().min() {
+        let times = [
+            self.session.progress.wake_at(),
+            self.session.removals.ledger.due_at(),
+            self.intake.wake_at(),
+        ];
+        for at in times.into_iter().flatten() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             wake = wake.min(Instant::now() + delay);
+        }
+        if let Some((at, _)) = &self.unwritten {
+            wake = wake.min(*at);
+        }
+        if self.intake.is_held_up() {
+            wake = wake.min(self.reconsider_at);
         }
         wake
     }
@@ -448,6 +542,8 @@ impl Work {
             .collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
         self.judge_by_capabilities(controller);
+        self.pause(pause_of(object), controller.clock.now());
+        self.look_for_updates();
         let request = request(&self.release, &self.spec, &self.capabilities);
         let plan = Arc::clone(self.session.progress.plan());
         let prunes = self.session.removals.asked(prune_asked(object), &plan);
@@ -465,27 +561,48 @@ impl Work {
 
     /// Another release is to be kept.
     async fn released(&mut self, controller: &mut Controller) {
-        let next = Arc::clone(&controller.release.borrow_and_update());
-        if !self.imply(controller, &next).await {
+        let payload = Arc::clone(&controller.release.borrow_and_update());
+        let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
+        self.adopt(controller, accepted).await;
+    }
+
+    /// Takes up the release that could not be, once it is time.
+    async fn adopt_again(&mut self, controller: &Controller) {
+        if let Some((_, accepted)) = self.unwritten.take_if(|(at, _)| *at <= Instant::now()) {
+            self.adopt(controller, accepted).await;
+        }
+    }
+
+    /// A release takes the place of the one that is applied.
+    async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+        // How far the release before came is on record before it is left.
+        let situation = situation!(self, controller.clock.now());
+        self.reporter.settle(&situation);
+        if !self.imply(controller, &accepted.payload).await {
             // Without a record of it, a process that died now would not know it any more.
-            controller.release.mark_changed();
-            sleep(WRITE_AGAIN).await;
+            self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
             return;
         }
-        self.payload = next;
+        self.unwritten = None;
+        let from = self.release.version.clone();
+        self.payload = accepted.payload;
+        self.verified = accepted.verified;
+        self.accepted_risks = accepted.accepted_risks;
         self.release = release_of(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
         self.judge_by_capabilities(controller);
+        self.intake.swapped(&self.release, &self.payload);
+        self.pause = Pause::parse(self.annotated.as_deref());
+        self.reporter.superseded();
+        self.look_for_updates();
         self.request = request(&self.release, &self.spec, &self.capabilities);
-        self.recorder.record(Occurrence {
-            severity: Severity::Normal,
-            reason: plimsoll_model::Reason::PayloadLoaded,
-            action: "Update",
-            note: format!("Working towards {}", self.release.version),
-            regarding: events::cluster_version(&self.owner),
-            related: None,
-        });
+        let mut note = format!("Working towards {}, from {from}", self.release.version);
+        if !self.accepted_risks.is_empty() {
+            note.push_str("; accepted risks: ");
+            note.push_str(&self.accepted_risks);
+        }
+        self.tell(Severity::Normal, Reason::UpdateStarted, note);
         self.replan(controller).await;
     }
 
@@ -539,8 +656,11 @@ impl Work {
         let client = controller.client.clone();
         let owner = Arc::clone(&self.owner);
         let mut session = Session::new(client, owner, planned, resources, removals, now);
+        session.progress.set_pause(self.pause, now);
         session.take_over(&mut self.session, now);
         self.session = session;
+        self.pin_pause();
+        self.completion_told = false;
         self.session.start_due(now);
     }
 }
@@ -590,14 +710,8 @@ fn release_of(payload: &Payload) -> Release {
     }
 }
 
-/// The architecture of a payload, as Go names it; one that declares none is for this machine.
-fn architecture(payload: &Payload) -> &str {
-    match (payload.release.architecture.as_str(), std::env::consts::ARCH) {
-        ("", "x86_64") => "amd64",
-        ("", "aarch64") => "arm64",
-        ("", "powerpc64") => "ppc64le",
-        ("", other) | (other, _) => other,
-    }
+fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
+    cluster_version.annotations().get(PAUSE_BEFORE).cloned()
 }
 
 fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {

@@ -87,11 +87,10 @@ pub(crate) fn cluster_version(uid: &str) -> ObjectReference {
 }
 
 /// An object of a payload as the object of an occurrence.
-pub(crate) fn object(key: &ObjectKey, version: &str) -> ObjectReference {
-    let api_version =
-        if key.group.is_empty() { version.to_owned() } else { format!("{}/{version}", key.group) };
+pub(crate) fn object(key: &ObjectKey) -> ObjectReference {
     ObjectReference {
-        api_version: Some(api_version),
+        // Without a version: an object is the same in all of them.
+        api_version: Some(key.group.clone()).filter(|group| !group.is_empty()),
         kind: Some(key.kind.clone()),
         namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
         name: Some(key.name.clone()),
@@ -224,7 +223,7 @@ impl Scribe {
             related: related.clone(),
             reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
             reporting_instance: Some(self.instance.clone()),
-            series: (entry.count > 1).then(|| EventSeries {
+            series: (entry.count > 1).then_some(EventSeries {
                 count: entry.count,
                 last_observed_time: MicroTime(entry.last),
             }),

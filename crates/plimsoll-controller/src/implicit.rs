@@ -37,7 +37,7 @@ pub(crate) fn record(
         action: "EnableCapability",
         note: implied.to_string(),
         regarding: events::cluster_version(owner),
-        related: Some(events::object(&implied.object, &implied.object_version)),
+        related: Some(events::object(&implied.object)),
     });
     ImpliedCapability {
         capability: implied.capability.clone(),

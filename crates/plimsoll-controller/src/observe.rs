@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
@@ -37,6 +38,8 @@ pub(crate) enum Observation {
     Namespace { name: String, state: Option<NamespaceState> },
     /// A ClusterOperator, of the plan or not, or that it is gone.
     Operator { name: String, revision: u64, object: Option<Value> },
+    /// The data of a ConfigMap that is watched by name; `None` when there is none.
+    ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
     /// The ClusterVersion, or that it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
 }
@@ -121,6 +124,39 @@ pub(crate) async fn watch_cluster_version(
             }
         };
         if sender.send(observation).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Watches one ConfigMap.
+pub(crate) async fn watch_config_map(
+    client: Client,
+    (namespace, name): (&'static str, &'static str),
+    sender: mpsc::Sender<Observation>,
+) {
+    let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+    let mut seen = false;
+    while let Some(event) = events.next().await {
+        let data = match event {
+            Ok(Event::Init) => {
+                seen = false;
+                continue;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                seen = true;
+                Some(object.data.unwrap_or_default())
+            }
+            Ok(Event::InitDone) if seen => continue,
+            Ok(Event::InitDone | Event::Delete(_)) => None,
+            Err(error) => {
+                tracing::debug!(%error, namespace, name, "watching a ConfigMap failed");
+                continue;
+            }
+        };
+        if sender.send(Observation::ConfigMap { name, data }).await.is_err() {
             return;
         }
     }

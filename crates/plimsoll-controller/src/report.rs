@@ -13,14 +13,16 @@ use jiff::Timestamp;
 use kube::Client;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{
-    CapabilitiesProgress, ImpliedCapability, ReleaseProgressStatus, StepProgress,
+    CapabilitiesProgress, ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
 };
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
 use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
+use plimsoll_plan::plan::Action;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
-use plimsoll_plan::status::{Limits, LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use plimsoll_plan::status::{Limits, LoadStatus, StatusInput, Updates, cluster_version_status};
+use plimsoll_plan::timeline::{LevelCount, Seen, Timeline};
 use plimsoll_plan::upgradeable::NotUpgradeable;
 use plimsoll_plan::validate;
 use serde_json::Value;
@@ -30,6 +32,7 @@ use tokio::time::Instant;
 use crate::bootstrap::api_resource;
 use crate::figures::{Counts, Figures, StepCounts};
 use crate::removals::Removals;
+use crate::view;
 use crate::withheld::{self, Withheld};
 use crate::write::Writer;
 
@@ -45,12 +48,18 @@ const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Situation<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) release: &'a Release,
-    pub(crate) architecture: &'a str,
     pub(crate) spec: &'a ClusterVersionSpec,
     pub(crate) generation: i64,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) implied: &'a [ImpliedCapability],
     pub(crate) objections: Vec<NotUpgradeable>,
+    /// How far the release that is asked for has been accepted.
+    pub(crate) load: &'a LoadStatus,
+    pub(crate) updates: &'a Updates,
+    pub(crate) verified: bool,
+    pub(crate) accepted_risks: &'a str,
+    /// ClusterOperators that are unavailable, and those that are degraded.
+    pub(crate) unhealthy: (Vec<String>, Vec<String>),
     pub(crate) removals: &'a Removals,
     pub(crate) limits: &'a Limits,
     pub(crate) now: Timestamp,
@@ -97,6 +106,7 @@ pub(crate) struct Reporter {
     unwritten: bool,
     /// Versions that were completed before this process: they need not be completed again.
     completed: Option<String>,
+    timeline: Timeline,
     writing: Option<JoinHandle<Result<Written, kube::Error>>>,
     /// Capabilities that the status cannot name.
     withheld: Withheld,
@@ -121,6 +131,7 @@ impl Reporter {
             written: (written, Value::Null),
             unwritten: false,
             completed,
+            timeline: Timeline::default(),
             writing: None,
             withheld: Withheld::new(BTreeSet::new(), Instant::now()),
             stale: true,
@@ -135,6 +146,23 @@ impl Reporter {
         let withheld = recorded.capabilities.withheld.iter().cloned().collect();
         self.withheld = Withheld::new(withheld, Instant::now());
         self.written.1 = serde_json::to_value(recorded).unwrap_or_default();
+        self.timeline = Timeline::recorded(recorded);
+    }
+
+    /// The status as it was last computed.
+    pub(crate) fn status(&self) -> &ClusterVersionStatus {
+        &self.status
+    }
+
+    /// Brings the status up to date now.
+    pub(crate) fn settle(&mut self, situation: &Situation<'_>) {
+        self.compute(situation);
+    }
+
+    /// Another release is to be applied: even one that was completed before has to be anew.
+    pub(crate) fn superseded(&mut self) {
+        self.completed = None;
+        self.stale = true;
     }
 
     /// Something happened that the status may have to tell.
@@ -296,13 +324,18 @@ impl Reporter {
         let plan = situation.progress.plan();
         let failures: Vec<Failure> =
             problems.iter().filter_map(|problem| failure(situation.progress, problem)).collect();
+        let known = ClusterVersionStatus {
+            available_updates: situation.updates.available.clone(),
+            ..self.status.clone()
+        };
+        let updates =
+            Updates { paused_before: situation.progress.paused_at(), ..situation.updates.clone() };
         let invalid: Vec<String> =
-            validate::cluster_version(CLUSTER_VERSION_NAME, situation.spec, &self.status)
+            validate::cluster_version(CLUSTER_VERSION_NAME, situation.spec, &known)
                 .iter()
                 .map(ToString::to_string)
                 .chain(situation.capabilities.refused.iter().map(ToString::to_string))
                 .collect();
-        let load = load(situation);
         let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: situation.now,
@@ -317,45 +350,49 @@ impl Reporter {
             failures: &failures,
             completed,
             invalid: &invalid,
-            load: Some(&load),
+            load: Some(situation.load),
             capabilities: situation.capabilities,
             overrides_set: situation.spec.overrides.iter().any(|entry| entry.unmanaged),
             not_upgradeable: &situation.objections,
             deletions: &deletions,
-            verified: false,
-            accepted_risks: "",
+            updates: &updates,
+            verified: situation.verified,
+            accepted_risks: situation.accepted_risks,
         })
     }
 
+    /// What goes beyond the ClusterVersion: steps, times, operators.
     fn release_progress(
-        &self,
+        &mut self,
         situation: &Situation<'_>,
         problems: &[Problem],
     ) -> ReleaseProgressStatus {
-        let plan = situation.progress.plan();
-        let done = situation.progress.done();
-        let steps = problems.iter().map(|problem| {
-            let manifest = &plan.steps[problem.step].manifest;
-            StepProgress {
-                file: manifest.file.to_string(),
-                document: manifest.document,
-                object: manifest.key.to_string(),
-                state: problem.state.as_str().to_owned(),
-                reason: problem.reason.as_str().to_owned(),
-                message: problem.message.clone(),
-                attempts: problem.attempts,
-                since: whole_seconds(problem.since),
-            }
-        });
+        let progress = situation.progress;
+        let plan = progress.plan();
+        let done = progress.done();
+        let mut levels: Vec<LevelCount> = view::levels(progress, &done)
+            .iter()
+            .map(|it| LevelCount { level: it.level, done: it.done, total: it.total })
+            .collect();
+        levels.sort_by_key(|count| count.level.is_none());
+        let seen = Seen {
+            history: &self.status.history,
+            levels: &levels,
+            paused_before: progress.paused_at(),
+        };
+        self.timeline.observe(&seen, situation.now);
         ReleaseProgressStatus {
             version: situation.release.version.clone(),
             image: situation.release.image.clone(),
             plan_hash: plan.hash.clone(),
-            mode: situation.progress.mode().as_str().to_owned(),
+            mode: progress.mode().as_str().to_owned(),
             total: plan.steps.len(),
             done: done.len(),
             done_steps: format_ranges(&done),
-            steps: steps.collect(),
+            steps: problems.iter().map(|problem| step_progress(progress, problem)).collect(),
+            update: self.timeline.update().cloned(),
+            completed_updates: self.timeline.completed().to_vec(),
+            operators: Some(operators(situation, &done, problems)),
             deletions: situation.removals.ledger.deletions().cloned().collect(),
             orphans: situation.removals.orphans.clone(),
             capabilities: CapabilitiesProgress {
@@ -391,34 +428,35 @@ fn failure(progress: &Progress, problem: &Problem) -> Option<Failure> {
     Some(failure.since(problem.since))
 }
 
-/// Whether the release that is asked for is the one that is applied. There is no store of other
-/// payloads yet, so any other one cannot be retrieved.
-fn load(situation: &Situation<'_>) -> LoadStatus {
-    let release = situation.release;
-    let asked = situation.spec.desired_update.as_ref().filter(|update| {
-        let other_image = !update.image.is_empty() && update.image != release.image;
-        let other_version = !update.version.is_empty() && update.version != release.version;
-        if update.image.is_empty() { other_version } else { other_image }
-    });
-    match asked {
-        None => LoadStatus {
-            step: LoadStep::Loaded,
-            version: release.version.clone(),
-            image: release.image.clone(),
-            architecture: situation.architecture.to_owned(),
-            failure: None,
-        },
-        Some(update) => LoadStatus {
-            step: LoadStep::Retrieve,
-            version: update.version.clone(),
-            image: update.image.clone(),
-            architecture: String::new(),
-            failure: Some(format!(
-                "the controller was started with release {} and knows no other; start it with the \
-                 payload of the release asked for",
-                release.version
-            )),
-        },
+fn step_progress(progress: &Progress, problem: &Problem) -> StepProgress {
+    let manifest = &progress.plan().steps[problem.step].manifest;
+    StepProgress {
+        file: manifest.file.to_string(),
+        document: manifest.document,
+        object: manifest.key.to_string(),
+        state: problem.state.as_str().to_owned(),
+        reason: problem.reason.as_str().to_owned(),
+        message: problem.message.clone(),
+        attempts: problem.attempts,
+        since: whole_seconds(problem.since),
+    }
+}
+
+/// The ClusterOperators of the release: how many are at it, and how they are.
+fn operators(situation: &Situation<'_>, done: &[usize], problems: &[Problem]) -> OperatorsProgress {
+    let steps = &situation.progress.plan().steps;
+    let is_gate = |step: usize| steps[step].action == Action::Gate;
+    let gates = (0..steps.len()).filter(|&step| is_gate(step));
+    let updating = problems
+        .iter()
+        .filter(|problem| is_gate(problem.step) && done.binary_search(&problem.step).is_err());
+    let (unavailable, degraded) = situation.unhealthy.clone();
+    OperatorsProgress {
+        total: gates.count(),
+        updated: done.iter().filter(|&&step| is_gate(step)).count(),
+        updating: updating.map(|problem| steps[problem.step].manifest.key.name.clone()).collect(),
+        unavailable,
+        degraded,
     }
 }
 

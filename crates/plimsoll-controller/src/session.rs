@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::gate;
+use plimsoll_plan::parse;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan};
 use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, World};
 use plimsoll_plan::upgradeable::{self, NotUpgradeable};
@@ -113,6 +114,23 @@ impl Session {
     pub(crate) fn objections(&self) -> Vec<NotUpgradeable> {
         let operators = self.operators.values();
         operators.filter_map(|(_, operator)| upgradeable::objection_of(operator)).collect()
+    }
+
+    /// ClusterOperators of the cluster that say that they are not available, and those that say
+    /// that they are available but degraded.
+    pub(crate) fn unhealthy(&self) -> (Vec<String>, Vec<String>) {
+        let says = |operator: &Value, type_: &str, status: &str| {
+            parse::condition(operator, type_).is_some_and(|it| it.status == status)
+        };
+        let (mut unavailable, mut degraded) = (Vec::new(), Vec::new());
+        for (name, (_, operator)) in &self.operators {
+            if says(operator, "Available", "False") {
+                unavailable.push(name.clone());
+            } else if says(operator, "Degraded", "True") {
+                degraded.push(name.clone());
+            }
+        }
+        (unavailable, degraded)
     }
 
     /// Waits for the executions in flight, at most for a while: their results are not lost.
@@ -250,7 +268,7 @@ impl Session {
             Observation::Operator { name, revision, object } => {
                 self.operator(name, revision, object, now);
             }
-            Observation::ClusterVersion(_) => {}
+            Observation::ClusterVersion(_) | Observation::ConfigMap { .. } => {}
         }
     }
 

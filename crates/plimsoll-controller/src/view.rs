@@ -90,7 +90,7 @@ impl View {
     }
 }
 
-fn levels(progress: &Progress, done: &[usize]) -> Vec<LevelView> {
+pub(crate) fn levels(progress: &Progress, done: &[usize]) -> Vec<LevelView> {
     let mut levels: std::collections::BTreeMap<Option<u32>, LevelView> =
         std::collections::BTreeMap::new();
     for (index, step) in progress.plan().steps.iter().enumerate() {

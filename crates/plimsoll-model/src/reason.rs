@@ -116,6 +116,44 @@ reasons! {
     CapabilityNameRefused,
     /// No update channel is configured.
     NoChannel,
+    /// The payload store cannot be read.
+    RemoteFailed,
+    /// The channel does not have the release that is applied.
+    VersionNotFound,
+    /// The version asked for is older, and not the one before.
+    LowDesiredVersion,
+    /// The version that the cluster is at is not a semantic version.
+    InvalidCurrentVersion,
+    /// The version asked for is not a semantic version.
+    InvalidDesiredVersion,
+    /// The version asked for is another major version.
+    MajorVersionUpdate,
+    /// The version asked for skips a minor version.
+    MultipleMinorVersionsUpdate,
+    /// Another patch is asked for in the midst of a minor update.
+    MinorVersionClusterUpdateInProgress,
+    /// Another patch is asked for in the midst of a major update.
+    MajorVersionClusterUpdateInProgress,
+    /// Nobody knows of an update to the release asked for.
+    UnknownUpdate,
+    /// An administrator has to acknowledge something first.
+    AdminAckRequired,
+    /// A gate for administrators has a malformed name.
+    AdminAckConfigMapGateNameError,
+    /// A gate for administrators has no text.
+    AdminAckConfigMapGateValueError,
+    /// The ConfigMap with the gates for administrators is missing.
+    UnableToAccessAdminGatesConfigMap,
+    /// The ConfigMap with the acknowledgements is missing.
+    UnableToAccessAdminAcksConfigMap,
+    /// The update is paused before a run level.
+    UpdatePaused,
+    /// The update goes on after a pause.
+    UpdateResumed,
+    /// An update began.
+    UpdateStarted,
+    /// An update was completed.
+    UpdateCompleted,
     /// ClusterVersion overrides are set.
     ClusterVersionOverridesSet,
     /// An update is in progress.

@@ -4,6 +4,8 @@
 //! Everything here is a function from values to values. There is no client, no clock and no
 //! random source: time comes in as a timestamp, variation as an attempt number.
 
+pub mod acceptance;
+pub mod acknowledge;
 pub mod capabilities;
 pub mod diff;
 pub mod failure;
@@ -14,13 +16,17 @@ pub mod graph;
 pub mod history;
 pub mod install_config;
 pub mod mode;
+pub mod offers;
 pub mod parse;
+pub mod pause;
 pub mod plan;
+pub mod preconditions;
 pub mod prepare;
 pub mod progress;
 pub mod readiness;
 pub mod removal;
 pub mod status;
 pub mod target;
+pub mod timeline;
 pub mod upgradeable;
 pub mod validate;

@@ -28,6 +28,7 @@
 //! A later revision with another digest means that somebody changed a field of ours; anything
 //! else about the object is not our business.
 
+mod pausing;
 mod problem;
 mod ranges;
 mod track;
@@ -161,6 +162,8 @@ pub struct Progress {
     running: usize,
     passes: u32,
     repairs: u64,
+    /// The run level that is not to begin, nor any after it.
+    paused_before: Option<u32>,
 }
 
 impl Progress {
@@ -180,6 +183,7 @@ impl Progress {
             running: 0,
             passes: 0,
             repairs: 0,
+            paused_before: None,
             plan,
         };
         progress.advance(now);
@@ -612,7 +616,9 @@ impl Progress {
                     continue;
                 }
                 if !self.lanes[node_index].begun {
-                    if !node.after.iter().all(|&before| self.lanes[before].cleared) {
+                    if self.is_held(node.level)
+                        || !node.after.iter().all(|&before| self.lanes[before].cleared)
+                    {
                         continue;
                     }
                     self.lanes[node_index].begun = true;

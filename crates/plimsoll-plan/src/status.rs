@@ -18,6 +18,7 @@ mod assess;
 mod limits;
 mod load;
 mod progress;
+mod updates;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
@@ -33,6 +34,7 @@ use assess::Outlook;
 
 pub use limits::{Limits, SLOW_NODES_OPERATOR};
 pub use load::{LoadStatus, LoadStep};
+pub use updates::Updates;
 
 /// Everything that the status follows from.
 #[derive(Debug, Clone)]
@@ -69,6 +71,8 @@ pub struct StatusInput<'a> {
     pub overrides_set: bool,
     /// The ClusterOperators that object to another minor version.
     pub not_upgradeable: &'a [NotUpgradeable],
+    /// Where updates lead, and what holds them up.
+    pub updates: &'a Updates,
     /// The objects that are to be deleted and are still there.
     pub deletions: &'a [ObjectKey],
     /// Whether the payload was verified.
@@ -102,7 +106,7 @@ pub fn cluster_version_status(input: &StatusInput<'_>) -> ClusterVersionStatus {
             known_capabilities: input.capabilities.known.iter().cloned().collect(),
         },
         conditions: merge_conditions(&previous.conditions, conditions(input, now)),
-        available_updates: None,
+        available_updates: input.updates.available.clone(),
         conditional_updates: Vec::new(),
     }
 }
@@ -117,12 +121,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
         available(&build, input),
         failing(&build, &outlook),
         progressing,
-        build.with(
-            "RetrievedUpdates",
-            ConditionStatus::False,
-            Reason::NoChannel,
-            "The update channel has not been configured.",
-        ),
+        updates::retrieved(&build, input.updates),
     ];
     conditions.extend(release_accepted(&build, input));
     conditions.push(implicitly_enabled(&build, input));
@@ -130,6 +129,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
         input.overrides_set,
         in_progress,
         input.not_upgradeable,
+        input.updates.acknowledgement.as_ref(),
         input.deletions,
     );
     conditions.extend(objections.into_iter().map(|objection| {

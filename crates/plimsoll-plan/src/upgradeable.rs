@@ -45,16 +45,26 @@ pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
 }
 
 /// The conditions to show: `Upgradeable` first; none if nothing objects. `operators` are all that
-/// object in the cluster, whether the release knows them or not, `deletions` the objects that are
-/// to go and have not gone.
+/// object in the cluster, whether the release knows them or not; `acknowledgement` is what an
+/// administrator has to confirm first; `deletions` are the objects that are to go and have not
+/// gone.
 pub fn conditions(
     overrides_set: bool,
     update_in_progress: bool,
     operators: &[NotUpgradeable],
+    acknowledgement: Option<&(Reason, String)>,
     deletions: &[ObjectKey],
 ) -> Vec<Objection> {
     let mut objections = Vec::new();
     objections.extend(of_operators(operators));
+    if let Some((reason, message)) = acknowledgement {
+        objections.push(Objection {
+            type_: "UpgradeableAdminAckRequired",
+            status: ConditionStatus::False,
+            reason: reason.to_string(),
+            message: message.clone(),
+        });
+    }
     if !deletions.is_empty() {
         let mut resources: Vec<String> = deletions
             .iter()

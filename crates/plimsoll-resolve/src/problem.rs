@@ -226,18 +226,17 @@ pub struct Exclusion {
     pub bundle: Option<String>,
 }
 
-/// What a question can reach of a catalog.
+/// What a question can reach of a catalog. A written one may have upstream's `priority`, the
+/// negative of its weight, in the place of `weight`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", try_from = "file::WrittenCatalog")]
 pub struct CatalogPart {
     /// Its name.
     #[serde(flatten)]
     pub name: CatalogName,
     /// The lower, the more it is preferred.
-    #[serde(default)]
     pub weight: i64,
     /// The packages that can be reached.
-    #[serde(default)]
     pub packages: Vec<Package>,
 }
 

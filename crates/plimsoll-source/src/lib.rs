@@ -6,8 +6,9 @@
 pub mod catalog;
 mod directory;
 mod load;
+pub mod store;
 
 pub use directory::{
     FILE_SIZE_MAX, PAYLOAD_SIZE_MAX, ReadCause, ReadError, ReadErrors, read_directory,
 };
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, parse};

@@ -62,7 +62,10 @@ fn without_consequences(mut content: LoadErrors, read: &ReadErrors) -> Option<Lo
 }
 
 /// As [`payload::parse`], on several threads.
-fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, LoadErrors> {
+///
+/// # Errors
+/// Everything that is wrong with the payload.
+pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, LoadErrors> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     if threads == 1 {
         return payload::parse(files, context);

@@ -15,7 +15,8 @@ use crate::config::{
     UpdateHistory, UpdateState,
 };
 use crate::progress::{
-    CapabilitiesProgress, Deletion, ImpliedCapability, Orphan, ReleaseProgressStatus, StepProgress,
+    CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability, LevelDuration,
+    LevelProgress, OperatorsProgress, Orphan, ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
@@ -176,6 +177,26 @@ fn everything_a_cluster_operator_says_is_declared() {
     check(CLUSTER_OPERATOR, "status", &ClusterOperatorStatus::default());
 }
 
+fn update_progress() -> UpdateProgress {
+    let time = Timestamp::from_second(1).ok();
+    let level = LevelProgress {
+        level: Some(10),
+        done: 3,
+        total: 4,
+        started_time: time,
+        completion_time: time,
+    };
+    UpdateProgress {
+        from: "0.9.0".into(),
+        to: "1.0.0".into(),
+        image: "example.com/release".into(),
+        started_time: Timestamp::from_second(1).unwrap(),
+        completion_time: time,
+        paused_before: Some(20),
+        levels: vec![level],
+    }
+}
+
 #[test]
 fn everything_a_release_progress_says_is_declared() {
     let step = StepProgress {
@@ -211,6 +232,21 @@ fn everything_a_release_progress_says_is_declared() {
         done: 19,
         done_steps: "0-17,20".to_owned(),
         steps: vec![step],
+        update: Some(update_progress()),
+        completed_updates: vec![CompletedUpdate {
+            from: "0.9.0".into(),
+            to: "1.0.0".into(),
+            started_time: Timestamp::from_second(1).unwrap(),
+            seconds: 60,
+            levels: vec![LevelDuration { level: Some(10), steps: 4, seconds: 60 }],
+        }],
+        operators: Some(OperatorsProgress {
+            total: 4,
+            updated: 1,
+            updating: vec!["pier".into()],
+            unavailable: vec!["crane".into()],
+            degraded: vec!["lock".into()],
+        }),
         deletions: vec![deletion],
         orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
         capabilities: CapabilitiesProgress {

@@ -77,6 +77,7 @@ pub(crate) fn work(
             limits: Limits::default(),
         },
         release: releases,
+        store: None,
         view,
     };
     tokio::spawn(controller.run(stop.clone()));

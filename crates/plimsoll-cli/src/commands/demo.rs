@@ -81,6 +81,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             limits: Limits::default(),
         },
         release: releases,
+        store: None,
         view,
     };
     let mut working = tokio::spawn(controller.run(stop.clone()));

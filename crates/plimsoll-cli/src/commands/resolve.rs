@@ -114,8 +114,8 @@ enum Answer<'a> {
 /// # Errors
 ///
 /// When catalogs, files or arguments cannot be read, or the output cannot be written.
-pub fn run(arguments: ResolveArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
-    let problem = problem(&arguments)?;
+pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
+    let problem = problem(arguments)?;
     if let Some(path) = &arguments.write_problem {
         fs::write(path, problem.write())
             .with_context(|| format!("failed to write `{}`", path.display()))?;
@@ -129,7 +129,7 @@ pub fn run(arguments: ResolveArguments, out: &mut dyn Write) -> Result<ExitCode,
         }
     };
     let (text, code) = match outcome {
-        Ok(steps) => (solved(&steps, &arguments)?, exit::SUCCESS),
+        Ok(steps) => (solved(&steps, arguments)?, exit::SUCCESS),
         Err(Outcome::Unsatisfiable(explanation)) => {
             (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
         }

@@ -22,15 +22,22 @@ use plimsoll_plan::status::Limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::store;
 use crate::exit;
 use crate::render::{live, logs};
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Directory of the release payload
-    #[arg(long, value_name = "DIR")]
-    pub release: PathBuf,
+    /// Directory of the release payload; with --payloads, the one that a cluster without a release
+    /// is given
+    #[arg(long, value_name = "DIR", required_unless_present = "payloads")]
+    pub release: Option<PathBuf>,
+    /// Store of releases that may be asked for: a directory of payload directories, or
+    /// oci:DIR for an OCI image layout. Without --release, a cluster that has none is given the
+    /// newest
+    #[arg(long, value_name = "DIR|oci:DIR", value_parser = store::parse)]
+    pub payloads: Option<store::Location>,
     /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -47,7 +54,7 @@ pub struct RunArguments {
     #[arg(long, default_value = DEFAULT_FEATURE_SET)]
     pub feature_set: String,
     /// Pull specification to report for the release; one is made of its digest otherwise
-    #[arg(long, value_name = "PULLSPEC")]
+    #[arg(long, value_name = "PULLSPEC", requires = "release")]
     pub image: Option<String>,
     /// A capability that the cluster has whatever its spec says; may be given several times
     #[arg(long, value_name = "NAME")]
@@ -134,8 +141,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         release_image: arguments.image.clone().unwrap_or_default(),
         cluster_profile: arguments.profile.clone(),
     };
-    let payload = plimsoll_source::load(&arguments.release, &template)
-        .with_context(|| format!("failed to load release `{}`", arguments.release.display()))?;
+    let store = arguments.payloads.as_ref().map(store::Location::open);
+    let payload = match (&arguments.release, &store) {
+        (Some(path), _) => plimsoll_source::load(path, &template)
+            .with_context(|| format!("failed to load release `{}`", path.display()))?,
+        (None, Some(store)) => store::newest(&**store, &template)?,
+        (None, None) => anyhow::bail!("name a release with --release or a store with --payloads"),
+    };
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
@@ -159,7 +171,8 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     };
     let (_release, release) = watch::channel(Arc::new(payload));
     let (view, views) = watch::channel(View::default());
-    let controller = Controller { client, clock: Arc::new(SystemClock), settings, release, view };
+    let controller =
+        Controller { client, clock: Arc::new(SystemClock), settings, release, store, view };
     let stop = stop_on_signal()?;
     let ended = CancellationToken::new();
     if let Some((address, tls)) = metrics {

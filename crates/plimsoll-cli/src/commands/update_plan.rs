@@ -1,5 +1,6 @@
 //! `plimsoll update plan`: what an update of a cluster would do, tried on it without effect.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use plimsoll_plan::target::{self, Target};
 use serde_json::Value;
 
 use super::release::{is_broken_pipe, load};
-use super::run::client;
 use crate::exit;
 use crate::render::forecast::{Format, Report};
 use crate::render::logs;
@@ -30,12 +30,6 @@ pub struct UpdatePlanArguments {
     /// Directory of the release to go to
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long)]
-    pub context: Option<String>,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
@@ -55,15 +49,18 @@ pub struct UpdatePlanArguments {
 /// # Errors
 ///
 /// When the payload is defective, or the cluster cannot be reached or does not let us try.
-pub async fn run(arguments: UpdatePlanArguments) -> Result<ExitCode, anyhow::Error> {
+pub async fn run(
+    client: &Client,
+    arguments: UpdatePlanArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let payload = load(&arguments.to, &arguments.profile)?;
-    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
-    let cluster = Standing::read(&client).await?;
+    let cluster = Standing::read(client).await?;
     let (forecast, _) =
-        forecast(&client, &cluster, &payload, &arguments.profile, &arguments.feature_set).await?;
+        forecast(client, &cluster, &payload, &arguments.profile, &arguments.feature_set).await?;
     let report = Report::of(&forecast);
-    let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
+    let written = report.write(arguments.output, arguments.details, out);
     match written.map_err(anyhow::Error::from) {
         // Who reads the output has seen enough of it.
         Err(error) if is_broken_pipe(&error) => {}

@@ -13,4 +13,5 @@ mod removal;
 mod restart;
 mod rig;
 mod rights;
+mod updates;
 mod weather;

@@ -15,7 +15,9 @@ use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
-use plimsoll_controller::{Controller, Error, Leadership, Settings, SystemClock, View};
+use plimsoll_controller::{
+    Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
+};
 use plimsoll_plan::status::Limits;
 use plimsoll_testkit::{ClusterKind, TestCluster};
 use serde_json::{Value, json};
@@ -35,6 +37,8 @@ pub(crate) struct Rig {
     pub(crate) client: Client,
     stop_stand_ins: CancellationToken,
     release: watch::Sender<Arc<Payload>>,
+    /// Where controllers to come find other releases.
+    pub(crate) store: Option<SharedStore>,
     controller: Option<Running>,
     /// How its controllers work.
     pub(crate) settings: Settings,
@@ -83,7 +87,7 @@ impl Rig {
             capability_webhook: None,
             limits: Limits::default(),
         };
-        Self { cluster, client, stop_stand_ins, release, controller: None, settings }
+        Self { cluster, client, stop_stand_ins, release, store: None, controller: None, settings }
     }
 
     /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
@@ -115,6 +119,7 @@ impl Rig {
             clock: Arc::new(SystemClock),
             settings: self.settings.clone(),
             release: self.release.subscribe(),
+            store: self.store.clone(),
             view,
         };
         let task = tokio::spawn(controller.run(stop.clone()));

@@ -46,7 +46,7 @@ pub(super) enum Write {
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     entries: BTreeMap<Key, Entry>,
-    buckets: BTreeMap<Regarding, Bucket>,
+    buckets: BTreeMap<(Regarding, Option<Regarding>), Bucket>,
 }
 
 /// What makes two occurrences the same.
@@ -77,7 +77,7 @@ impl Journal {
             entry.written = now;
             return Some(Write::Count(entry.clone()));
         }
-        if !self.takes(&key.4, now) {
+        if !self.takes((key.4.clone(), key.5.clone()), now) {
             tracing::debug!(note = %occurrence.note, "too many events of one object; left out");
             return None;
         }
@@ -106,10 +106,9 @@ impl Journal {
         writes
     }
 
-    /// Whether an object may have one more Event.
-    fn takes(&mut self, regarding: &Regarding, now: Timestamp) -> bool {
-        let bucket =
-            self.buckets.entry(regarding.clone()).or_insert(Bucket { left: BURST, since: now });
+    /// Whether an object, or two together, may have one more Event.
+    fn takes(&mut self, about: (Regarding, Option<Regarding>), now: Timestamp) -> bool {
+        let bucket = self.buckets.entry(about).or_insert(Bucket { left: BURST, since: now });
         bucket.refill(now);
         bucket.left.checked_sub(1).map(|left| bucket.left = left).is_some()
     }

@@ -34,7 +34,7 @@ pub struct LoadStatus {
 
 impl LoadStatus {
     /// Status, reason and message of `ReleaseAccepted`.
-    pub(super) fn condition(&self) -> (ConditionStatus, Reason, String) {
+    pub fn condition(&self) -> (ConditionStatus, Reason, String) {
         let reason = match self.step {
             LoadStep::Retrieve => Reason::RetrievePayload,
             LoadStep::Load => Reason::LoadPayload,

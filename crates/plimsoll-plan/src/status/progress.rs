@@ -54,7 +54,15 @@ fn moving(version: &str, input: &StatusInput<'_>, outlook: &Outlook) -> (Option<
             let joint = if input.done == 0 { ":" } else { "," };
             (Some(*reason), format!("{}{joint} {text}", towards(version, input)))
         }
-        Outlook::Well => (None, towards(version, input)),
+        Outlook::Well => match input.updates.paused_before {
+            None => (None, towards(version, input)),
+            Some(level) => {
+                let joint = if input.done == 0 { ":" } else { "," };
+                let towards = towards(version, input);
+                let message = format!("{towards}{joint} paused before run level {level}");
+                (Some(Reason::UpdatePaused), message)
+            }
+        },
     }
 }
 

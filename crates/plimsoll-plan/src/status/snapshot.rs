@@ -7,7 +7,7 @@ use plimsoll_model::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::tests::{Situation, operator, release, render};
-use super::{LoadStatus, LoadStep};
+use super::{LoadStatus, LoadStep, Updates};
 use crate::failure::{Failure, could_not_update, from_api_status};
 use crate::mode::Mode;
 use crate::plan::GroupVersionKind;
@@ -52,6 +52,7 @@ fn every_condition() -> String {
             overrides,
             overrides && !operators.is_empty(),
             &operators,
+            None,
             deletions,
         ) {
             let status = objection.status.as_str();
@@ -69,6 +70,17 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
     const ELSEWHERE: &[Reason] = &[
         Reason::PrerequisitePending,
         Reason::UpdatePayloadRetrievalFailed,
+        Reason::LowDesiredVersion,
+        Reason::InvalidCurrentVersion,
+        Reason::InvalidDesiredVersion,
+        Reason::MajorVersionUpdate,
+        Reason::MultipleMinorVersionsUpdate,
+        Reason::MinorVersionClusterUpdateInProgress,
+        Reason::MajorVersionClusterUpdateInProgress,
+        Reason::UnknownUpdate,
+        Reason::UpdateStarted,
+        Reason::UpdateCompleted,
+        Reason::UpdateResumed,
         Reason::ResourceDeletionRequested,
         Reason::ResourceDeletionOngoing,
         Reason::ResourceDeletionCompleted,
@@ -104,6 +116,33 @@ fn situations() -> Vec<Situation> {
     situations.extend(
         loads().map(|load| Situation { load: Some(load), ..Situation::new(Mode::Reconciling) }),
     );
+    situations.extend(updates());
+    situations
+}
+
+/// One for each thing that can be said of updates to come.
+fn updates() -> Vec<Situation> {
+    let situation = |mode, updates| Situation { updates, done: 5, ..Situation::new(mode) };
+    let mut situations = vec![
+        situation(Mode::Updating, Updates { paused_before: Some(40), ..Updates::default() }),
+        situation(Mode::Reconciling, Updates { retrieved: Ok(()), ..Updates::default() }),
+    ];
+    for reason in [Reason::VersionNotFound, Reason::RemoteFailed] {
+        let updates = Updates { retrieved: Err((reason, "WHY".to_owned())), ..Updates::default() };
+        situations.push(situation(Mode::Reconciling, updates));
+    }
+    let acks = [
+        Reason::AdminAckRequired,
+        Reason::AdminAckConfigMapGateNameError,
+        Reason::AdminAckConfigMapGateValueError,
+        Reason::UnableToAccessAdminGatesConfigMap,
+        Reason::UnableToAccessAdminAcksConfigMap,
+    ];
+    for reason in acks {
+        let acknowledgement = Some((reason, "WHAT TO CONFIRM".to_owned()));
+        let updates = Updates { acknowledgement, ..Updates::default() };
+        situations.push(situation(Mode::Reconciling, updates));
+    }
     situations
 }
 

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
 use plimsoll_model::{Condition, ConditionStatus, Effect, Reason};
 
-use super::{Limits, LoadStatus, LoadStep, StatusInput, cluster_version_status};
+use super::{Limits, LoadStatus, LoadStep, StatusInput, Updates, cluster_version_status};
 use crate::capabilities::Capabilities;
 use crate::failure::Failure;
 use crate::mode::Mode;
@@ -24,6 +24,7 @@ pub(super) struct Situation {
     pub(super) load: Option<LoadStatus>,
     pub(super) implicit: Vec<&'static str>,
     pub(super) hash: &'static str,
+    pub(super) updates: Updates,
 }
 
 impl Situation {
@@ -41,6 +42,7 @@ impl Situation {
             load: None,
             implicit: Vec::new(),
             hash: "hash=",
+            updates: Updates::default(),
         }
     }
 
@@ -70,6 +72,7 @@ impl Situation {
             capabilities: &capabilities,
             overrides_set: false,
             not_upgradeable: &[],
+            updates: &self.updates,
             deletions: &[],
             verified: false,
             accepted_risks: "",
@@ -452,4 +455,32 @@ fn a_hash_that_is_not_known_yet_keeps_the_old_one() {
     assert_eq!(status.version_hash, "hash=");
     assert_eq!(status.observed_generation, 7);
     assert_eq!(status.available_updates, None);
+}
+
+#[test]
+fn a_pause_is_told_until_something_else_matters_more() {
+    let updates = Updates { paused_before: Some(40), ..Updates::default() };
+    let paused = Situation { updates, ..Situation::new(Mode::Updating) };
+    paused.check(&[
+        "Progressing=True UpdatePaused: Working towards 1.2.3: paused before run level 40",
+    ]);
+    Situation { done: 5, ..paused.clone() }.check(&[
+        "Progressing=True UpdatePaused: Working towards 1.2.3: 5 of 10 done (50% complete), paused \
+         before run level 40",
+        "Failing=False",
+    ]);
+    Situation { failures: vec![updating("a", 1)], ..paused }
+        .check(&["Progressing=True ClusterOperatorUpdating: Working towards 1.2.3: waiting on a"]);
+}
+
+#[test]
+fn a_store_tells_of_the_updates_it_has() {
+    let updates = Updates {
+        available: Some(vec![release("1.2.4")]),
+        retrieved: Ok(()),
+        ..Updates::default()
+    };
+    let situation = Situation { updates, ..Situation::new(Mode::Reconciling) };
+    situation.check(&["RetrievedUpdates=True"]);
+    assert_eq!(situation.status().available_updates, Some(vec![release("1.2.4")]));
 }

@@ -33,11 +33,14 @@ pub(crate) fn sentences(
     teller.told
 }
 
+/// A package and what its bundles need, as people say it.
+type Need<'p> = (Option<&'p str>, String);
+
 struct Teller<'a, 'p> {
     model: &'a Model<'p>,
     roots: Vec<ChoiceId>,
     /// Choices of nodes, those of the same package and requirement together, with their owners.
-    needs: BTreeMap<(Option<&'p str>, String), Vec<(NodeId, ChoiceId)>>,
+    needs: BTreeMap<Need<'p>, Vec<(NodeId, ChoiceId)>>,
     exclusions: BTreeSet<usize>,
     unfit: BTreeSet<NodeId>,
     /// The nodes that were spoken of.

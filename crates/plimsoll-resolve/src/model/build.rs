@@ -37,12 +37,15 @@ pub(super) fn build(index: Index<'_>) -> Model<'_> {
     builder.model
 }
 
+/// A requirement for a namespace and, by its address, the catalog of the bundle that has it.
+type Sought<'p> = (&'p str, Option<usize>, &'p Requirement);
+
 struct Builder<'p> {
     model: Model<'p>,
     /// The node of a namespace, shelf, channel and entry.
     offered: BTreeMap<(&'p str, usize, usize, usize), NodeId>,
     /// What satisfies a requirement for a namespace and a catalog.
-    known: BTreeMap<(&'p str, Option<usize>, &'p Requirement), Rc<[NodeId]>>,
+    known: BTreeMap<Sought<'p>, Rc<[NodeId]>>,
 }
 
 impl<'p> Builder<'p> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bundle::Constraint;
 use crate::conflict::Conflicts;
 use crate::explain::{Sentence, SentenceKind, described, named, offered_from, sentences};
-use crate::model::{ChoiceId, Model, NodeId, Offer, Owner, Unfit};
+use crate::model::{ChoiceId, Model, NodeId, Offer, Owner, Rivalry, Unfit};
 use crate::search::{Selection, choices_of};
 use crate::solution::{Alternative, Because, Item, Rather, Solution, Stay};
 
@@ -126,9 +126,9 @@ impl<'a, 'p> Reporter<'a, 'p> {
         let replaced = (0..model.problem().question.installed.len()).find(|old| {
             let (old_node, new) = (&model.nodes[*old], &model.nodes[id]);
             let succeeds = model.exclusions.iter().any(|exclusion| {
-                exclusion.nodes.contains(old)
+                matches!(exclusion.why, Rivalry::Succession)
+                    && exclusion.nodes.contains(old)
                     && exclusion.nodes.contains(&id)
-                    && matches!(exclusion.why, crate::model::Rivalry::Succession)
             });
             let same = old_node.package().is_some() && old_node.package() == new.package();
             !kept.contains(old) && old_node.namespace == new.namespace && (same || succeeds)

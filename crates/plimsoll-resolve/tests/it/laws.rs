@@ -124,9 +124,7 @@ fn valid(sketch: &Sketch, chosen: &Chosen) -> bool {
         })
     };
     let requested = sketch.requests.iter().all(|(package, major)| {
-        chosen
-            .iter()
-            .any(|it| it.0 == *package && major.is_none_or(|major| it.1 as u8 + 1 <= major))
+        chosen.iter().any(|it| it.0 == *package && major.is_none_or(|major| (it.1 as u8) < major))
     });
     one_per_package
         && one_provider

@@ -26,7 +26,7 @@ fn attempt(line: &str) -> Result<(ExitCode, String), anyhow::Error> {
     let words = ["resolve".to_owned(), "--no-cache".to_owned()].into_iter().chain(words);
     let line = Line::try_parse_from(words)?;
     let mut out = Vec::new();
-    let code = run(line.arguments, &mut out)?;
+    let code = run(&line.arguments, &mut out)?;
     Ok((code, String::from_utf8(out)?))
 }
 

@@ -1,0 +1,176 @@
+//! From a command line to a request, or to what stands in its way and the flag that lets it pass.
+
+use plimsoll_api::config::{Release, Update, UpdateState};
+use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_plan::preconditions::digest;
+
+use super::{Standing, UpdateToArguments};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Outcome {
+    /// Nothing, and why.
+    Nothing(String),
+    /// The request to write, and what to say.
+    Patch(Update, String),
+}
+
+/// Why a request is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// The version is not offered.
+    #[error(
+        "{version} is not one of the available updates: {available}\nTo go to a release that is \
+         not listed, name its image with --to-image and use --allow-explicit-update."
+    )]
+    NotAvailable {
+        /// What was asked for.
+        version: String,
+        /// What there is.
+        available: String,
+    },
+    /// Nothing is offered at all.
+    #[error(
+        "no updates are available from {current}\nTo go to a release that is not listed, name its \
+         image with --to-image and use --allow-explicit-update."
+    )]
+    NoneAvailable {
+        /// The version that the cluster is at.
+        current: String,
+    },
+    /// The image is not offered.
+    #[error(
+        "the image {image:?} is not one of the available updates\nIf you want to update to it \
+         anyway, use --allow-explicit-update."
+    )]
+    Explicit {
+        /// The image.
+        image: String,
+    },
+    /// The image is named by a tag.
+    #[error(
+        "the image {image:?} is not named by its digest, so what is applied may change\nName it \
+         as NAME@sha256:DIGEST. If you want to use it anyway, use --force."
+    )]
+    NoDigest {
+        /// The image.
+        image: String,
+    },
+    /// The cluster is not at rest.
+    #[error(
+        "{what}\n\n  Reason: {reason}\n  Message: {message}\n\nIf you want to update anyway, use \
+         --allow-update-with-warnings."
+    )]
+    Warning {
+        /// What is the matter.
+        what: &'static str,
+        /// The condition's reason.
+        reason: String,
+        /// The condition's message.
+        message: String,
+    },
+}
+
+/// Decides what to ask for.
+pub(super) fn update(standing: &Standing, asked: &UpdateToArguments) -> Result<Outcome, Refusal> {
+    let (version, image) = target(standing, asked)?;
+    let status = &standing.status;
+    let is_there = status.desired.image == image;
+    let done = status.history.first().is_some_and(|it| it.state == UpdateState::Completed);
+    if is_there && standing.spec.desired_update.as_ref().is_none_or(|it| it.image == image) {
+        let name = if version.is_empty() { &image } else { &version };
+        return Ok(Outcome::Nothing(match (asked.latest, done) {
+            (true, true) => {
+                format!("info: Cluster is already at the latest available version {name}")
+            }
+            (false, true) => format!("info: Cluster is already at {name}"),
+            (_, false) => format!("info: The update to {name} is under way already"),
+        }));
+    }
+    if !asked.allow_update_with_warnings && !asked.force {
+        warnings(&status.conditions)?;
+    }
+    let text = match (&asked.to_image, version.as_str()) {
+        (Some(_), _) | (None, "") => format!("Requested update to release image {image}"),
+        (None, version) => format!("Requested update to {version}"),
+    };
+    let force = asked.force;
+    Ok(Outcome::Patch(Update { architecture: String::new(), version, image, force }, text))
+}
+
+/// Version and image of the release that is meant.
+fn target(standing: &Standing, asked: &UpdateToArguments) -> Result<(String, String), Refusal> {
+    let status = &standing.status;
+    let available = status.available_updates.as_deref().unwrap_or_default();
+    if let Some(image) = &asked.to_image {
+        let listed =
+            available.iter().any(|it| it.image == *image) || *image == status.desired.image;
+        if digest(image).is_none() && !asked.force {
+            return Err(Refusal::NoDigest { image: image.clone() });
+        }
+        if !listed && !asked.allow_explicit_update {
+            return Err(Refusal::Explicit { image: image.clone() });
+        }
+        return Ok((asked.version.clone().unwrap_or_default(), image.clone()));
+    }
+    let current = &status.desired;
+    let of = |release: &Release| (release.version.clone(), release.image.clone());
+    let Some(version) = &asked.version else {
+        return Ok(available.first().map_or_else(|| of(current), of));
+    };
+    let known = available.iter().chain([current]).find(|release| release.version == *version);
+    if let Some(release) = known {
+        return Ok(of(release));
+    }
+    // Where the cluster has been before is known too; the server decides whether it may go back.
+    let before = status.history.iter().find(|it| it.version == *version && !it.image.is_empty());
+    match before {
+        Some(entry) => Ok((entry.version.clone(), entry.image.clone())),
+        None if available.is_empty() => {
+            Err(Refusal::NoneAvailable { current: current.version.clone() })
+        }
+        None => {
+            let versions: Vec<&str> = available.iter().map(|it| it.version.as_str()).collect();
+            let (version, available) = (version.clone(), versions.join(", "));
+            Err(Refusal::NotAvailable { version, available })
+        }
+    }
+}
+
+fn warnings(conditions: &[Condition]) -> Result<(), Refusal> {
+    let guards = [
+        ("Invalid", "The cluster version is invalid."),
+        ("Failing", "The cluster is experiencing an error reconciling its current release."),
+        ("Progressing", "The cluster is already being updated."),
+    ];
+    for (type_, what) in guards {
+        let found =
+            conditions.iter().find(|it| it.type_ == type_ && it.status == ConditionStatus::True);
+        if let Some(Condition { reason, message, .. }) = found {
+            let (reason, message) = (reason.clone(), message.clone());
+            return Err(Refusal::Warning { what, reason, message });
+        }
+    }
+    Ok(())
+}
+
+/// What to say when a request is taken back.
+pub(super) fn cleared(standing: &Standing) -> String {
+    let Some(update) = &standing.spec.desired_update else {
+        return "info: No update is asked for".to_owned();
+    };
+    let name = if update.version.is_empty() { &update.image } else { &update.version };
+    let current = &standing.status.desired.version;
+    let completed = standing.status.history.first().map(|it| it.state);
+    if completed == Some(UpdateState::Partial) {
+        let back = standing.status.history.iter().find(|it| it.state == UpdateState::Completed);
+        let back = back.map_or(String::new(), |it| {
+            format!("; to go back, use `plimsoll update to {}`", it.version)
+        });
+        return format!("Cleared the request for {name}; the update to {current} goes on{back}");
+    }
+    format!("Cleared the request for {name}; the cluster stays at {current}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! What is asked for, and what guards say.
+
+use jiff::Timestamp;
+use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
+use plimsoll_model::{Condition, ConditionStatus};
+
+use super::super::{Standing, UpdateToArguments};
+use super::{Outcome, cleared, update};
+
+fn release(version: &str) -> Release {
+    Release {
+        version: version.to_owned(),
+        image: format!("r@sha256:{version}"),
+        ..Release::default()
+    }
+}
+
+/// A cluster at 1.1.0, before at 1.0.0, that may go to 1.2.1 or 1.2.0.
+fn standing(true_conditions: &[&str], state: UpdateState) -> Standing {
+    let mut standing = Standing::default();
+    standing.status.desired = release("1.1.0");
+    standing.status.available_updates = Some(vec![release("1.2.1"), release("1.2.0")]);
+    let entry = |version: &str, state| UpdateHistory {
+        state,
+        started_time: Timestamp::UNIX_EPOCH,
+        completion_time: None,
+        version: version.to_owned(),
+        image: release(version).image,
+        verified: false,
+        accepted_risks: String::new(),
+    };
+    standing.status.history = vec![entry("1.1.0", state), entry("1.0.0", UpdateState::Completed)];
+    standing.status.conditions = true_conditions
+        .iter()
+        .map(|type_| Condition {
+            type_: (*type_).to_owned(),
+            status: ConditionStatus::True,
+            last_transition_time: Timestamp::UNIX_EPOCH,
+            reason: "WHY".to_owned(),
+            message: "WHAT".to_owned(),
+        })
+        .collect();
+    standing
+}
+
+/// Flags and version, conditions that are true: the request as `version image[!]` or what is said.
+#[track_caller]
+fn check(arguments: &str, conditions: &[&str], expected: &str) {
+    let mut asked = UpdateToArguments::default();
+    for word in arguments.split_whitespace() {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("--to-image", image) => asked.to_image = Some(image.to_owned()),
+            ("--latest", _) => asked.latest = true,
+            ("--force", _) => asked.force = true,
+            ("--allow-explicit-update", _) => asked.allow_explicit_update = true,
+            ("--allow-update-with-warnings", _) => asked.allow_update_with_warnings = true,
+            (version, _) => asked.version = Some(version.to_owned()),
+        }
+    }
+    let told = match update(&standing(conditions, UpdateState::Completed), &asked) {
+        Ok(Outcome::Nothing(text)) => text,
+        Ok(Outcome::Patch(Update { version, image, force, .. }, _)) => {
+            format!("{version} {image}{}", if force { "!" } else { "" })
+        }
+        Err(refusal) => refusal.to_string(),
+    };
+    assert!(told.starts_with(expected), "{arguments}: {told}");
+    assert!(!expected.is_empty());
+}
+
+#[test]
+fn a_version_is_looked_up_and_an_image_taken_as_it_is() {
+    check("1.2.0", &[], "1.2.0 r@sha256:1.2.0");
+    check("--latest", &[], "1.2.1 r@sha256:1.2.1");
+    check("1.0.0", &[], "1.0.0 r@sha256:1.0.0");
+    check("1.2.0 --force", &[], "1.2.0 r@sha256:1.2.0!");
+    check("--to-image=r@sha256:1.2.0", &[], " r@sha256:1.2.0");
+    check("--to-image=x@sha256:9 --allow-explicit-update", &[], " x@sha256:9");
+    check("9.9.9 --to-image=x@sha256:9 --allow-explicit-update", &[], "9.9.9 x@sha256:9");
+    check("1.1.0", &[], "info: Cluster is already at 1.1.0");
+}
+
+#[test]
+fn guards_name_the_flag_that_lets_pass() {
+    check("1.3.0", &[], "1.3.0 is not one of the available updates: 1.2.1, 1.2.0\n");
+    check("--to-image=x@sha256:9", &[], "the image \"x@sha256:9\" is not one of the available");
+    check("--to-image=x:latest", &[], "the image \"x:latest\" is not named by its digest");
+    check("--to-image=x:latest --force --allow-explicit-update", &[], " x:latest!");
+    let guarded = "The cluster is already being updated.\n\n  Reason: WHY\n  Message: WHAT\n\nIf you \
+                   want to update anyway, use --allow-update-with-warnings.";
+    check("1.2.0", &["Progressing"], guarded);
+    check("1.2.0", &["Progressing", "Failing"], "The cluster is experiencing an error");
+    check("1.2.0", &["Invalid"], "The cluster version is invalid.");
+    check("1.2.0 --allow-update-with-warnings", &["Failing"], "1.2.0 r@sha256:1.2.0");
+}
+
+#[test]
+fn taking_a_request_back_does_not_turn_an_update_around() {
+    let check = |state, asked: bool, expected: &str| {
+        let mut standing = standing(&[], state);
+        standing.spec.desired_update =
+            asked.then(|| Update { version: "1.1.0".to_owned(), ..Update::default() });
+        assert_eq!(cleared(&standing), expected);
+    };
+    check(UpdateState::Completed, false, "info: No update is asked for");
+    let stays = "Cleared the request for 1.1.0; the cluster stays at 1.1.0";
+    check(UpdateState::Completed, true, stays);
+    check(
+        UpdateState::Partial,
+        true,
+        "Cleared the request for 1.1.0; the update to 1.1.0 goes on; to go back, use `plimsoll \
+         update to 1.0.0`",
+    );
+}

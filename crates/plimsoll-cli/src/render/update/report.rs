@@ -1,0 +1,257 @@
+//! How an update gets on: the answers of `oc adm upgrade status` (cluster-version §11.2), from the
+//! server's status alone.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use plimsoll_api::config::UpdateState;
+use plimsoll_api::progress::{OperatorsProgress, UpdateProgress};
+use plimsoll_model::ConditionStatus;
+use plimsoll_plan::timeline::{Estimate, estimate};
+use serde::Serialize;
+
+use super::{condition, duration};
+use crate::commands::update::Standing;
+use crate::render::table;
+
+/// Seconds under which a rest is not told to the minute.
+const SOON: u64 = 600;
+/// Problems shown; a cluster in trouble has many alike.
+const PROBLEMS_SHOWN: usize = 20;
+
+/// How an update is getting on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Assessment {
+    /// There is none.
+    Idle,
+    /// As usual.
+    Progressing,
+    /// Something takes much longer than it used to, or than it should.
+    Slow,
+    /// Held before a run level, as somebody asked.
+    Paused,
+    /// It cannot go on by itself.
+    Stalled,
+}
+
+impl Assessment {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "Idle",
+            Self::Progressing => "Progressing",
+            Self::Slow => "Progressing - Slow",
+            Self::Paused => "Paused",
+            Self::Stalled => "Stalled",
+        }
+    }
+}
+
+/// What waits or failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// Seconds since when.
+    pub since_seconds: u64,
+    /// `Waiting` or `Failed`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// The object.
+    pub object: String,
+    /// The whole story.
+    pub message: String,
+}
+
+/// How an update gets on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// In a word.
+    pub assessment: Assessment,
+    /// What `Progressing` says.
+    pub message: String,
+    /// Where it comes from; empty for a new installation.
+    pub from: String,
+    /// Whether that version was never completed.
+    pub from_incomplete: bool,
+    /// Where it goes.
+    pub to: String,
+    /// Steps done.
+    pub done: usize,
+    /// Steps.
+    pub total: usize,
+    /// Run levels that are complete.
+    pub levels_done: usize,
+    /// Run levels.
+    pub levels: usize,
+    /// The run level under way.
+    pub level: Option<u32>,
+    /// The run level that it is paused before.
+    pub paused_before: Option<u32>,
+    /// The ClusterOperators of the release.
+    pub operators: OperatorsProgress,
+    /// Seconds since it began.
+    pub elapsed_seconds: u64,
+    /// Seconds that are left; none if this cluster has no update to learn from.
+    pub remaining_seconds: Option<u64>,
+    /// What waits or failed.
+    pub troubles: Vec<Trouble>,
+}
+
+impl Report {
+    /// Gathers it from what the server tells.
+    pub fn of(standing: &Standing, now: Timestamp) -> Self {
+        let (status, progress) = (&standing.status, &standing.progress);
+        let update = progress.update.clone().unwrap_or_default();
+        let mut times = estimate(&update, &progress.completed_updates, now);
+        let newest = status.history.first();
+        let under_way = newest.is_some_and(|entry| entry.state == UpdateState::Partial);
+        let current = update.levels.iter().find(|level| level.completion_time.is_none());
+        if update.paused_before.is_some() {
+            times.slow = false;
+        }
+        let left = status.history.get(1);
+        let from_incomplete = left.is_some_and(|entry| entry.state == UpdateState::Partial);
+        let from = match left {
+            Some(entry) if from_incomplete => entry.version.clone(),
+            _ => update.from.clone(),
+        };
+        let troubles = progress.steps.iter().map(|step| Trouble {
+            since_seconds: u64::try_from(now.duration_since(step.since).as_secs()).unwrap_or(0),
+            state: step.state.clone(),
+            reason: step.reason.clone(),
+            object: step.object.clone(),
+            message: step.message.clone(),
+        });
+        Self {
+            assessment: if under_way { assess(standing, &update, times) } else { Assessment::Idle },
+            message: condition(status, "Progressing")
+                .map(|it| it.message.clone())
+                .unwrap_or_default(),
+            from,
+            from_incomplete,
+            to: status.desired.version.clone(),
+            done: progress.done,
+            total: progress.total,
+            levels_done: update.levels.iter().filter(|it| it.completion_time.is_some()).count(),
+            levels: update.levels.len(),
+            level: current.and_then(|level| level.level),
+            paused_before: update.paused_before,
+            operators: progress.operators.clone().unwrap_or_default(),
+            elapsed_seconds: times.elapsed,
+            remaining_seconds: times.remaining,
+            troubles: troubles.collect(),
+        }
+    }
+
+    /// Whether somebody has to do something.
+    pub fn is_stuck(&self) -> bool {
+        self.assessment == Assessment::Stalled
+    }
+
+    /// Prints it for people.
+    ///
+    /// # Errors
+    ///
+    /// When the output cannot be written.
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.assessment == Assessment::Idle {
+            return writeln!(out, "The cluster is not updating.");
+        }
+        writeln!(out, "= Update =")?;
+        let mut line = |name: &str, text: String| writeln!(out, "{:<17}{text}", format!("{name}:"));
+        line("Assessment", self.assessment.as_str().to_owned())?;
+        line("Target Version", self.target())?;
+        if !self.operators.updating.is_empty() {
+            line("Updating", self.operators.updating.join(", "))?;
+        }
+        line("Completion", self.completion())?;
+        line("Run Levels", self.run_levels())?;
+        line("Duration", self.duration())?;
+        line("Operator Health", self.health())?;
+        writeln!(out, "\n= Update Health =")?;
+        let rows: Vec<Vec<String>> = self
+            .troubles
+            .iter()
+            .take(PROBLEMS_SHOWN)
+            .map(|it| {
+                let level = if it.state == "Failed" { "Error" } else { "Info" };
+                let since = duration(it.since_seconds);
+                vec![since, level.to_owned(), it.reason.clone(), it.message.replace('\n', " ")]
+            })
+            .collect();
+        if rows.is_empty() {
+            return writeln!(out, "{}", self.message);
+        }
+        table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
+        match self.troubles.len().checked_sub(PROBLEMS_SHOWN) {
+            None | Some(0) => Ok(()),
+            Some(more) => writeln!(out, "and {more} more: see them all with --output json"),
+        }
+    }
+
+    fn target(&self) -> String {
+        let Self { to, from, .. } = self;
+        if from.is_empty() {
+            format!("{to} (a new install)")
+        } else if self.from_incomplete {
+            format!("{to} (from incomplete {from})")
+        } else {
+            format!("{to} (from {from})")
+        }
+    }
+
+    fn completion(&self) -> String {
+        let percent = self.done * 100 / self.total.max(1);
+        let OperatorsProgress { total, updated, updating, .. } = &self.operators;
+        let waiting = total.saturating_sub(*updated + updating.len());
+        format!(
+            "{percent}% ({} of {} done; {updated} operators updated, {} updating, {waiting} waiting)",
+            self.done,
+            self.total,
+            updating.len()
+        )
+    }
+
+    fn run_levels(&self) -> String {
+        let mut text = format!("{} of {} complete", self.levels_done, self.levels);
+        match (self.paused_before, self.level) {
+            (Some(level), _) => text.push_str(&format!(", paused before {level}")),
+            (None, Some(level)) => text.push_str(&format!(", {level} under way")),
+            (None, None) => {}
+        }
+        text
+    }
+
+    fn duration(&self) -> String {
+        let rest = match self.remaining_seconds {
+            None => "unknown: this cluster has completed no update yet".to_owned(),
+            Some(seconds) if seconds < SOON => "<10m".to_owned(),
+            Some(seconds) => duration(seconds),
+        };
+        format!("{} (Est. Time Remaining: {rest})", duration(self.elapsed_seconds))
+    }
+
+    fn health(&self) -> String {
+        let OperatorsProgress { total, unavailable, degraded, .. } = &self.operators;
+        let healthy = total.saturating_sub(unavailable.len() + degraded.len());
+        let mut text = format!("{healthy} Healthy");
+        for (names, what) in [(unavailable, "Unavailable"), (degraded, "Available but degraded")] {
+            if !names.is_empty() {
+                text.push_str(&format!(", {} {what} ({})", names.len(), names.join(", ")));
+            }
+        }
+        text
+    }
+}
+
+fn assess(standing: &Standing, update: &UpdateProgress, times: Estimate) -> Assessment {
+    let failing = condition(&standing.status, "Failing").map(|it| it.status);
+    match failing {
+        Some(ConditionStatus::True) => Assessment::Stalled,
+        _ if update.paused_before.is_some() => Assessment::Paused,
+        Some(ConditionStatus::Unknown) => Assessment::Slow,
+        _ if times.slow => Assessment::Slow,
+        _ => Assessment::Progressing,
+    }
+}

@@ -1,0 +1,196 @@
+//! What people read.
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+use plimsoll_api::progress::{
+    CompletedUpdate, LevelDuration, LevelProgress, OperatorsProgress, StepProgress, UpdateProgress,
+};
+use plimsoll_model::{Condition, ConditionStatus};
+
+use super::{Overview, Report, duration};
+use crate::commands::update::Standing;
+
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
+}
+
+fn condition(type_: &str, status: ConditionStatus, reason: &str, message: &str) -> Condition {
+    Condition {
+        type_: type_.to_owned(),
+        status,
+        last_transition_time: at(0),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+fn entry(version: &str, state: UpdateState) -> UpdateHistory {
+    UpdateHistory {
+        state,
+        started_time: at(0),
+        completion_time: None,
+        version: version.to_owned(),
+        image: format!("r@sha256:{version}"),
+        verified: false,
+        accepted_risks: String::new(),
+    }
+}
+
+/// A cluster at 1.0.0 that is on its way to 1.1.0, in the second of two run levels.
+fn updating() -> Standing {
+    let mut standing = Standing::default();
+    let status = &mut standing.status;
+    status.desired = Release { version: "1.1.0".to_owned(), ..Release::default() };
+    status.history =
+        vec![entry("1.1.0", UpdateState::Partial), entry("1.0.0", UpdateState::Completed)];
+    let message = "Working towards 1.1.0: 6 of 8 done (75% complete), waiting on lock";
+    status.conditions = vec![
+        condition("Failing", ConditionStatus::False, "", ""),
+        condition("Progressing", ConditionStatus::True, "ClusterOperatorUpdating", message),
+    ];
+    let level = |level, done, started, completed| LevelProgress {
+        level: Some(level),
+        done,
+        total: 4,
+        started_time: Some(at(started)),
+        completion_time: completed,
+    };
+    let progress = &mut standing.progress;
+    progress.done = 6;
+    progress.total = 8;
+    progress.update = Some(UpdateProgress {
+        from: "1.0.0".to_owned(),
+        to: "1.1.0".to_owned(),
+        started_time: at(0),
+        levels: vec![level(10, 4, 0, Some(at(5))), level(20, 2, 5, None)],
+        ..UpdateProgress::default()
+    });
+    progress.completed_updates = vec![CompletedUpdate {
+        levels: vec![LevelDuration { level: Some(20), steps: 4, seconds: 3600 }],
+        ..CompletedUpdate::default()
+    }];
+    progress.operators = Some(OperatorsProgress {
+        total: 4,
+        updated: 2,
+        updating: vec!["lock".to_owned()],
+        unavailable: vec!["crane".to_owned()],
+        degraded: Vec::new(),
+    });
+    progress.steps = vec![StepProgress {
+        file: "0000_20_lock_01.yaml".to_owned(),
+        document: 0,
+        object: "clusteroperator \"lock\"".to_owned(),
+        state: "Waiting".to_owned(),
+        reason: "ClusterOperatorUpdating".to_owned(),
+        message: "Cluster operator lock is updating versions".to_owned(),
+        attempts: 1,
+        since: at(20),
+    }];
+    standing
+}
+
+#[track_caller]
+fn check_status(standing: &Standing, minutes: i64, expected: &str) {
+    let mut out = Vec::new();
+    Report::of(standing, at(minutes)).print(&mut out).expect("memory takes all");
+    assert_eq!(String::from_utf8(out).expect("text"), expected);
+}
+
+#[test]
+fn an_update_is_told_with_its_rest() {
+    check_status(
+        &updating(),
+        25,
+        "= Update =\n\
+         Assessment:      Progressing\n\
+         Target Version:  1.1.0 (from 1.0.0)\n\
+         Updating:        lock\n\
+         Completion:      75% (6 of 8 done; 2 operators updated, 1 updating, 1 waiting)\n\
+         Run Levels:      1 of 2 complete, 20 under way\n\
+         Duration:        25m (Est. Time Remaining: 40m)\n\
+         Operator Health: 3 Healthy, 1 Unavailable (crane)\n\
+         \n\
+         = Update Health =\n\
+         SINCE   LEVEL   REASON                    MESSAGE\n\
+         5m      Info    ClusterOperatorUpdating   Cluster operator lock is updating versions\n",
+    );
+}
+
+#[test]
+fn assessments_tell_slow_stuck_and_paused_apart() {
+    let assessment = |standing: &Standing, minutes| {
+        let report = Report::of(standing, at(minutes));
+        (report.assessment.as_str(), report.is_stuck())
+    };
+    let mut standing = updating();
+    assert_eq!(assessment(&standing, 25), ("Progressing", false));
+    assert_eq!(assessment(&standing, 300), ("Progressing - Slow", false));
+    standing.status.conditions[0].status = ConditionStatus::Unknown;
+    assert_eq!(assessment(&standing, 25), ("Progressing - Slow", false));
+    if let Some(update) = &mut standing.progress.update {
+        update.paused_before = Some(30);
+    }
+    assert_eq!(assessment(&standing, 300), ("Paused", false));
+    standing.status.conditions[0].status = ConditionStatus::True;
+    assert_eq!(assessment(&standing, 25), ("Stalled", true));
+    standing.status.history[0].state = UpdateState::Completed;
+    check_status(&standing, 25, "The cluster is not updating.\n");
+}
+
+#[test]
+fn an_overview_tells_where_the_cluster_may_go() {
+    let mut standing = updating();
+    let status = &mut standing.status;
+    status.available_updates = Some(vec![Release {
+        version: "1.1.1".to_owned(),
+        image: "r@sha256:1.1.1".to_owned(),
+        ..Release::default()
+    }]);
+    status.conditions.push(condition(
+        "Upgradeable",
+        ConditionStatus::False,
+        "UpdateInProgress",
+        "WHY",
+    ));
+    status.conditions.push(condition("RetrievedUpdates", ConditionStatus::True, "", ""));
+    let check = |standing: &Standing, expected: &str| {
+        let mut out = Vec::new();
+        Overview::of(standing).print(&mut out).expect("memory takes all");
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
+    };
+    check(
+        &standing,
+        "info: An update is in progress. Working towards 1.1.0: 6 of 8 done (75% complete), \
+         waiting on lock\n\
+         \n\
+         Upgradeable=False:\n\
+         \n  Reason: UpdateInProgress\n  Message: WHY\n\
+         \n\
+         Recommended updates:\n\
+         \n\
+         VERSION   IMAGE\n\
+         1.1.1     r@sha256:1.1.1\n",
+    );
+    let message = "Cluster version is 1.1.0";
+    standing.status.conditions = vec![
+        condition("Failing", ConditionStatus::True, "UpdatePayloadFailed", "first\nsecond"),
+        condition("Progressing", ConditionStatus::False, "", message),
+        condition("ReleaseAccepted", ConditionStatus::False, "LoadPayload", "broken"),
+    ];
+    standing.status.available_updates = None;
+    check(
+        &standing,
+        "Failing=True:\n\n  Reason: UpdatePayloadFailed\n  Message: first\n  second\n\n\
+         Cluster version is 1.1.0\n\n\
+         ReleaseAccepted=False:\n\n  Reason: LoadPayload\n  Message: broken\n\n\
+         No updates available. You may still update to a specific release image with --to-image or \
+         wait for new updates to be available.\n",
+    );
+}
+
+#[test]
+fn durations_are_short() {
+    for (seconds, text) in [(45, "45s"), (60, "1m"), (3599, "59m"), (3600, "1h"), (7500, "2h5m")] {
+        assert_eq!(duration(seconds), text);
+    }
+}

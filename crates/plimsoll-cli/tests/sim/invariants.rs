@@ -1,0 +1,226 @@
+//! What must hold of every course of events: judged by what was written and what is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::record::Write;
+use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS};
+use crate::stage::Outcome;
+
+/// Everything that does not hold, in sentences.
+pub(crate) fn violations(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(order(&outcome.writes, releases));
+    found.extend(gates(&outcome.writes, releases));
+    found.extend(removals(&outcome.writes, releases));
+    found.extend(capabilities(&outcome.writes, releases));
+    found.extend(history(&outcome.writes));
+    found.extend(progress(&outcome.writes));
+    found.extend(convergence(outcome, releases));
+    found
+}
+
+/// Writes of manifests that the server took, with the number of their release and what they wrote.
+fn applied<'a>(
+    writes: &'a [Write],
+    releases: &'a [Release],
+) -> impl Iterator<Item = (usize, &'a Write, usize, &'a Item)> {
+    writes.iter().enumerate().filter(|(_, write)| write.status < 300).filter_map(|(at, write)| {
+        let release = VERSIONS.iter().position(|version| *version == write.release)?;
+        let item = releases[release].items.iter().find(|item| item.path == write.path)?;
+        Some((at, write, release, item))
+    })
+}
+
+/// Whether each release was an update: begun when another had been completed. All else is an
+/// installation, for which there is no order (cluster-version §2.1), and which deletes nothing.
+fn updates(writes: &[Write], releases: &[Release]) -> Vec<bool> {
+    let is_completed = |write: &Write| {
+        let entries = write.told["history"].as_array();
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry["state"] == "Completed"))
+    };
+    let completed = writes.iter().position(is_completed).unwrap_or(writes.len());
+    let is_update = |release: usize| {
+        let first = applied(writes, releases).find(|it| it.2 == release);
+        first.is_some_and(|(at, ..)| at > completed)
+    };
+    (0..releases.len()).map(is_update).collect()
+}
+
+/// While updating, nothing of a run level is written before everything of those before it is, and
+/// nothing goes back to an earlier release.
+fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    let updates = updates(writes, releases);
+    let mut written: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, write, release, item) in applied(writes, releases) {
+        if let Some(before) = written.get(&*item.path).filter(|before| **before > release) {
+            let (now, before) = (VERSIONS[release], VERSIONS[*before]);
+            found.push(format!("write {at} takes {} back from {before} to {now}", item.path));
+        }
+        let earlier = releases[release].items.iter().filter(|other| {
+            other.level < item.level
+                && !other.is_deletion
+                && match other.capability {
+                    None => true,
+                    // An object that was never there implies nothing.
+                    Some(name) => name == IMPLIED && written.contains_key(&*other.path),
+                }
+        });
+        for other in earlier.filter(|_| updates[release]) {
+            if written.get(&*other.path).is_none_or(|by| *by < release) {
+                let (path, before) = (&write.path, &other.path);
+                found.push(format!("write {at} of {path} comes before {before} is written"));
+            }
+        }
+        written.insert(&item.path, release);
+    }
+    found
+}
+
+/// While updating, nothing of a run level is written before the operators of those before it
+/// report the release.
+fn gates(writes: &[Write], releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    let updates = updates(writes, releases);
+    for (at, write, release, item) in applied(writes, releases).filter(|it| updates[it.2]) {
+        for (_, name) in LEVELS.iter().filter(|(level, _)| *level < item.level) {
+            let reported = write.operators.get(*name).map(String::as_str).unwrap_or_default();
+            if reported < VERSIONS[release] {
+                let path = &write.path;
+                found.push(format!("write {at} of {path} passes operator {name} at {reported:?}"));
+            }
+        }
+    }
+    found
+}
+
+/// Nothing is deleted that no release says is to be.
+fn removals(writes: &[Write], releases: &[Release]) -> Vec<String> {
+    let to_delete: BTreeSet<&str> = releases
+        .iter()
+        .flat_map(|release| &release.items)
+        .filter(|item| item.is_deletion)
+        .map(|item| item.path.as_str())
+        .collect();
+    let ours: BTreeSet<&str> =
+        releases.iter().flat_map(|release| &release.items).map(|item| &*item.path).collect();
+    let deletions = writes.iter().filter(|write| write.method == "DELETE");
+    deletions
+        .filter(|write| ours.contains(&*write.path) && !to_delete.contains(&*write.path))
+        .map(|write| format!("{} is deleted although no release says so", write.path))
+        .collect()
+}
+
+/// Nothing of a capability is written that nobody asked for, and what is enabled stays so.
+fn capabilities(writes: &[Write], releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, write, _, item) in applied(writes, releases) {
+        if let Some(name) = item.capability.filter(|name| *name != IMPLIED)
+            && !write.asked.contains(name)
+        {
+            found.push(format!("write {at} of {} belongs to {name}, not enabled", item.path));
+        }
+    }
+    let mut before: BTreeSet<String> = BTreeSet::new();
+    for (at, write) in writes.iter().enumerate() {
+        let names = write.told["capabilities"]["enabledCapabilities"].as_array();
+        if write.told["history"].is_null() {
+            continue;
+        }
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        let names: BTreeSet<String> = names.map(str::to_owned).collect();
+        for lost in before.difference(&names) {
+            found.push(format!("write {at} disables capability {lost}"));
+        }
+        before = names;
+    }
+    found
+}
+
+/// A release that was completed stays so; entries keep their order, and only the newest changes.
+fn history(writes: &[Write]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before: Vec<(String, String, String)> = Vec::new();
+    for (at, write) in writes.iter().enumerate() {
+        let Some(entries) = write.told["history"].as_array() else { continue };
+        let text =
+            |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        let entries = entries.iter().rev().map(|entry| {
+            (text(entry, "version"), text(entry, "startedTime"), text(entry, "state"))
+        });
+        let entries: Vec<_> = entries.collect();
+        if !entries.is_sorted_by_key(|entry| &entry.1) {
+            found.push(format!("write {at}: the history is not in order: {entries:?}"));
+        }
+        for (index, old) in before.iter().enumerate() {
+            let new = entries.get(index);
+            let same = new.is_some_and(|new| new.0 == old.0 && new.1 == old.1);
+            let kept = new.is_some_and(|new| old.2 != "Completed" || new.2 == "Completed");
+            if !same || !kept {
+                found.push(format!("write {at}: history entry {old:?} became {new:?}"));
+            }
+        }
+        before = entries;
+    }
+    found
+}
+
+/// Within one process and plan, what is done stays done.
+fn progress(writes: &[Write]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    for (at, write) in writes.iter().enumerate() {
+        let (Some(plan), Some(done)) =
+            (write.told["planHash"].as_str(), write.told["done"].as_u64())
+        else {
+            continue;
+        };
+        if write.told["mode"] == "Reconciling" || write.status >= 300 {
+            continue;
+        }
+        let last = before.entry((write.process, plan.to_owned())).or_default();
+        if done < *last {
+            found.push(format!("write {at}: the number of steps done fell from {last} to {done}"));
+        }
+        *last = done;
+    }
+    found
+}
+
+/// When nothing goes wrong any more the release that is wanted is completed, and everything is as
+/// it says.
+fn convergence(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    let newest = &outcome.status["history"][0];
+    let version = VERSIONS[outcome.wanted];
+    if newest["version"] != version || newest["state"] != "Completed" {
+        let conditions = &outcome.status["conditions"];
+        found.push(format!("{version} is not completed: {newest}, {conditions}"));
+    }
+    let named = outcome.status["capabilities"]["enabledCapabilities"].as_array();
+    let enabled = named.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
+    if outcome.is_asked_for && !enabled {
+        found.push(format!("{OPTIONAL} is asked for and not enabled"));
+    }
+    let is_update = updates(&outcome.writes, releases)[outcome.wanted];
+    let entries = outcome.status["history"].as_array();
+    let installed = entries.is_some_and(|entries| {
+        entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
+    });
+    for (path, by) in &outcome.found {
+        let wanted = releases[outcome.wanted].items.iter().find(|item| item.path == *path);
+        let fits = match wanted {
+            Some(item) if item.is_deletion => by.is_none() || !is_update,
+            Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),
+            Some(item) if item.capability == Some(IMPLIED) && !installed => true,
+            Some(_) => by.as_deref() == Some(version),
+            None => by.is_some() || !installed,
+        };
+        if !fits {
+            found.push(format!("in the end {path} is as {by:?} has it"));
+        }
+    }
+    found
+}

@@ -1,0 +1,66 @@
+//! Deterministic simulation: a seed decides what is done to a cluster and what goes wrong
+//! meanwhile; the controller has to keep its promises whatever the seed.
+//!
+//! `PLIMSOLL_SEED=n` plays one seed again, `PLIMSOLL_SEEDS=n` that many.
+
+mod broken;
+mod invariants;
+mod record;
+mod release;
+mod scenario;
+mod stage;
+
+use invariants::violations;
+use release::releases;
+use scenario::Scenario;
+
+/// How many seeds are played when nobody says otherwise.
+const SEEDS: u64 = 100;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().expect("the variable is a number"))
+}
+
+/// What does not hold with a seed, in sentences.
+fn failure(seed: u64) -> Option<String> {
+    let scenario = Scenario::of(seed);
+    let found = violations(&stage::play(&scenario), &releases());
+    let again = "cargo test -p plimsoll-cli --test sim promises";
+    (!found.is_empty()).then(|| {
+        let found = found.join("\n  ");
+        format!("seed {seed} fails; again: PLIMSOLL_SEED={seed} {again}\n  {found}\n{scenario:#?}")
+    })
+}
+
+#[test]
+fn the_controller_keeps_its_promises_whatever_the_seed() {
+    let seeds: Vec<u64> = match number("PLIMSOLL_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("PLIMSOLL_SEEDS").unwrap_or(SEEDS)).collect(),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let mine = seeds.iter().skip(worker).step_by(threads);
+                scope.spawn(move || mine.filter_map(|seed| failure(*seed)).collect::<Vec<_>>())
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("it ends")).collect()
+    });
+    let (count, total) = (failures.len(), seeds.len());
+    assert!(failures.is_empty(), "{count} of {total} seeds fail\n{}", failures.join("\n"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_writes() {
+    for seed in 0..5 {
+        let scenario = Scenario::of(seed);
+        let (first, again) = (stage::play(&scenario), stage::play(&scenario));
+        assert!(!first.writes.is_empty());
+        let different = first.writes.iter().zip(&again.writes).position(|(one, two)| one != two);
+        assert_eq!(different.map(|at| (&first.writes[at], &again.writes[at])), None, "seed {seed}");
+        assert_eq!(first.writes.len(), again.writes.len(), "seed {seed}");
+    }
+}

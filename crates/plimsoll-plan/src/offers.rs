@@ -1,0 +1,120 @@
+//! Which updates a payload store offers from a release: the edges of its update graph
+//! (cluster-version §3.7, §7.5).
+//!
+//! An edge leads from one release to another when either names the other in its metadata:
+//! `previous` of the later one, `next` of the earlier one.
+
+use plimsoll_api::config::Release;
+use plimsoll_content::payload::ReleaseHead;
+use plimsoll_model::Reason;
+use semver::Version;
+
+/// What `RetrievedUpdates` tells: nothing, or why there is no telling.
+pub type Retrieved = Result<(), (Reason, String)>;
+
+/// The updates from a release, newest first, and whether they could be found out. A channel, if
+/// one is configured, must have the release and limits what is offered.
+pub fn available(
+    current: &Release,
+    channel: &str,
+    heads: &[ReleaseHead],
+) -> (Vec<Release>, Retrieved) {
+    let own = heads
+        .iter()
+        .find(|head| head.image == current.image)
+        .or_else(|| heads.iter().find(|head| head.release.version == current.version));
+    let in_channel = |head: &&ReleaseHead| {
+        channel.is_empty() || head.release.channels.iter().any(|name| name == channel)
+    };
+    if !channel.is_empty() && own.filter(in_channel).is_none() {
+        let message = format!(
+            "Unable to retrieve available updates: currently reconciling cluster version {} not \
+             found in the {channel:?} channel",
+            current.version
+        );
+        return (Vec::new(), Err((Reason::VersionNotFound, message)));
+    }
+    let next = own.map(|own| own.release.next.as_slice()).unwrap_or_default();
+    let is_edge = |head: &&ReleaseHead| {
+        head.image != current.image
+            && head.release.version != current.version
+            && (next.contains(&head.release.version)
+                || head.release.previous.contains(&current.version))
+    };
+    let mut offered: Vec<Release> =
+        heads.iter().filter(in_channel).filter(is_edge).map(release).collect();
+    offered.sort_by(|left, right| {
+        let order = |release: &Release| Version::parse(&release.version).ok();
+        order(right).cmp(&order(left)).then_with(|| left.image.cmp(&right.image))
+    });
+    offered.dedup();
+    (offered, Ok(()))
+}
+
+/// A release of a store as status names it.
+pub fn release(head: &ReleaseHead) -> Release {
+    Release {
+        version: head.release.version.clone(),
+        image: head.image.clone(),
+        url: head.release.url.clone(),
+        channels: head.release.channels.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Edges from either end, channels, order.
+
+    use plimsoll_api::config::Release;
+    use plimsoll_content::payload::{ReleaseHead, ReleaseInfo};
+
+    use super::available;
+
+    /// `version[<previous,..][>next,..][#channel,..]`
+    fn head(text: &str) -> ReleaseHead {
+        let part = |mark: char| -> Vec<String> {
+            let rest = text.split_once(mark).map_or("", |(_, rest)| rest);
+            let part = rest.split(['<', '>', '#']).next().unwrap_or_default();
+            part.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        };
+        let version = text.split(['<', '>', '#']).next().unwrap_or_default().to_owned();
+        ReleaseHead {
+            image: format!("image@{version}"),
+            release: ReleaseInfo {
+                version,
+                previous: part('<'),
+                next: part('>'),
+                channels: part('#'),
+                ..ReleaseInfo::default()
+            },
+        }
+    }
+
+    #[track_caller]
+    fn check(heads: &str, channel: &str, expected: &str) {
+        let heads: Vec<ReleaseHead> = heads.split_whitespace().map(head).collect();
+        let current = Release {
+            version: "4.3.2".to_owned(),
+            image: "image@4.3.2".to_owned(),
+            ..Release::default()
+        };
+        let (offered, retrieved) = available(&current, channel, &heads);
+        let mut told: Vec<String> = offered.into_iter().map(|release| release.version).collect();
+        told.extend(retrieved.err().map(|(reason, _)| reason.to_string()));
+        assert_eq!(told.join(" "), expected, "{heads:?}");
+    }
+
+    #[test]
+    fn an_edge_is_named_at_either_end() {
+        check("4.3.2 4.3.3<4.3.2 4.3.10<4.3.1,4.3.2 4.3.11<4.3.10", "", "4.3.10 4.3.3");
+        check("4.3.2>4.3.3,4.3.9 4.3.3", "", "4.3.3");
+        check("4.3.3<4.3.2", "", "4.3.3");
+        check("4.3.2", "", "");
+    }
+
+    #[test]
+    fn a_channel_limits_what_is_offered() {
+        check("4.3.2#fast 4.3.3<4.3.2#fast 4.3.4<4.3.2#slow", "fast", "4.3.3");
+        check("4.3.2#fast 4.3.3<4.3.2#fast", "slow", "VersionNotFound");
+    }
+}

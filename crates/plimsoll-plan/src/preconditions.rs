@@ -1,0 +1,261 @@
+//! Whether a cluster may go from where it is to another release (cluster-version §7.4, design 003).
+//!
+//! A patch update begins whatever the cluster says of itself; a minor or major one only while
+//! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
+//! minor version; nobody skips a minor version. What blocks can be forced, and is then recorded as
+//! a risk that was accepted. All checks are made and told together.
+
+use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+use plimsoll_model::{Condition, ConditionStatus, Reason};
+use semver::Version;
+
+/// The one step from one major version to the next that is a single hop: from the last minor
+/// versions of 4 to 5.0.
+const MAJOR_HOP: (u64, u64) = (4, 5);
+
+/// What is known when a release is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The release that the cluster is at or on its way to.
+    pub current: &'a Release,
+    /// The releases it had, newest first.
+    pub history: &'a [UpdateHistory],
+    /// `Upgradeable`, if something objects.
+    pub objection: Option<&'a Objecting<'a>>,
+    /// Whether an override leaves an object unmanaged.
+    pub overrides_set: bool,
+    /// What the payload store offers from here; `None` if there is no store.
+    pub available: Option<&'a [Release]>,
+    /// `RetrievedUpdates`.
+    pub retrieved: Option<&'a Condition>,
+}
+
+/// The `Upgradeable=False` condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Objecting<'a> {
+    /// Its reason.
+    pub reason: &'a str,
+    /// Its message.
+    pub message: &'a str,
+}
+
+/// A precondition that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the precondition.
+    pub precondition: &'static str,
+    /// Why; an operator's own word in some cases.
+    pub reason: String,
+    /// The story.
+    pub message: String,
+    /// Whether the update may not begin, unless forced.
+    pub blocking: bool,
+}
+
+/// What all checks together say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may begin; with the risks that are accepted by that, empty for none.
+    Accepted(String),
+    /// It may not; with everything that was found.
+    Rejected(String),
+}
+
+const ROLLBACK: &str = "ClusterVersionRollback";
+const GIANT_HOP: &str = "ClusterVersionGiantHop";
+const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
+const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
+
+/// Makes all checks for going to `target`.
+pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match (Version::parse(&facts.current.version), Version::parse(&target.version)) {
+        (_, Err(error)) => findings.push(Finding {
+            precondition: ROLLBACK,
+            reason: Reason::InvalidDesiredVersion.to_string(),
+            message: format!("{:?} is not a semantic version: {error}", target.version),
+            blocking: true,
+        }),
+        (Err(error), _) => findings.push(Finding {
+            precondition: ROLLBACK,
+            reason: Reason::InvalidCurrentVersion.to_string(),
+            message: format!("{:?} is not a semantic version: {error}", facts.current.version),
+            blocking: false,
+        }),
+        (Ok(current), Ok(next)) => {
+            findings.extend(rollback(facts, &current, &next));
+            findings.extend(giant_hop(&current, &next));
+            findings.extend(upgradeable(facts, &current, &next));
+        }
+    }
+    findings.extend(recommended(facts, target));
+    findings
+}
+
+/// Judges what was found.
+pub fn judge(findings: &[Finding], force: bool) -> Judgement {
+    let told = |finding: &Finding| {
+        let Finding { precondition, reason, message, .. } = finding;
+        format!("Precondition {precondition:?} failed because of {reason:?}: {message}")
+    };
+    let text = match findings {
+        [] => String::new(),
+        [only] => told(only),
+        several => several
+            .iter()
+            .fold("Multiple precondition checks failed:".to_owned(), |text, finding| {
+                format!("{text}\n* {}", told(finding))
+            }),
+    };
+    match (findings.iter().any(|finding| finding.blocking), force) {
+        (false, _) => Judgement::Accepted(text),
+        (true, true) => Judgement::Accepted(format!("Forced through blocking failures: {text}")),
+        (true, false) => Judgement::Rejected(text),
+    }
+}
+
+fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Finding> {
+    if target >= current {
+        return None;
+    }
+    let start = format!("{target} is less than the current target {current}");
+    let message = match previous(facts) {
+        Some(previous) if Version::parse(&previous.version).ok().as_ref() != Some(target) => {
+            format!(
+                "{start}, and the only supported rollback is to the cluster's previous version {} ({})",
+                previous.version, previous.image
+            )
+        }
+        Some(_) if minor(target) == minor(current) => return None,
+        Some(_) => format!(
+            "{start} and matches the cluster's previous version, but rollbacks that change major \
+             or minor versions are not recommended"
+        ),
+        None => format!("{start}, and the cluster has no previous version to go back to"),
+    };
+    let reason = Reason::LowDesiredVersion.to_string();
+    Some(Finding { precondition: ROLLBACK, reason, message, blocking: true })
+}
+
+/// The newest release of the history that is another than the current one.
+fn previous<'a>(facts: &Facts<'a>) -> Option<&'a UpdateHistory> {
+    let current = facts.current;
+    facts
+        .history
+        .iter()
+        .find(|entry| entry.version != current.version || entry.image != current.image)
+}
+
+fn giant_hop(current: &Version, target: &Version) -> Option<Finding> {
+    let single = (current.major, target.major) == MAJOR_HOP && target.minor == 0;
+    let (reason, what) = if target.major > current.major && !single {
+        (Reason::MajorVersionUpdate, "major")
+    } else if target.major == current.major && target.minor > current.minor + 1 {
+        (Reason::MultipleMinorVersionsUpdate, "minor")
+    } else {
+        return None;
+    };
+    let limit = match what {
+        "major" => "to another major version".to_owned(),
+        _ => format!("beyond {}.{}", current.major, current.minor + 1),
+    };
+    Some(Finding {
+        precondition: GIANT_HOP,
+        reason: reason.to_string(),
+        message: format!(
+            "{target} is too far from the current target {current}: an update does not lead {limit}"
+        ),
+        blocking: true,
+    })
+}
+
+/// Only minor and major updates are held up; patches get warnings.
+fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Finding> {
+    let Some(objecting) = facts.objection else {
+        return Vec::new();
+    };
+    if target > current && minor(target) != minor(current) {
+        return vec![Finding {
+            precondition: UPGRADEABLE,
+            reason: objecting.reason.to_owned(),
+            message: objecting.message.to_owned(),
+            blocking: true,
+        }];
+    }
+    let mut findings = Vec::new();
+    let warning = |reason: Reason, message: String| Finding {
+        precondition: UPGRADEABLE,
+        reason: reason.to_string(),
+        message,
+        blocking: false,
+    };
+    if facts.overrides_set {
+        let message = "Disabling ownership via cluster version overrides leaves the objects named \
+                       there as they are";
+        findings.push(warning(Reason::ClusterVersionOverridesSet, message.to_owned()));
+    }
+    if let Some(from) = under_way(facts).filter(|from| minor(from) != minor(current)) {
+        let (reason, what) = if from.major == current.major {
+            (Reason::MinorVersionClusterUpdateInProgress, "minor")
+        } else {
+            (Reason::MajorVersionClusterUpdateInProgress, "major")
+        };
+        let message = format!(
+            "Retarget to {target} while a {what} version update from {from} to {current} is in \
+             progress"
+        );
+        findings.push(warning(reason, message));
+    }
+    findings
+}
+
+/// The version that an update under way comes from.
+fn under_way(facts: &Facts<'_>) -> Option<Version> {
+    let newest = facts.history.first()?;
+    if newest.state == UpdateState::Completed {
+        return None;
+    }
+    let completed = facts.history.iter().find(|entry| entry.state == UpdateState::Completed)?;
+    Version::parse(&completed.version).ok()
+}
+
+/// Never blocks: who asks for an image that nobody recommends knows why.
+fn recommended(facts: &Facts<'_>, target: &Release) -> Option<Finding> {
+    let available = facts.available?;
+    let current = facts.current;
+    let listed = available.iter().any(|release| {
+        release.image == target.image
+            || digest(&release.image).is_some() && digest(&release.image) == digest(&target.image)
+    });
+    if listed {
+        return None;
+    }
+    let unknown = facts
+        .retrieved
+        .filter(|condition| condition.status == ConditionStatus::False)
+        .map(|condition| format!(" ({}: {})", condition.reason, condition.message));
+    Some(Finding {
+        precondition: RECOMMENDED,
+        reason: Reason::UnknownUpdate.to_string(),
+        message: format!(
+            "No update from {} to {} is known{}: it is probably neither recommended nor supported",
+            current.version,
+            target.version,
+            unknown.unwrap_or_default()
+        ),
+        blocking: false,
+    })
+}
+
+fn minor(version: &Version) -> (u64, u64) {
+    (version.major, version.minor)
+}
+
+/// The digest in a pull specification that has exactly one.
+pub fn digest(image: &str) -> Option<&str> {
+    let (name, digest) = image.split_once('@')?;
+    (!name.is_empty() && !digest.is_empty() && !digest.contains('@')).then_some(digest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Scenarios 43-46 of cluster-version §9.F, the digests of 38, and the rules of design 003.
+
+use jiff::Timestamp;
+use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+
+use super::{Facts, Judgement, Objecting, check, digest, judge};
+
+fn release(version: &str) -> Release {
+    Release {
+        version: version.to_owned(),
+        image: format!("registry/release@sha256:{version}"),
+        ..Release::default()
+    }
+}
+
+/// History from text, newest first: `4.4.0*` is partial.
+fn history(text: &str) -> Vec<UpdateHistory> {
+    let entry = |text: &str| {
+        let partial = text.ends_with('*');
+        let Release { version, image, .. } = release(text.trim_end_matches('*'));
+        UpdateHistory {
+            state: if partial { UpdateState::Partial } else { UpdateState::Completed },
+            started_time: Timestamp::UNIX_EPOCH,
+            completion_time: None,
+            version,
+            image,
+            verified: false,
+            accepted_risks: String::new(),
+        }
+    };
+    text.split_whitespace().map(entry).collect()
+}
+
+/// History, objection, overrides, target: the reasons found, those that block with a `!`.
+#[track_caller]
+fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, expected: &str) {
+    let history = history(history_text);
+    let current = Release {
+        version: history[0].version.clone(),
+        image: history[0].image.clone(),
+        ..Release::default()
+    };
+    let objecting = Objecting { reason: objection, message: "WHY" };
+    let facts = Facts {
+        current: &current,
+        history: &history,
+        objection: (!objection.is_empty()).then_some(&objecting),
+        overrides_set: overrides,
+        available: None,
+        retrieved: None,
+    };
+    let found: Vec<String> = check(&facts, &release(target))
+        .into_iter()
+        .map(|it| format!("{}{}", it.reason, if it.blocking { "!" } else { "" }))
+        .collect();
+    assert_eq!(found.join(" "), expected, "{history_text} to {target}");
+}
+
+#[test]
+fn nobody_skips_a_minor_version() {
+    finds("4.3.2", "", false, "4.3.3", "");
+    finds("4.3.2", "", false, "4.4.0", "");
+    finds("4.3.2", "", false, "4.5.0", "MultipleMinorVersionsUpdate!");
+    finds("4.3.2", "", false, "5.0.0", "");
+    finds("4.3.2", "", false, "5.1.0", "MajorVersionUpdate!");
+    finds("5.3.2", "", false, "6.0.0", "MajorVersionUpdate!");
+    finds("4.3.2", "", false, "four", "InvalidDesiredVersion!");
+    finds("four", "", false, "4.3.2", "InvalidCurrentVersion");
+}
+
+#[test]
+fn an_objection_holds_up_minor_updates_and_lets_patches_pass() {
+    finds("4.3.2", "OldNodes", false, "4.3.3", "");
+    finds("4.3.2", "OldNodes", false, "4.4.0", "OldNodes!");
+    finds("4.3.2", "OldNodes", false, "5.0.0", "OldNodes!");
+    finds("4.3.2", "ClusterVersionOverridesSet", true, "4.3.3", "ClusterVersionOverridesSet");
+    finds("4.3.2", "ClusterVersionOverridesSet", true, "4.4.0", "ClusterVersionOverridesSet!");
+}
+
+#[test]
+fn another_patch_may_be_chosen_on_the_way_to_a_minor_version() {
+    let warning = "MinorVersionClusterUpdateInProgress";
+    finds("4.4.0* 4.3.2", "UpdateInProgress", false, "4.4.1", warning);
+    finds("4.4.0* 4.3.2", "UpdateInProgress", false, "4.5.0", "UpdateInProgress!");
+    finds(
+        "5.0.0* 4.3.2",
+        "UpdateInProgress",
+        false,
+        "5.0.1",
+        "MajorVersionClusterUpdateInProgress",
+    );
+    finds("4.3.3* 4.3.2", "UpdateInProgress", false, "4.3.4", "");
+}
+
+#[test]
+fn the_way_back_leads_to_the_previous_patch_only() {
+    finds("4.4.2 4.4.1 4.4.0", "", false, "4.4.1", "");
+    finds("4.4.2 4.4.1 4.4.0", "", false, "4.4.0", "LowDesiredVersion!");
+    finds("4.5.0 4.4.9", "", false, "4.4.9", "LowDesiredVersion!");
+    finds("4.4.2", "", false, "4.4.1", "LowDesiredVersion!");
+    finds("4.4.2* 4.4.1", "UpdateInProgress", false, "4.4.1", "");
+}
+
+#[test]
+fn force_turns_what_blocks_into_an_accepted_risk() {
+    let history = history("4.5.0 4.4.9");
+    let facts = Facts {
+        current: &release("4.5.0"),
+        history: &history,
+        objection: Some(&Objecting { reason: "OldNodes", message: "Nodes are old" }),
+        overrides_set: false,
+        available: Some(&[]),
+        retrieved: None,
+    };
+    let findings = check(&facts, &release("4.7.0"));
+    let told = "Multiple precondition checks failed:\n\
+                * Precondition \"ClusterVersionGiantHop\" failed because of \
+                \"MultipleMinorVersionsUpdate\": 4.7.0 is too far from the current target 4.5.0: an \
+                update does not lead beyond 4.6\n\
+                * Precondition \"ClusterVersionUpgradeable\" failed because of \"OldNodes\": Nodes \
+                are old\n\
+                * Precondition \"ClusterVersionRecommendedUpdate\" failed because of \
+                \"UnknownUpdate\": No update from 4.5.0 to 4.7.0 is known: it is probably neither \
+                recommended nor supported";
+    assert_eq!(judge(&findings, false), Judgement::Rejected(told.to_owned()));
+    let forced = format!("Forced through blocking failures: {told}");
+    assert_eq!(judge(&findings, true), Judgement::Accepted(forced));
+    assert!(matches!(judge(&findings[2..], false), Judgement::Accepted(risk) if !risk.is_empty()));
+    assert_eq!(judge(&[], false), Judgement::Accepted(String::new()));
+}
+
+#[test]
+fn an_image_has_a_digest_if_it_names_exactly_one() {
+    assert_eq!(digest("r1@sha256:x"), digest("r2@sha256:x"));
+    for image in ["r1:tag", "a@b@c", "", "@sha256:x", "r1@"] {
+        assert_eq!(digest(image), None, "{image}");
+    }
+}

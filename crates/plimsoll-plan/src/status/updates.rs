@@ -1,0 +1,42 @@
+//! What the status tells of updates that may come or are held up.
+
+use plimsoll_api::config::Release;
+use plimsoll_model::{Condition, ConditionStatus, Reason};
+
+use super::Builder;
+use crate::offers::Retrieved;
+
+/// Where updates lead, and what holds them up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updates {
+    /// What the payload store offers; `None` if there is no store or it cannot be read.
+    pub available: Option<Vec<Release>>,
+    /// Whether that could be found out.
+    pub retrieved: Retrieved,
+    /// What an administrator has to acknowledge before a minor update.
+    pub acknowledgement: Option<(Reason, String)>,
+    /// The run level that the update is paused before.
+    pub paused_before: Option<u32>,
+}
+
+impl Default for Updates {
+    /// Nobody to ask for updates.
+    fn default() -> Self {
+        let message = "The update channel has not been configured.".to_owned();
+        Self {
+            available: None,
+            retrieved: Err((Reason::NoChannel, message)),
+            acknowledgement: None,
+            paused_before: None,
+        }
+    }
+}
+
+pub(super) fn retrieved(build: &Builder, updates: &Updates) -> Condition {
+    match &updates.retrieved {
+        Ok(()) => build.plain("RetrievedUpdates", ConditionStatus::True, "", ""),
+        Err((reason, message)) => {
+            build.with("RetrievedUpdates", ConditionStatus::False, *reason, message)
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Stores of payloads: what there is, and one of them.
+//!
+//! A store is asked from a thread that may wait. [`PayloadDirectory`] is a directory of payload
+//! directories, [`OciLayout`] an OCI image layout on disk, [`PayloadSet`] lies in memory. Registries
+//! and signatures are to come behind the same trait.
+
+mod directory;
+mod memory;
+mod oci;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_content::payload::{Head, ReleaseHead, SourceFile, TemplateContext};
+
+use crate::directory::ReadErrors;
+
+pub use directory::PayloadDirectory;
+pub use memory::PayloadSet;
+pub use oci::OciLayout;
+
+/// Holds payloads.
+pub trait PayloadStore: Send + Sync {
+    /// Lists the releases that are there, in no particular order.
+    ///
+    /// # Errors
+    /// When the store itself cannot be read; a release that cannot is a defect in the listing.
+    fn list(&self) -> Result<Listing, StoreError>;
+
+    /// Fetches the files of the release that a pull specification names, to the letter or by its
+    /// digest. What was asked for is given up once `cancelled` is set.
+    ///
+    /// # Errors
+    /// When there is no such release, or it cannot be read or is not what its digest says.
+    fn fetch(&self, image: &str, cancelled: &AtomicBool) -> Result<Fetched, StoreError>;
+}
+
+/// What a store has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its releases.
+    pub releases: Vec<ReleaseHead>,
+    /// What looks like a release but cannot be read, and why.
+    pub defects: Vec<String>,
+}
+
+/// The files of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Its files.
+    pub files: Vec<SourceFile>,
+    /// What became of its signature.
+    pub signature: Signature,
+}
+
+/// What became of the signature of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signature {
+    /// Nothing is signed in this store; whoever writes to it is trusted.
+    NotSigned,
+    /// It was found good.
+    Verified,
+    /// It is missing or not good, and why.
+    Failed(String),
+}
+
+/// Why a store or a release of it cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or directory of the store cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no such release.
+    #[error("the store has no release {image:?}; it has {}", listed(known))]
+    NoSuchRelease {
+        /// What was asked for.
+        image: String,
+        /// What there is, as versions.
+        known: Vec<String>,
+    },
+    /// Files of a payload cannot be read.
+    #[error("{0}")]
+    Files(ReadErrors),
+    /// Content is not what it should be.
+    #[error("{path}: {problem}", path = path.display())]
+    Content {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Whoever asked does not want it any more.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+fn listed(versions: &[String]) -> String {
+    if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
+}
+
+/// Whether a pull specification means a release: to the letter, or by its digest.
+pub fn names(image: &str, head: &ReleaseHead) -> bool {
+    let digest = |image: &str| image.rsplit_once('@').map(|(_, digest)| digest.to_owned());
+    image == head.image || digest(image).is_some_and(|it| Some(it) == digest(&head.image))
+}
+
+fn no_such_release<'a>(image: &str, heads: impl Iterator<Item = &'a ReleaseHead>) -> StoreError {
+    let mut known: Vec<String> = heads.map(|head| head.release.version.clone()).collect();
+    known.sort();
+    StoreError::NoSuchRelease { image: image.to_owned(), known }
+}
+
+/// What files say about their release; images are left out, since lists are kept.
+fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHead, String> {
+    let head = Head::read(files, &TemplateContext::default());
+    let problems: Vec<String> = head.problems().iter().map(ToString::to_string).collect();
+    if !problems.is_empty() {
+        return Err(problems.join("; "));
+    }
+    let image = image.unwrap_or(&head.values.release_image).to_owned();
+    let mut release = head.release;
+    release.images.clear();
+    Ok(ReleaseHead { image, release })
+}
+
+fn unless_cancelled(cancelled: &AtomicBool) -> Result<(), StoreError> {
+    if cancelled.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! An OCI image layout on disk: release images as `skopeo copy … oci:DIR` and its like leave them.
+//!
+//! Every blob is compared with its digest before anything in it is believed. Of the layers, only
+//! files that lie directly in the two payload directories are read.
+
+mod layer;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_content::payload::{IMAGELESS, ReleaseHead, SourceFile};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Fetched, Listing, PayloadStore, Signature, StoreError, head_of, names, no_such_release,
+    unless_cancelled,
+};
+
+/// Largest index or manifest that is read: theirs are lists of a few descriptors.
+const DOCUMENT_SIZE_MAX: u64 = 4 << 20;
+/// How deep indexes may lie in indexes: an image of several architectures is one deep.
+const DEPTH_MAX: usize = 4;
+/// Where tools note the name of an image.
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
+
+/// An OCI image layout.
+#[derive(Debug)]
+pub struct OciLayout {
+    path: PathBuf,
+    /// What is known by the digest of an image manifest: that never changes.
+    known: Mutex<BTreeMap<String, Result<ReleaseHead, String>>>,
+}
+
+/// What points to a blob.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    #[serde(default)]
+    media_type: String,
+    digest: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+    platform: Option<Platform>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Platform {
+    #[serde(default)]
+    architecture: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Index {
+    manifests: Vec<Descriptor>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Image {
+    layers: Vec<Descriptor>,
+}
+
+/// An image of the layout: its pull specification and where its manifest is.
+#[derive(Debug, Clone)]
+struct Entry {
+    image: String,
+    manifest: Descriptor,
+}
+
+impl OciLayout {
+    /// The layout in a directory.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), known: Mutex::default() }
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let path = self.path.join("index.json");
+        let index: Index = parse(&path, &read_document(&path)?)?;
+        index.manifests.into_iter().map(|descriptor| self.entry(descriptor)).collect()
+    }
+
+    /// The image behind a descriptor; of several architectures, the one of this machine.
+    fn entry(&self, descriptor: Descriptor) -> Result<Entry, StoreError> {
+        let name = descriptor.annotations.get(REF_NAME).map_or(IMAGELESS, |name| repository(name));
+        let image = format!("{name}@{}", descriptor.digest);
+        let mut manifest = descriptor;
+        for _ in 0..DEPTH_MAX {
+            if !is_index(&manifest) {
+                return Ok(Entry { image, manifest });
+            }
+            let path = self.blob(&manifest.digest)?;
+            let index: Index = parse(&path, &self.document(&manifest.digest)?)?;
+            let own = |it: &&Descriptor| {
+                it.platform.as_ref().is_some_and(|it| it.architecture == architecture())
+            };
+            let chosen = index.manifests.iter().find(own).or(index.manifests.first());
+            manifest = chosen.cloned().ok_or_else(|| content(&path, "an index of no images"))?;
+        }
+        Err(content(&self.path, "indexes lie too deep in each other"))
+    }
+
+    fn files(&self, entry: &Entry, cancelled: &AtomicBool) -> Result<Vec<SourceFile>, StoreError> {
+        let digest = &entry.manifest.digest;
+        let image: Image = parse(&self.blob(digest)?, &self.document(digest)?)?;
+        let mut files = layer::Files::default();
+        for layer in &image.layers {
+            unless_cancelled(cancelled)?;
+            let path = self.blob(&layer.digest)?;
+            verify(&path, &layer.digest)?;
+            unless_cancelled(cancelled)?;
+            files.add(&path, &layer.media_type)?;
+        }
+        Ok(files.into_files())
+    }
+
+    /// A small blob, compared with its digest.
+    fn document(&self, digest: &str) -> Result<Vec<u8>, StoreError> {
+        let path = self.blob(digest)?;
+        let bytes = read_document(&path)?;
+        compare(&path, digest, &Sha256::digest(&bytes))?;
+        Ok(bytes)
+    }
+
+    /// Where a blob lies; only SHA-256 is in use.
+    fn blob(&self, digest: &str) -> Result<PathBuf, StoreError> {
+        let hex = digest.strip_prefix("sha256:").filter(|hex| {
+            hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        });
+        let hex =
+            hex.ok_or_else(|| content(&self.path, &format!("{digest:?} is not a SHA-256 digest")))?;
+        Ok(self.path.join("blobs/sha256").join(hex))
+    }
+}
+
+impl PayloadStore for OciLayout {
+    fn list(&self) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        let mut known = self.known.lock().expect("no thread panics while it holds the lock");
+        for entry in self.entries()? {
+            let head = known.entry(entry.image.clone()).or_insert_with(|| {
+                self.files(&entry, &AtomicBool::new(false))
+                    .map_err(|error| error.to_string())
+                    .and_then(|files| head_of(&files, Some(&entry.image)))
+            });
+            match head {
+                Ok(head) => listing.releases.push(head.clone()),
+                Err(problem) => listing.defects.push(format!("{}: {problem}", entry.image)),
+            }
+        }
+        // What could not be read may be repaired by the next time.
+        known.retain(|_, head| head.is_ok());
+        Ok(listing)
+    }
+
+    fn fetch(&self, image: &str, cancelled: &AtomicBool) -> Result<Fetched, StoreError> {
+        let entries = self.entries()?;
+        let release = Default::default();
+        let mut head = ReleaseHead { image: String::new(), release };
+        let is_meant = |entry: &&Entry| {
+            head.image.clone_from(&entry.image);
+            names(image, &head)
+        };
+        let Some(entry) = entries.iter().find(is_meant) else {
+            return Err(no_such_release(image, self.list()?.releases.iter()));
+        };
+        let files = self.files(entry, cancelled)?;
+        Ok(Fetched { files, signature: Signature::NotSigned })
+    }
+}
+
+fn is_index(descriptor: &Descriptor) -> bool {
+    let Descriptor { media_type, .. } = descriptor;
+    media_type.ends_with("image.index.v1+json") || media_type.ends_with("manifest.list.v2+json")
+}
+
+/// A name as tools note it, without tag; a mere tag names nothing.
+fn repository(name: &str) -> &str {
+    let Some((path, last)) = name.rsplit_once('/') else {
+        return IMAGELESS;
+    };
+    let end = last.find([':', '@']).unwrap_or(last.len());
+    &name[..path.len() + 1 + end]
+}
+
+/// This machine's architecture, as images name it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "powerpc64" => "ppc64le",
+        other => other,
+    }
+}
+
+fn read_document(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(DOCUMENT_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let bytes = read().map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > DOCUMENT_SIZE_MAX {
+        return Err(content(path, "too large for an index or a manifest"));
+    }
+    Ok(bytes)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| content(path, &error.to_string()))
+}
+
+fn verify(path: &Path, digest: &str) -> Result<(), StoreError> {
+    let hash = || {
+        let mut hash = Sha256::new();
+        let mut file = File::open(path)?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return io::Result::Ok(hash.finalize()),
+                read => hash.update(&buffer[..read]),
+            }
+        }
+    };
+    let hash = hash().map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+    compare(path, digest, &hash)
+}
+
+fn compare(path: &Path, digest: &str, hash: &[u8]) -> Result<(), StoreError> {
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    if digest.strip_prefix("sha256:") == Some(hex.as_str()) {
+        return Ok(());
+    }
+    Err(content(path, &format!("content does not match its digest: it is sha256:{hex}")))
+}
+
+fn content(path: &Path, problem: &str) -> StoreError {
+    StoreError::Content { path: path.to_owned(), problem: problem.to_owned() }
+}
