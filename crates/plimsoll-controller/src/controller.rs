@@ -411,13 +411,11 @@ impl Work {
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
-                // Nothing here is left to chance, so that a simulation can be played again.
+                // Nothing here is left to chance, so that a simulation can be played again; what is
+                // rare comes first, so that a burst of events does not hold it up.
                 biased;
                 () = stop.cancelled() => break,
-                turn = self.session.next() => {
-                    self.turn(turn, controller.clock.now());
-                    self.reporter.touch();
-                }
+                () = self.reporter.written() => {}
                 Some(observation) = cluster_versions.recv() => {
                     self.observed(controller, observation).await;
                 }
@@ -425,7 +423,10 @@ impl Work {
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.released(controller).await;
                 }
-                () = self.reporter.written() => {}
+                turn = self.session.next() => {
+                    self.turn(turn, controller.clock.now());
+                    self.reporter.touch();
+                }
                 () = sleep_until(wake) => self.woken(controller.clock.now()),
             }
         }

@@ -326,6 +326,7 @@ impl Reporter {
             problems.iter().filter_map(|problem| failure(situation.progress, problem)).collect();
         let known = ClusterVersionStatus {
             available_updates: situation.updates.available.clone(),
+            desired: situation.release.clone(),
             ..self.status.clone()
         };
         let updates =

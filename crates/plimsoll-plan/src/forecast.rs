@@ -5,6 +5,7 @@
 //! that is left ([`between`]), or from a cluster, by what its API server answered to a dry run
 //! ([`of_cluster`]). It also names what is left behind, and what stands in the way.
 
+mod brought;
 mod cluster;
 mod files;
 
@@ -32,6 +33,9 @@ pub struct Forecast {
     pub plan: Arc<Plan>,
     /// What becomes of the object of each step, in the order of the plan's steps.
     pub changes: Vec<Change>,
+    /// The steps whose turn comes before what they need is there, each with the step that brings
+    /// it: they are set aside until then and hold nothing up.
+    pub set_aside: BTreeMap<usize, usize>,
     /// The gates of the plan, in its order.
     pub gates: Vec<Gate>,
     /// Objects that are ours and that the plan leaves behind.

@@ -128,7 +128,8 @@ fn update_violation(update: &Update, status: &ClusterVersionStatus) -> Option<Vi
     }
 }
 
-/// The images that a version may mean: of the available updates, or else of the history.
+/// The images that a version may mean: of the available updates, of the release that is applied,
+/// or else of the history.
 fn candidates<'a>(version: &str, status: &'a ClusterVersionStatus) -> BTreeSet<&'a str> {
     let available: BTreeSet<&str> = status
         .available_updates
@@ -139,6 +140,9 @@ fn candidates<'a>(version: &str, status: &'a ClusterVersionStatus) -> BTreeSet<&
         .collect();
     if !available.is_empty() {
         return available;
+    }
+    if status.desired.version == version && !status.desired.image.is_empty() {
+        return BTreeSet::from([status.desired.image.as_str()]);
     }
     let known = |entry: &&plimsoll_api::config::UpdateHistory| {
         entry.version == version && !entry.image.is_empty()

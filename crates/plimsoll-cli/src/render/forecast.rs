@@ -144,6 +144,9 @@ pub struct StepReport {
     /// Why it is not applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Obstruction>,
+    /// The object that has to be there first, where its turn comes only later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// What is waited for before the lane goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<&'static str>,
@@ -325,6 +328,10 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
                 }
                 _ => None,
             },
+            after: forecast
+                .set_aside
+                .get(&index)
+                .map(|&other| forecast.plan.steps[other].manifest.key.to_string()),
             awaits: awaited(step),
         }
     });

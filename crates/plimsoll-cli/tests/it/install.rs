@@ -103,6 +103,15 @@ fn payloads_from_outside_are_installed_and_updated() {
 /// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
 /// server completes; no capabilities are those of `vCurrent`.
 pub(crate) async fn create_cluster_version(rig: &Rig, capabilities: &Value) {
+    create_with_overrides(rig, capabilities, &[]).await;
+}
+
+/// As [`create_cluster_version`], with more overrides: group, kind, and name.
+pub(crate) async fn create_with_overrides(
+    rig: &Rig,
+    capabilities: &Value,
+    more: &[(&str, &str, &str)],
+) {
     let gvk =
         kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
@@ -116,12 +125,15 @@ pub(crate) async fn create_cluster_version(rig: &Rig, capabilities: &Value) {
             Err(error) => panic!("the CRD is accepted: {error}"),
         }
     }
-    let overrides: Vec<_> = INCOMPLETE
+    let incomplete = INCOMPLETE
         .iter()
-        .map(|name| {
+        .map(|&name| ("security.openshift.io", "SecurityContextConstraints", name));
+    let overrides: Vec<_> = incomplete
+        .chain(more.iter().copied())
+        .map(|(group, kind, name)| {
             json!({
-                "group": "security.openshift.io",
-                "kind": "SecurityContextConstraints",
+                "group": group,
+                "kind": kind,
                 "namespace": "-",
                 "name": name,
                 "unmanaged": true,

@@ -234,6 +234,7 @@ impl Work {
     fn wanted(&self) -> Option<Wanted> {
         let status = ClusterVersionStatus {
             available_updates: self.updates.available.clone(),
+            desired: self.release.clone(),
             history: self.reporter.status().history.clone(),
             ..ClusterVersionStatus::default()
         };

@@ -1,12 +1,13 @@
 //! From a cluster: what its API server answered when the steps were tried without effect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::config::Release;
 use plimsoll_model::{GroupKind, ObjectKey};
 use serde_json::Value;
 
+use super::brought::{Brought, Places};
 use super::files::orphans;
 use super::{Change, Forecast, decided, gates};
 use crate::diff;
@@ -62,35 +63,15 @@ pub fn of_cluster(
         gate.now = Some(gate::cluster_operator(&manifest, live, plan.mode));
     }
     let orphans = orphans(ours.iter(), &plan, cluster_kinds);
+    let places = Places::of(&plan);
+    let mut set_aside = BTreeMap::new();
+    for (step, sighting) in sightings.iter().enumerate() {
+        let Answer::Obstacle(obstacle) = &sighting.answer else { continue };
+        let remover = brought.remover(obstacle).filter(|&it| !places.precedes(it, step));
+        set_aside.extend(remover.map(|remover| (step, remover)));
+    }
     let (capabilities, hindrances) = (Vec::new(), Vec::new());
-    Forecast { from, changes, gates, orphans, capabilities, hindrances, plan }
-}
-
-/// What the plan itself brings, so that it is no obstacle when it is not there yet.
-struct Brought {
-    kinds: BTreeSet<GroupVersionKind>,
-    namespaces: BTreeSet<String>,
-}
-
-impl Brought {
-    fn by(plan: &Plan) -> Self {
-        let applied = plan.steps.iter().filter(|step| step.action != Action::Delete);
-        let namespaces = applied.filter(|step| {
-            step.manifest.key.group.is_empty() && step.manifest.key.kind == "Namespace"
-        });
-        Self {
-            namespaces: namespaces.map(|step| step.manifest.key.name.clone()).collect(),
-            kinds: plan.steps.iter().flat_map(|step| step.serves.iter().cloned()).collect(),
-        }
-    }
-
-    fn brings(&self, obstacle: &Obstacle) -> bool {
-        match obstacle {
-            Obstacle::KindNotServed(kind) => self.kinds.contains(kind),
-            Obstacle::NamespaceMissing(name) => self.namespaces.contains(name),
-            Obstacle::NamespaceTerminating(_) => false,
-        }
-    }
+    Forecast { from, changes, set_aside, gates, orphans, capabilities, hindrances, plan }
 }
 
 /// The kinds whose definition changes before their objects are applied.
@@ -130,7 +111,7 @@ fn add_missing(object: &mut Value, more: &Value) {
     }
 }
 
-fn change(step: &Step, sighting: &Sighting, brought: &Brought) -> Change {
+fn change(step: &Step, sighting: &Sighting, brought: &Brought<'_>) -> Change {
     if let Some(change) = decided(step) {
         return change;
     }
@@ -148,7 +129,7 @@ fn change(step: &Step, sighting: &Sighting, brought: &Brought) -> Change {
         }
         (Answer::Would(_) | Answer::NotTried, None) => Change::Created,
         (Answer::NotTried, Some(_)) => Change::Unchanged,
-        (Answer::Obstacle(obstacle), _) if brought.brings(obstacle) => Change::Created,
+        (Answer::Obstacle(obstacle), _) if brought.remover(obstacle).is_some() => Change::Created,
         (Answer::Obstacle(obstacle), _) => {
             Change::Waiting { reason: obstacle.reason(), message: obstacle.message() }
         }

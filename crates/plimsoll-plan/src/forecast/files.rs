@@ -7,6 +7,7 @@ use plimsoll_content::inclusion::Exclusion;
 use plimsoll_model::{GroupKind, ObjectKey};
 use serde_json::Value;
 
+use super::brought::{Brought, Places};
 use super::{Change, Forecast, Orphan, OrphanCause, decided, gates};
 use crate::diff;
 use crate::plan::{Action, Plan, Step};
@@ -23,7 +24,16 @@ pub fn between(
     let before = outgoing.map(|plan| present(plan, cluster_kinds)).unwrap_or_default();
     let changes = plan.steps.iter().map(|step| change(step, &before, cluster_kinds)).collect();
     let orphans = orphans(before.keys(), &plan, cluster_kinds);
+    let (places, brought) = (Places::of(&plan), Brought::by(&plan));
+    let left = outgoing.map(Brought::by).unwrap_or_default();
+    let set_aside = (0..plan.steps.len())
+        .filter_map(|step| {
+            let mut removers = brought.removers(&plan, step, &left).into_iter();
+            Some((step, removers.find(|&it| !places.precedes(it, step))?))
+        })
+        .collect();
     Forecast {
+        set_aside,
         from: outgoing.map(|plan| plan.release.clone()),
         changes,
         gates: gates(&plan),

@@ -180,6 +180,49 @@ fn levels_follow_each_other_and_hold_their_lanes() {
     assert_eq!(levels, [(Some(9), vec![vec![3]]), (Some(10), vec![vec![0, 2], vec![1]])]);
 }
 
+/// A definition of the kind Berth.
+fn berths(file: &str) -> Manifest {
+    let spec = json!({
+        "group": "apps", "names": {"kind": "Berth"},
+        "versions": [{"name": "v1", "served": true}],
+    });
+    let spec = json!({ "spec": spec });
+    let mut manifest = manifest(file, "CustomResourceDefinition", "berths", spec);
+    manifest.key.group = "apiextensions.k8s.io".to_owned();
+    manifest
+}
+
+#[test]
+fn what_comes_before_its_definitionis_set_aside_until_that_is_there() {
+    let check = |before: &[Manifest], definition: &str, object: &str, expected: bool| {
+        let mut after = [berths(definition), manifest(object, "Berth", "first", json!({}))];
+        after.sort_by_key(|manifest| manifest.file.clone());
+        let plan = Arc::new(release("2.0.0", &after));
+        let position = |name| plan.steps.iter().position(|it| it.manifest.key.name == name);
+        let object = position("first").expect("it is planned");
+        let definition = position("berths").expect("it is planned");
+        let expected: Vec<_> = expected.then_some((object, definition)).into_iter().collect();
+        let from = release("1.0.0", before);
+        let of_files = between(Some(&from), Arc::clone(&plan), &BTreeSet::new());
+        assert_eq!(of_files.set_aside.into_iter().collect::<Vec<_>>(), expected);
+        let answer = match before {
+            [] => Answer::Obstacle(Obstacle::KindNotServed(plan.steps[object].kind())),
+            _ => Answer::Would(json!({})),
+        };
+        let mut sightings =
+            vec![Sighting { before: None, answer: Answer::Would(json!({})) }; plan.steps.len()];
+        sightings[object].answer = answer;
+        let of_cluster = of_cluster(None, plan, &sightings, &BTreeSet::new(), &BTreeSet::new());
+        assert_eq!(of_cluster.set_aside.into_iter().collect::<Vec<_>>(), expected);
+    };
+    check(&[], "0000_10_a_1.yaml", "0000_05_b_1.yaml", true);
+    check(&[], "0000_05_a_1.yaml", "0000_10_b_1.yaml", false);
+    check(&[], "0000_10_a_1.yaml", "0000_10_a_2.yaml", false);
+    check(&[], "0000_10_a_2.yaml", "0000_10_a_1.yaml", true);
+    check(&[], "0000_10_a_1.yaml", "0000_10_b_2.yaml", true);
+    check(&[berths("0000_10_a_1.yaml")], "0000_10_a_1.yaml", "0000_05_b_1.yaml", false);
+}
+
 #[test]
 fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
     let namespaced = |name: &str| {
@@ -243,7 +286,7 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
 }
 
 #[test]
-fn fields_that_only_the_new_definition_knows_are_foreseen() {
+fn fields_that_only_the_new_definitionknows_are_foreseen() {
     let definition = |extra: &str| {
         let spec = json!({
             "group": "apps", "names": {"kind": "Berth"}, "extra": extra,

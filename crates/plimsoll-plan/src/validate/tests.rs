@@ -116,6 +116,14 @@ fn a_release_of_the_history_may_be_asked_for_by_version() {
 }
 
 #[test]
+fn the_release_that_is_applied_may_be_asked_for_before_the_history_tells_of_it() {
+    let desired =
+        Release { image: "a".to_owned(), version: "1.0.0".to_owned(), ..Release::default() };
+    let status = ClusterVersionStatus { desired, ..available(&[("1.0.1", "b")]) };
+    check(&update("1.0.0", ""), &status, &[]);
+}
+
+#[test]
 fn the_name_is_checked_too() {
     let said: Vec<String> =
         cluster_version("Version_", &ClusterVersionSpec::default(), &available(&[]))

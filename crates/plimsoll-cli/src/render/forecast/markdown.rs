@@ -83,6 +83,9 @@ fn objects(name: &str, lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
         for change in &step.fields {
             writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
         }
+        if let Some(after) = &step.after {
+            writeln!(out, "  - set aside until `{after}` is there")?;
+        }
         if let Some(problem) = &step.problem {
             writeln!(out, "  - **{}**: {}", problem.reason, escaped(&problem.message))?;
         }

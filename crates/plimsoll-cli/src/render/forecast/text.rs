@@ -102,6 +102,9 @@ fn steps(lane: &Lane, out: &mut dyn Write) -> io::Result<()> {
         for change in &step.fields {
             writeln!(out, "        {}", field(change))?;
         }
+        if let Some(after) = &step.after {
+            writeln!(out, "        set aside until {after} is there")?;
+        }
         if let Some(problem) = &step.problem {
             writeln!(out, "        {}: {}", problem.reason, problem.message)?;
         }
