@@ -44,7 +44,8 @@ impl State {
                 "status": "Failure", "message": reason, "reason": reason, "code": code });
             (code, status)
         };
-        if patch[0]["value"] != self.revision.to_string() {
+        let revision = self.revision.to_string();
+        if patch[0]["value"].as_str() != Some(&revision) {
             return failure(409, "Conflict");
         }
         self.revision += 1;
