@@ -172,7 +172,7 @@ impl Recorder {
             return Ok(self.server.call(request).await?);
         }
         // What is on its way arrives, whatever becomes of who sent it.
-        let carried_out = match self.strike() {
+        match self.strike() {
             None => tokio::spawn(self.write(request)).await?,
             Some(Last::Lost) => std::future::pending().await,
             Some(Last::Heard) => {
@@ -186,8 +186,7 @@ impl Recorder {
                 });
                 std::future::pending().await
             }
-        };
-        carried_out
+        }
     }
 
     async fn sit_out_pause(&self) {
