@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Api, Client, ResourceExt};
-use plimsoll_api::progress::ReleaseProgressStatus;
+use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -96,13 +95,13 @@ async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     Ok(found.iter().any(|(gvk, _)| gvk.kind == kind.kind))
 }
 
-/// Waits for the ClusterVersion, or creates it; returns its uid.
-pub(crate) async fn cluster_version_uid(
+/// The ClusterVersion; waits for it, or creates it.
+pub(crate) async fn cluster_version(
     client: &Client,
     writer: &Writer,
     create: Option<&str>,
     stop: &CancellationToken,
-) -> Result<String, Error> {
+) -> Result<DynamicObject, Error> {
     let resource = api_resource(CLUSTER_VERSION);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let mut told = false;
@@ -112,11 +111,11 @@ pub(crate) async fn cluster_version_uid(
             .await
             .map_err(|source| Error::ReadClusterVersion { source })?;
         if let Some(object) = found {
-            return Ok(object.uid().unwrap_or_default());
+            return Ok(object);
         }
         if let Some(cluster_id) = create {
             writer
-                .create_own(&resource, cluster_version(cluster_id))
+                .create_own(&resource, new_cluster_version(cluster_id))
                 .await
                 .map_err(|source| Error::CreateClusterVersion { source })?;
             continue;
@@ -131,7 +130,7 @@ pub(crate) async fn cluster_version_uid(
     }
 }
 
-fn cluster_version(cluster_id: &str) -> Value {
+fn new_cluster_version(cluster_id: &str) -> Value {
     json!({
         "apiVersion": "config.openshift.io/v1",
         "kind": CLUSTER_VERSION.kind,
@@ -140,35 +139,35 @@ fn cluster_version(cluster_id: &str) -> Value {
     })
 }
 
-/// What an earlier process recorded; makes the object when there is none.
-pub(crate) async fn recorded_progress(
+/// The object in which processes record how far they are; makes it when there is none.
+pub(crate) async fn release_progress(
     client: &Client,
     writer: &Writer,
     owner: &str,
-) -> Result<ReleaseProgressStatus, Error> {
+) -> Result<DynamicObject, Error> {
     let resource = api_resource(RELEASE_PROGRESS);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let found =
-        api.get_opt(CLUSTER_VERSION_NAME).await.map_err(|source| Error::ReadProgress { source })?;
-    if let Some(object) = found {
-        let status = object.data.get("status").cloned().unwrap_or_default();
-        return Ok(serde_json::from_value(status).unwrap_or_default());
-    }
-    let object = json!({
-        "apiVersion": format!("{}/{}", RELEASE_PROGRESS.group, RELEASE_PROGRESS.version),
-        "kind": RELEASE_PROGRESS.kind,
-        "metadata": {
-            "name": CLUSTER_VERSION_NAME,
-            "ownerReferences": [{
-                "apiVersion": "config.openshift.io/v1",
-                "kind": CLUSTER_VERSION.kind,
+    loop {
+        let found = api.get_opt(CLUSTER_VERSION_NAME).await;
+        if let Some(object) = found.map_err(|source| Error::ReadProgress { source })? {
+            return Ok(object);
+        }
+        let object = json!({
+            "apiVersion": format!("{}/{}", RELEASE_PROGRESS.group, RELEASE_PROGRESS.version),
+            "kind": RELEASE_PROGRESS.kind,
+            "metadata": {
                 "name": CLUSTER_VERSION_NAME,
-                "uid": owner,
-            }],
-        },
-    });
-    writer.create_own(&resource, object).await.map_err(|source| Error::WriteProgress { source })?;
-    Ok(ReleaseProgressStatus::default())
+                "ownerReferences": [{
+                    "apiVersion": "config.openshift.io/v1",
+                    "kind": CLUSTER_VERSION.kind,
+                    "name": CLUSTER_VERSION_NAME,
+                    "uid": owner,
+                }],
+            },
+        });
+        let created = writer.create_own(&resource, object).await;
+        created.map_err(|source| Error::WriteProgress { source })?;
+    }
 }
 
 async fn pause(duration: Duration, stop: &CancellationToken) -> Result<(), Error> {

@@ -24,6 +24,7 @@ use plimsoll_plan::removal::{Notice, PRUNE, Prune};
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,7 @@ use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::fence::fenced;
+use crate::guarded::Guarded;
 use crate::implicit;
 use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
@@ -74,6 +76,10 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// How soon to try again to write what must be written before anything else is done.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Least time between two looks although nothing happened: what is due and cannot be done yet must
+/// not keep a processor busy.
+const WAKE_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -165,26 +171,8 @@ impl Controller {
 
     async fn work(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
-        let create = self.settings.create.as_deref();
-        let client = &self.client;
-        patiently(stop, || bootstrap::install_crds(client, &writer, stop)).await?;
-        let uid = patiently(stop, || bootstrap::cluster_version_uid(client, &writer, create, stop))
-            .await?;
-        let mut recorded =
-            patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
-        let (sender, mut cluster_versions) = mpsc::channel(1);
-        let watching = tokio::spawn(observe::watch_cluster_version(
-            self.client.clone(),
-            api_resource(CLUSTER_VERSION),
-            sender.clone(),
-        ));
-        let Some(first) = first_cluster_version(&mut cluster_versions, stop).await else {
-            return Err(Error::Stopped);
-        };
-        let resources = patiently(stop, || async {
-            Resources::discover(client).await.map_err(|source| Error::Discover { source })
-        })
-        .await?;
+        let client = self.client.clone();
+        patiently(stop, || bootstrap::install_crds(&client, &writer, stop)).await?;
         let recorder = {
             let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
             let instance = match &self.settings.leadership {
@@ -193,9 +181,57 @@ impl Controller {
             };
             Recorder::start(client, clock, instance, stop.clone())
         };
-        let asking = [acknowledge::GATES, acknowledge::ACKS].map(|name| {
-            tokio::spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()))
-        });
+        let rules = watch::Sender::default();
+        let mut is_offered = false;
+        loop {
+            let (sender, mut cluster_versions) = mpsc::channel(1);
+            let mut watches = JoinSet::new();
+            let beginning =
+                self.look_around(&writer, &recorder, &rules, stop, &mut watches, sender).await?;
+            let mut work = Work::begin(&self, beginning);
+            if !std::mem::replace(&mut is_offered, true) {
+                self.offer_reviews(&work, &writer, stop).await?;
+            }
+            match work.run(&mut self, &mut cluster_versions, stop).await {
+                Ended::Stopped => return Ok(()),
+                Ended::Outdated => tracing::info!(
+                    "the status changed after it was read; beginning again with what is there now"
+                ),
+            }
+        }
+    }
+
+    /// Reads what there is to begin with, and watches it from then on.
+    async fn look_around(
+        &mut self,
+        writer: &Writer,
+        recorder: &Recorder,
+        rules: &watch::Sender<Rules>,
+        stop: &CancellationToken,
+        watches: &mut JoinSet<()>,
+        sender: mpsc::Sender<Observation>,
+    ) -> Result<Beginning, Error> {
+        let client = &self.client;
+        let create = self.settings.create.as_deref();
+        let first =
+            patiently(stop, || bootstrap::cluster_version(client, writer, create, stop)).await?;
+        let uid = first.uid().unwrap_or_default();
+        let progress =
+            patiently(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
+        let seen = (Guarded::of(&first), Guarded::of(&progress));
+        let mut recorded = recorded(&progress);
+        watches.spawn(observe::watch_cluster_version(
+            self.client.clone(),
+            api_resource(CLUSTER_VERSION),
+            sender.clone(),
+        ));
+        for name in [acknowledge::GATES, acknowledge::ACKS] {
+            watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
+        }
+        let resources = patiently(stop, || async {
+            Resources::discover(client).await.map_err(|source| Error::Discover { source })
+        })
+        .await?;
         let given = Arc::clone(&self.release.borrow_and_update());
         let (_, status) = read(&first);
         let profile = &self.settings.profile;
@@ -215,15 +251,10 @@ impl Controller {
             recorded
                 .capabilities
                 .implied
-                .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
+                .extend(implied.iter().map(|it| implicit::record(it, recorder, &uid, now)));
         }
-        let beginning = Beginning { owner: uid.into(), resources, recorder, start };
-        let mut work = Work::begin(&self, &first, beginning, &recorded);
-        self.offer_reviews(&work, &writer, stop).await?;
-        let result = work.run(&mut self, &mut cluster_versions, stop).await;
-        watching.abort();
-        asking.iter().for_each(tokio::task::JoinHandle::abort);
-        result
+        let (recorder, rules) = (recorder.clone(), rules.clone());
+        Ok(Beginning { first, recorded, seen, resources, recorder, rules, start })
     }
 }
 
@@ -240,21 +271,6 @@ impl Controller {
             return patiently(stop, || webhook::remove(client, writer)).await;
         };
         webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
-    }
-}
-
-async fn first_cluster_version(
-    observations: &mut mpsc::Receiver<Observation>,
-    stop: &CancellationToken,
-) -> Option<DynamicObject> {
-    loop {
-        tokio::select! {
-            observation = observations.recv() => match observation? {
-                Observation::ClusterVersion(Some(object)) => return Some(*object),
-                _ => continue,
-            },
-            () = stop.cancelled() => return None,
-        }
     }
 }
 
@@ -299,6 +315,8 @@ struct Work {
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
+    /// When it last looked again although nothing had happened.
+    woken_at: Instant,
     limits: Limits,
     /// A release that is accepted, and when to try again to write down what it makes necessary.
     unwritten: Option<(Instant, Accepted)>,
@@ -306,20 +324,32 @@ struct Work {
 
 /// What a [`Work`] begins with.
 struct Beginning {
-    owner: Arc<str>,
+    /// The ClusterVersion.
+    first: DynamicObject,
+    /// What an earlier process recorded.
+    recorded: ReleaseProgressStatus,
+    /// The ClusterVersion and ReleaseProgress as they were read.
+    seen: (Guarded, Guarded),
     resources: Resources,
     recorder: Recorder,
+    rules: watch::Sender<Rules>,
     start: (Arc<Payload>, Listing),
 }
 
+/// Why a [`Work`] ended.
+enum Ended {
+    /// It was told to.
+    Stopped,
+    /// The status that it began with is not the one that is there.
+    Outdated,
+}
+
 impl Work {
-    fn begin(
-        controller: &Controller,
-        cluster_version: &DynamicObject,
-        beginning: Beginning,
-        recorded: &ReleaseProgressStatus,
-    ) -> Self {
-        let Beginning { owner, resources, recorder, start: (payload, listing) } = beginning;
+    fn begin(controller: &Controller, beginning: Beginning) -> Self {
+        let Beginning { first, recorded, seen, resources, recorder, rules, start } = beginning;
+        let (payload, listing) = start;
+        let (cluster_version, recorded) = (&first, &recorded);
+        let owner: Arc<str> = first.uid().unwrap_or_default().into();
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
         let release = release_of(&payload);
@@ -351,9 +381,9 @@ impl Work {
             (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
             (pause, _) => pause,
         };
-        let mut reporter = Reporter::new(controller.client.clone(), status);
+        let mut reporter = Reporter::new(controller.client.clone(), status, seen);
         reporter.remember(recorded);
-        let rules = rules(&payload, &controller.settings, &capabilities);
+        rules.send_replace(self::rules(&payload, &controller.settings, &capabilities));
         let intake = Intake::new(
             controller.store.clone(),
             &controller.settings.profile,
@@ -371,7 +401,7 @@ impl Work {
             created: cluster_version.creation_timestamp().map(|time| time.0),
             capabilities,
             implied: recorded.capabilities.implied.clone(),
-            rules: watch::Sender::new(rules),
+            rules,
             session,
             intake,
             updates: Updates::default(),
@@ -388,11 +418,15 @@ impl Work {
             recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
+            woken_at: Instant::now(),
             limits: controller.settings.limits.clone(),
             unwritten: None,
         };
         work.look_for_updates();
         work.hold(pause, now);
+        if !work.is_told() {
+            work.session.hold();
+        }
         work
     }
 
@@ -401,20 +435,21 @@ impl Work {
         controller: &mut Controller,
         cluster_versions: &mut mpsc::Receiver<Observation>,
         stop: &CancellationToken,
-    ) -> Result<(), Error> {
+    ) -> Ended {
         self.session.start_due(controller.clock.now());
-        loop {
+        while !self.reporter.is_outdated() {
             self.notice();
             self.tell_of_removals(controller.clock.now());
             self.consider(controller).await;
             self.adopt_again(controller).await;
             self.report(controller);
+            self.begin_plan(controller.clock.now());
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
                 // Nothing here is left to chance, so that a simulation can be played again; what is
                 // rare comes first, so that a burst of events does not hold it up.
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => return self.end(controller).await,
                 () = self.reporter.written() => {}
                 Some(observation) = cluster_versions.recv() => {
                     self.observed(controller, observation).await;
@@ -430,12 +465,31 @@ impl Work {
                 () = sleep_until(wake) => self.woken(controller.clock.now()),
             }
         }
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        Ended::Outdated
+    }
+
+    async fn end(&mut self, controller: &Controller) -> Ended {
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
         self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
         let now = controller.clock.now();
         let situation = situation!(self, now);
         self.reporter.finish(&situation).await;
-        Ok(())
+        Ended::Stopped
+    }
+
+    /// Begins a plan once the status tells of its release and capabilities. A process that took
+    /// over before that would keep the cluster at the release before, and take back what is there
+    /// of this one; or not know that a capability is enabled that has objects already.
+    fn begin_plan(&mut self, now: Timestamp) {
+        if self.session.is_held() && self.is_told() {
+            self.session.release();
+            self.session.start_due(now);
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        self.reporter.has_told_of(&self.release, &self.capabilities.enabled)
     }
 
     async fn observed(&mut self, controller: &Controller, observation: Observation) {
@@ -479,6 +533,7 @@ impl Work {
     }
 
     fn woken(&mut self, now: Timestamp) {
+        self.woken_at = Instant::now();
         if Instant::now() >= self.sweep_at {
             self.sweep_at = Instant::now() + SWEEP_INTERVAL;
             self.session.progress.handle(Event::Sweep, now);
@@ -490,7 +545,8 @@ impl Work {
     fn wake_at(&self, now: Timestamp) -> Instant {
         let mut wake = self.sweep_at.min(self.reporter.due_at());
         let times = [
-            self.session.progress.wake_at(),
+            // What is held waits for the status, not for a time.
+            self.session.progress.wake_at().filter(|_| !self.session.is_held()),
             self.session.removals.ledger.due_at(),
             self.intake.wake_at(),
         ];
@@ -504,7 +560,7 @@ impl Work {
         if self.intake.is_held_up() {
             wake = wake.min(self.reconsider_at);
         }
-        wake
+        wake.max(self.woken_at + WAKE_INTERVAL_MIN)
     }
 
     fn report(&mut self, controller: &Controller) {
@@ -662,8 +718,17 @@ impl Work {
         self.session = session;
         self.pin_pause();
         self.completion_told = false;
+        if !self.is_told() {
+            self.session.hold();
+        }
         self.session.start_due(now);
     }
+}
+
+/// What an earlier process recorded.
+fn recorded(progress: &DynamicObject) -> ReleaseProgressStatus {
+    let status = progress.data.get("status").cloned().unwrap_or_default();
+    serde_json::from_value(status).unwrap_or_default()
 }
 
 fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {

@@ -130,6 +130,7 @@ impl Intake {
         let listing = self.store.is_some();
         loop {
             tokio::select! {
+                biased;
                 Some(result) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     match result {
                         Ok(brought) => return brought,
@@ -155,7 +156,7 @@ impl Intake {
         let order = match brought {
             Brought::ListingDue => {
                 if let Some(store) = self.store.clone() {
-                    self.tasks.spawn_blocking(move || Brought::Listed(store.list()));
+                    self.aside(move || Brought::Listed(store.list()));
                 }
                 return None;
             }
@@ -216,6 +217,15 @@ impl Intake {
         self.payload = None;
     }
 
+    /// Does something off the loop: on a thread of its own if it takes its time.
+    fn aside(&mut self, work: impl FnOnce() -> Brought + Send + 'static) {
+        if self.store.as_ref().is_some_and(|store| store.is_at_hand()) {
+            self.tasks.spawn(async move { work() });
+        } else {
+            self.tasks.spawn_blocking(work);
+        }
+    }
+
     fn obey(&mut self, order: Order, now: Timestamp) -> Option<Accepted> {
         match order {
             Order::Nothing => None,
@@ -235,7 +245,7 @@ impl Intake {
                     return self.obey(order, now);
                 };
                 let cancelled = Arc::clone(&self.cancelled);
-                self.tasks.spawn_blocking(move || {
+                self.aside(move || {
                     Brought::Fetched(ticket, store.fetch(&wanted.image, &cancelled))
                 });
                 None
@@ -246,7 +256,7 @@ impl Intake {
                     release_image: self.acceptance.status().image.clone(),
                     cluster_profile: self.profile.clone(),
                 };
-                self.tasks.spawn_blocking(move || {
+                self.aside(move || {
                     Brought::Loaded(ticket, plimsoll_source::parse(&files, &context).map(Arc::new))
                 });
                 None
@@ -342,6 +352,7 @@ async fn find(
     let is_given = image.is_empty() || image == given.image;
     let context =
         TemplateContext { release_image: image.clone(), cluster_profile: profile.to_owned() };
+    let at_hand = store.is_at_hand();
     let read = move || -> Result<(Option<Payload>, Listing), String> {
         let listing = store.list().map_err(|error| error.to_string())?;
         if is_given {
@@ -355,7 +366,10 @@ async fn find(
         let payload = plimsoll_source::parse(&files, &context);
         Ok((Some(payload.map_err(|error| error.to_string())?), listing))
     };
-    let (payload, listing) =
-        spawn_blocking(read).await.map_err(|error| error.to_string()).and_then(|result| result)?;
+    let (payload, listing) = if at_hand {
+        read()?
+    } else {
+        spawn_blocking(read).await.map_err(|error| error.to_string()).and_then(|result| result)?
+    };
     Ok((payload.map_or_else(|| Arc::clone(given), Arc::new), listing))
 }

@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod fence;
 mod figures;
+mod guarded;
 mod implicit;
 mod intake;
 mod lease;

@@ -29,12 +29,11 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::bootstrap::api_resource;
 use crate::figures::{Counts, Figures, StepCounts};
+use crate::guarded::{Guarded, Refusal};
 use crate::removals::Removals;
 use crate::view;
 use crate::withheld::{self, Withheld};
-use crate::write::Writer;
 
 /// Least time between two computations: nobody sees more, and a burst of events costs one.
 const COMPUTE_INTERVAL: Duration = Duration::from_millis(50);
@@ -67,37 +66,43 @@ pub(crate) struct Situation<'a> {
 
 /// What a write has brought about.
 struct Written {
+    /// How both objects were left, as far as that is known.
+    seen: (Guarded, Guarded),
     /// Both statuses, with the names that are withheld.
-    statuses: (Value, Value),
-    withheld: Withheld,
+    outcome: Result<((Value, Value), Withheld), Refusal>,
 }
 
 /// Writes the ClusterVersion's status without some names, and without those that the server
 /// refuses; returns all that are left out.
 async fn write_cluster_version(
-    writer: &Writer,
+    client: &Client,
+    seen: &mut Guarded,
     status: &Value,
     mut left_out: BTreeSet<String>,
-) -> Result<BTreeSet<String>, kube::Error> {
+) -> Result<BTreeSet<String>, Refusal> {
     loop {
         let offered = withheld::without(status, &left_out);
-        let resource = api_resource(CLUSTER_VERSION);
-        let error = match writer.write_status(&resource, CLUSTER_VERSION_NAME, &offered).await {
+        let error = match seen.replace(client, CLUSTER_VERSION, &offered).await {
             Ok(()) => return Ok(left_out),
-            Err(error) => error,
+            Err(Refusal::Failed(error)) => error,
+            Err(refusal) => return Err(refusal),
         };
         let before = left_out.len();
         left_out.extend(withheld::refused(&error, &offered));
         if left_out.len() == before {
-            return Err(error);
+            return Err(error.into());
         }
     }
 }
 
 /// Writes status.
 pub(crate) struct Reporter {
-    writer: Writer,
+    client: Client,
     status: ClusterVersionStatus,
+    /// The ClusterVersion and ReleaseProgress as they were last seen.
+    seen: (Guarded, Guarded),
+    /// Somebody else wrote after this process had read; see [`Self::is_outdated`].
+    outdated: bool,
     /// Both statuses as they are to be written, and as the cluster has them, as far as writes
     /// succeeded.
     wanted: (Value, Value),
@@ -107,7 +112,7 @@ pub(crate) struct Reporter {
     /// Versions that were completed before this process: they need not be completed again.
     completed: Option<String>,
     timeline: Timeline,
-    writing: Option<JoinHandle<Result<Written, kube::Error>>>,
+    writing: Option<JoinHandle<Written>>,
     /// Capabilities that the status cannot name.
     withheld: Withheld,
     /// Something happened since the last computation.
@@ -118,15 +123,22 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub(crate) fn new(client: Client, status: ClusterVersionStatus) -> Self {
+    /// Begins with the status of the ClusterVersion, and both objects as they were read.
+    pub(crate) fn new(
+        client: Client,
+        status: ClusterVersionStatus,
+        seen: (Guarded, Guarded),
+    ) -> Self {
         let newest = status.history.first();
         let written = serde_json::to_value(&status).unwrap_or_default();
         let completed = newest
             .filter(|entry| entry.state == plimsoll_api::config::UpdateState::Completed)
             .map(|entry| entry.image.clone());
         Self {
-            writer: Writer::new(client),
+            client,
             status,
+            seen,
+            outdated: false,
             wanted: (Value::Null, Value::Null),
             written: (written, Value::Null),
             unwritten: false,
@@ -238,17 +250,48 @@ impl Reporter {
         };
         let result = writing.await;
         self.writing = None;
-        match result {
-            Ok(Ok(written)) => {
-                self.written = written.statuses;
+        let outcome = match result {
+            Ok(Written { seen, outcome }) => {
+                self.seen = seen;
+                outcome
+            }
+            Err(error) => {
+                tracing::warn!(%error, "writing status was interrupted");
+                return;
+            }
+        };
+        match outcome {
+            Ok((statuses, withheld)) => {
+                self.written = statuses;
                 self.unwritten = self.wanted != self.written;
                 // What is withheld has to be told, and no longer once it is not.
-                self.stale |= self.withheld.names != written.withheld.names;
-                self.withheld = written.withheld;
+                self.stale |= self.withheld.names != withheld.names;
+                self.withheld = withheld;
             }
-            Ok(Err(error)) => tracing::warn!(%error, "could not write status; trying again"),
-            Err(error) => tracing::warn!(%error, "writing status was interrupted"),
+            Err(Refusal::Outdated) => self.outdated = true,
+            Err(Refusal::Failed(error)) => {
+                tracing::warn!(%error, "could not write status; trying again");
+            }
         }
+    }
+
+    /// Whether the cluster's status tells that a release is being applied, or has been, and that
+    /// these capabilities are enabled.
+    pub(crate) fn has_told_of(&self, release: &Release, enabled: &BTreeSet<String>) -> bool {
+        let status = &self.written.0;
+        let image = release.image.as_str();
+        let told = status["capabilities"]["enabledCapabilities"].as_array();
+        let is_told = |name: &String| told.is_some_and(|told| told.iter().any(|it| it == name));
+        // A release without an image leaves no trace.
+        let is_release_told = image.is_empty()
+            || (status["desired"]["image"] == image && status["history"][0]["image"] == image);
+        is_release_told && enabled.iter().all(is_told)
+    }
+
+    /// Whether somebody else, as a leader whose last write came in late, wrote the status after
+    /// this process had read it and before it wrote any: what is there now has to be begun with.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.outdated
     }
 
     /// Writes the status now and waits for the end of it; whether all of it was written.
@@ -273,25 +316,31 @@ impl Reporter {
         }
     }
 
-    fn start_writing(&self) -> JoinHandle<Result<Written, kube::Error>> {
-        let writer = self.writer.clone();
+    fn start_writing(&self) -> JoinHandle<Written> {
+        let client = self.client.clone();
         let (status, progress) = self.wanted.clone();
         let before = self.written.clone();
         let mut withheld = self.withheld.clone();
+        let mut seen = self.seen.clone();
         tokio::spawn(async move {
-            let name = CLUSTER_VERSION_NAME;
-            if progress != before.1 {
-                writer.write_status(&api_resource(RELEASE_PROGRESS), name, &progress).await?;
-            }
-            let offered = withheld.offer_at().is_some_and(|at| Instant::now() >= at);
-            if status != before.0 || offered {
-                let left_out = withheld.left_out(Instant::now());
-                let names = write_cluster_version(&writer, &status, left_out).await?;
-                if offered || names != withheld.names {
-                    withheld = Withheld::new(names, Instant::now());
+            let (cluster_version, release_progress) = (&mut seen.0, &mut seen.1);
+            let write = async {
+                if progress != before.1 {
+                    release_progress.replace(&client, RELEASE_PROGRESS, &progress).await?;
                 }
-            }
-            Ok(Written { statuses: (status, progress), withheld })
+                let offered = withheld.offer_at().is_some_and(|at| Instant::now() >= at);
+                if status != before.0 || offered {
+                    let left_out = withheld.left_out(Instant::now());
+                    let names =
+                        write_cluster_version(&client, cluster_version, &status, left_out).await?;
+                    if offered || names != withheld.names {
+                        withheld = Withheld::new(names, Instant::now());
+                    }
+                }
+                Ok(((status, progress), withheld))
+            };
+            let outcome = write.await;
+            Written { seen, outcome }
         })
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) removals: Removals,
     /// What happened since the process began.
     pub(crate) counts: Arc<Counts>,
+    /// Nothing is started yet.
+    held: bool,
 }
 
 /// What a session was told.
@@ -90,6 +92,7 @@ impl Session {
             asking: JoinSet::new(),
             removals,
             counts: Arc::default(),
+            held: false,
         };
         session.removals.discovered(&session.resources, now);
         session.watch_served(now);
@@ -203,8 +206,26 @@ impl Session {
         self.enquiries.want(&wanted.collect(), Instant::now());
     }
 
+    /// Starts nothing until it may.
+    pub(crate) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Lets what is due be started.
+    pub(crate) fn release(&mut self) {
+        self.held = false;
+    }
+
+    /// Whether nothing is started yet.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// Starts what is due now.
     pub(crate) fn start_due(&mut self, now: Timestamp) {
+        if self.held {
+            return;
+        }
         let before = self.progress.mode();
         loop {
             let due = self.progress.start(now);

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation};
+use json_patch::{AddOperation, PatchOperation, ReplaceOperation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -231,17 +231,22 @@ impl Writer {
     }
 
     /// Replaces the status of a cluster-scoped object, whole: a merge could not write the null that
-    /// `availableUpdates` must have.
+    /// `availableUpdates` must have. It is a conflict if the object is not at `revision` any more.
     pub(crate) async fn write_status(
         &self,
         resource: &ApiResource,
         name: &str,
         status: &Value,
-    ) -> Result<(), kube::Error> {
+        revision: &str,
+    ) -> Result<DynamicObject, kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let guard = PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+            value: revision.into(),
+        });
         let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
-        let patch = Patch::<()>::Json(json_patch::Patch(vec![PatchOperation::Add(add)]));
-        api.patch_status(name, &status_parameters(), &patch).await.map(|_| ())
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
+        api.patch_status(name, &status_parameters(), &patch).await
     }
 
     /// Creates or replaces a Lease; its resourceVersion guards against others.

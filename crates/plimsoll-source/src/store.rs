@@ -33,6 +33,12 @@ pub trait PayloadStore: Send + Sync {
     /// # Errors
     /// When there is no such release, or it cannot be read or is not what its digest says.
     fn fetch(&self, image: &str, cancelled: &AtomicBool) -> Result<Fetched, StoreError>;
+
+    /// Whether nothing is to be waited for: then no thread is needed to ask it, and who asks in
+    /// simulated time gets its answers at moments that are always the same.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
 }
 
 /// What a store has.

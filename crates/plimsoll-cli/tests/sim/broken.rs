@@ -14,6 +14,7 @@ fn smooth() -> Outcome {
     stage::play(&Scenario {
         seed: 0,
         deeds: vec![(20, Deed::Enable), (40, Deed::Release(1))],
+        stored: false,
         leased: false,
         errors: 0.0,
         watches: 0.0,
@@ -40,11 +41,11 @@ fn told(outcome: &Outcome, field: &str) -> usize {
 #[test]
 fn each_invariant_can_fail() {
     let releases = releases();
-    assert_eq!(violations(&smooth(), &releases), Vec::<String>::new());
+    assert_eq!(violations(&smooth(), releases), Vec::<String>::new());
     let check = |expected: &str, spoil: fn(&mut Outcome)| {
         let mut outcome = smooth();
         spoil(&mut outcome);
-        let found = violations(&outcome, &releases);
+        let found = violations(&outcome, releases);
         assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
     };
     check("comes before", |outcome| {

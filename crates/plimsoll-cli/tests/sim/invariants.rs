@@ -6,12 +6,15 @@ use serde_json::Value;
 
 use crate::record::Write;
 use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS};
+use crate::scenario::Vain;
 use crate::stage::Outcome;
 
 /// Everything that does not hold, in sentences.
 pub(crate) fn violations(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(order(&outcome.writes, releases));
+    found.extend(requests(&outcome.writes));
+    found.extend(pauses(&outcome.writes, releases));
     found.extend(gates(&outcome.writes, releases));
     found.extend(removals(&outcome.writes, releases));
     found.extend(capabilities(&outcome.writes, releases));
@@ -22,11 +25,14 @@ pub(crate) fn violations(outcome: &Outcome, releases: &[Release]) -> Vec<String>
 }
 
 /// Writes of manifests that the server took, with the number of their release and what they wrote.
+/// Those of a process that was dead by then are left out: nothing holds back what was sent, and
+/// whoever leads then has to put it right.
 fn applied<'a>(
     writes: &'a [Write],
     releases: &'a [Release],
 ) -> impl Iterator<Item = (usize, &'a Write, usize, &'a Item)> {
-    writes.iter().enumerate().filter(|(_, write)| write.status < 300).filter_map(|(at, write)| {
+    let taken = |write: &Write| write.status < 300 && !write.is_late;
+    writes.iter().enumerate().filter(move |(_, write)| taken(write)).filter_map(|(at, write)| {
         let release = VERSIONS.iter().position(|version| *version == write.release)?;
         let item = releases[release].items.iter().find(|item| item.path == write.path)?;
         Some((at, write, release, item))
@@ -75,6 +81,38 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
             }
         }
         written.insert(&item.path, release);
+    }
+    found
+}
+
+/// Nothing of a release is written that nobody asked for, or that cannot be loaded.
+fn requests(writes: &[Write]) -> Vec<String> {
+    let unasked =
+        |write: &&Write| !write.release.is_empty() && !write.asked.contains(&write.release);
+    let found = writes.iter().filter(unasked);
+    found.map(|write| format!("{} is of {}, not asked for", write.path, write.release)).collect()
+}
+
+/// Once an update is told to be held, nothing is begun from that run level on until it is resumed.
+fn pauses(writes: &[Write], releases: &[Release]) -> Vec<String> {
+    let mut found = Vec::new();
+    let updates = updates(writes, releases);
+    let mut written: BTreeSet<(usize, &str)> = BTreeSet::new();
+    let mut applied = applied(writes, releases).peekable();
+    let mut held: Option<u32> = None;
+    for (at, write) in writes.iter().enumerate() {
+        if write.held.is_none() {
+            held = None;
+        } else if let Some(conditions) = write.told["conditions"].as_array() {
+            let is_told = conditions.iter().any(|it| it["reason"] == "UpdatePaused");
+            held = if is_told { write.held } else { None };
+        }
+        let Some((_, _, release, item)) = applied.next_if(|it| it.0 == at) else { continue };
+        let is_new = written.insert((release, &item.path));
+        let is_held = held.is_some_and(|level| level > 0 && item.level >= level);
+        if is_new && is_held && updates[release] {
+            found.push(format!("write {at} of {} although the update is held", write.path));
+        }
     }
     found
 }
@@ -198,6 +236,18 @@ fn convergence(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
     if newest["version"] != version || newest["state"] != "Completed" {
         let conditions = &outcome.status["conditions"];
         found.push(format!("{version} is not completed: {newest}, {conditions}"));
+    }
+    let accepted = outcome.status["conditions"].as_array().and_then(|conditions| {
+        conditions.iter().find(|condition| condition["type"] == "ReleaseAccepted")
+    });
+    let is_rejected = accepted.is_some_and(|condition| condition["status"] == "False");
+    let is_vain = match outcome.vain {
+        Some(Vain::Broken | Vain::Missing) => true,
+        Some(Vain::Backwards) => outcome.wanted > 0,
+        Some(Vain::Nothing) | None => false,
+    };
+    if is_rejected != is_vain {
+        found.push(format!("{:?} is asked for and ReleaseAccepted is {accepted:?}", outcome.vain));
     }
     let named = outcome.status["capabilities"]["enabledCapabilities"].as_array();
     let enabled = named.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));

@@ -1,7 +1,7 @@
 //! Deterministic simulation: a seed decides what is done to a cluster and what goes wrong
 //! meanwhile; the controller has to keep its promises whatever the seed.
 //!
-//! `PLIMSOLL_SEED=n` plays one seed again, `PLIMSOLL_SEEDS=n` that many.
+//! `PLIMSOLL_SEED=n` plays one seed again, `PLIMSOLL_SEEDS=n` that many, `PLIMSOLL_SEEDS=n..m` some.
 
 mod broken;
 mod invariants;
@@ -10,22 +10,34 @@ mod release;
 mod scenario;
 mod stage;
 
+use std::ops::Range;
+
 use invariants::violations;
 use release::releases;
 use scenario::Scenario;
 
 /// How many seeds are played when nobody says otherwise.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 500;
 
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().expect("the variable is a number"))
+/// The seeds to play.
+fn seeds() -> Range<u64> {
+    let number = |text: &str| text.parse::<u64>().expect("the variable is a number");
+    if let Ok(seed) = std::env::var("PLIMSOLL_SEED") {
+        return number(&seed)..number(&seed) + 1;
+    }
+    match std::env::var("PLIMSOLL_SEEDS") {
+        Ok(text) => match text.split_once("..") {
+            Some((first, end)) => number(first)..number(end),
+            None => 0..number(&text),
+        },
+        Err(_) => 0..SEEDS,
+    }
 }
 
 /// What does not hold with a seed, in sentences.
 fn failure(seed: u64) -> Option<String> {
     let scenario = Scenario::of(seed);
-    let found = violations(&stage::play(&scenario), &releases());
+    let found = violations(&stage::play(&scenario), releases());
     let again = "cargo test -p plimsoll-cli --test sim promises";
     (!found.is_empty()).then(|| {
         let found = found.join("\n  ");
@@ -35,10 +47,7 @@ fn failure(seed: u64) -> Option<String> {
 
 #[test]
 fn the_controller_keeps_its_promises_whatever_the_seed() {
-    let seeds: Vec<u64> = match number("PLIMSOLL_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("PLIMSOLL_SEEDS").unwrap_or(SEEDS)).collect(),
-    };
+    let seeds: Vec<u64> = seeds().collect();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let failures: Vec<String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)

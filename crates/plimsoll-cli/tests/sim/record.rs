@@ -26,6 +26,8 @@ pub(crate) struct Write {
     pub(crate) at: Duration,
     /// Number of the process.
     pub(crate) process: usize,
+    /// Whether the process was dead by then: what it sent cannot be held back by anybody.
+    pub(crate) is_late: bool,
     pub(crate) method: String,
     pub(crate) path: String,
     /// The HTTP status of the answer.
@@ -34,8 +36,10 @@ pub(crate) struct Write {
     pub(crate) release: String,
     /// The versions that operators reported right before, by name.
     pub(crate) operators: BTreeMap<String, String>,
-    /// The capabilities that had been asked for.
+    /// The capabilities and releases that had been asked for.
     pub(crate) asked: BTreeSet<String>,
+    /// The run level that updates were held before; 0 for the next one, whichever that is.
+    pub(crate) held: Option<u32>,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
     pub(crate) told: Value,
 }
@@ -44,13 +48,25 @@ pub(crate) struct Write {
 #[derive(Debug, Clone, Copy)]
 struct Doom {
     writes_left: u64,
-    answered: bool,
+    last: Last,
+}
+
+/// What becomes of the write that a process dies of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// It never reaches the server.
+    Lost,
+    /// The server carries it out.
+    Heard,
+    /// The server carries it out some time later, when another process may be at work.
+    Late(Duration),
 }
 
 #[derive(Debug, Default)]
 struct Log {
     writes: Vec<Write>,
     asked: BTreeSet<String>,
+    held: Option<u32>,
     doom: Option<Doom>,
     dead: BTreeSet<usize>,
     paused_until: Option<Instant>,
@@ -79,14 +95,19 @@ impl Recorder {
         self.lock().writes.clone()
     }
 
-    /// Somebody asks for a capability.
-    pub(crate) fn ask(&self, capability: &str) {
-        self.lock().asked.insert(capability.to_owned());
+    /// Somebody asks for a capability or a release.
+    pub(crate) fn ask(&self, name: &str) {
+        self.lock().asked.insert(name.to_owned());
+    }
+
+    /// Somebody holds updates before a run level, or lets them go on.
+    pub(crate) fn hold(&self, level: Option<u32>) {
+        self.lock().held = level;
     }
 
     /// Whoever makes the write that is so many away dies of it.
-    pub(crate) fn doom(&self, writes_left: u64, answered: bool) {
-        self.lock().doom = Some(Doom { writes_left, answered });
+    pub(crate) fn doom(&self, writes_left: u64, last: Last) {
+        self.lock().doom = Some(Doom { writes_left, last });
     }
 
     pub(crate) fn spare(&self) {
@@ -125,38 +146,62 @@ impl Recorder {
         reported.collect()
     }
 
-    /// Whether the process dies of this write, and if so whether the server still hears it.
-    fn strike(&self) -> Option<bool> {
+    /// Whether the process dies of this write, and if so what becomes of it.
+    fn strike(&self) -> Option<Last> {
         let mut log = self.lock();
         let doom = log.doom.as_mut()?;
         if doom.writes_left > 0 {
             doom.writes_left -= 1;
             return None;
         }
-        let answered = doom.answered;
+        let last = doom.last;
         log.doom = None;
         log.dead.insert(self.process);
-        Some(answered)
+        Some(last)
     }
 
     async fn serve(
         mut self,
         request: http::Request<Body>,
     ) -> Result<http::Response<plimsoll_apiserver::Body>, BoxError> {
-        let pause = self.lock().paused_until;
-        if let Some(until) = pause {
-            tokio::time::sleep_until(until).await;
-        }
         if self.is_dead(self.process) {
             return std::future::pending().await;
         }
         if request.method().is_safe() {
+            self.sit_out_pause().await;
             return Ok(self.server.call(request).await?);
         }
-        let dies = self.strike();
-        if dies == Some(false) {
-            return std::future::pending().await;
+        // What is on its way arrives, whatever becomes of who sent it.
+        match self.strike() {
+            None => tokio::spawn(self.write(request)).await?,
+            Some(Last::Lost) => std::future::pending().await,
+            Some(Last::Heard) => {
+                tokio::spawn(self.write(request));
+                std::future::pending().await
+            }
+            Some(Last::Late(delay)) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    self.write(request).await
+                });
+                std::future::pending().await
+            }
         }
+    }
+
+    async fn sit_out_pause(&self) {
+        let pause = self.lock().paused_until;
+        if let Some(until) = pause {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Has the server carry out a write, and takes note of it.
+    async fn write(
+        mut self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<plimsoll_apiserver::Body>, BoxError> {
+        self.sit_out_pause().await;
         let (parts, body) = request.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -174,13 +219,25 @@ impl Recorder {
         };
         let release = release.to_owned();
         let (at, status) = (self.began.elapsed(), response.status().as_u16());
-        let (process, asked) = (self.process, self.lock().asked.clone());
-        let write = Write { at, process, method, path, status, release, operators, asked, told };
-        self.lock().writes.push(write);
-        match dies {
-            None => Ok(response),
-            Some(_) => std::future::pending().await,
-        }
+        let (process, is_late) = (self.process, self.is_dead(self.process));
+        let (asked, held) = {
+            let log = self.lock();
+            (log.asked.clone(), log.held)
+        };
+        self.lock().writes.push(Write {
+            at,
+            process,
+            is_late,
+            method,
+            path,
+            status,
+            release,
+            operators,
+            asked,
+            held,
+            told,
+        });
+        Ok(response)
     }
 }
 

@@ -1,14 +1,17 @@
 //! The small releases that a simulation installs and updates between.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
+use plimsoll_source::store::{PayloadSet, Signature};
 
 /// The versions of the releases, oldest first.
-pub(crate) const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "1.2.0"];
+pub(crate) const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "1.1.1"];
+/// What the objects of the release that cannot be loaded would be written by.
+pub(crate) const BROKEN: &str = "1.1.2";
 /// The run levels, each with an operator of the same name.
 pub(crate) const LEVELS: [(u32, &str); 3] = [(10, "keel"), (20, "hull"), (30, "mast")];
 /// The annotation that tells which release wrote an object.
@@ -35,15 +38,54 @@ pub(crate) struct Release {
     pub(crate) version: &'static str,
     pub(crate) items: Vec<Item>,
     pub(crate) payload: Arc<Payload>,
+    files: Vec<SourceFile>,
 }
 
 /// All releases, oldest first.
-pub(crate) fn releases() -> Vec<Release> {
-    (0..VERSIONS.len()).map(release).collect()
+pub(crate) fn releases() -> &'static [Release] {
+    static RELEASES: LazyLock<Vec<Release>> =
+        LazyLock::new(|| (0..VERSIONS.len()).map(release).collect());
+    &RELEASES
+}
+
+/// A store with all of them, and one that cannot be loaded.
+pub(crate) fn store(releases: &[Release]) -> PayloadSet {
+    let store = PayloadSet::new();
+    let add = |files: Vec<SourceFile>, version: &str| {
+        let added = store.add(files, Some(&image(version)), Signature::NotSigned);
+        added.expect("the files say which release they are");
+    };
+    for release in releases {
+        add(release.files.clone(), release.version);
+    }
+    let mut files = files_of(&items(releases.len(), BROKEN), BROKEN);
+    files.push(SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: "0000_10_keel_99_broken.yaml".to_owned(),
+        bytes: b"kind: [".to_vec(),
+    });
+    add(files, BROKEN);
+    store
+}
+
+/// The pull specification of a version.
+pub(crate) fn image(version: &str) -> String {
+    format!("registry.example/release:{version}")
 }
 
 fn release(index: usize) -> Release {
     let version = VERSIONS[index];
+    let items = items(index, version);
+    let files = files_of(&items, version);
+    let context = TemplateContext {
+        release_image: image(version),
+        cluster_profile: DEFAULT_PROFILE.to_owned(),
+    };
+    let payload = Arc::new(parse(&files, &context).expect("the release is in order"));
+    Release { version, items, payload, files }
+}
+
+fn items(index: usize, version: &str) -> Vec<Item> {
     let mut items = Vec::new();
     for (level, name) in LEVELS {
         items.push(item(version, level, name, 0, Kind::Namespace, name));
@@ -67,6 +109,10 @@ fn release(index: usize) -> Release {
     if index == 0 {
         items.push(item(version, level, name, 6, Kind::Config, "vanished"));
     }
+    items
+}
+
+fn files_of(items: &[Item], version: &str) -> Vec<SourceFile> {
     let mut files: Vec<SourceFile> = items
         .iter()
         .map(|item| SourceFile {
@@ -75,9 +121,12 @@ fn release(index: usize) -> Release {
             bytes: item.text.clone().into_bytes(),
         })
         .collect();
+    let before: Vec<&str> = VERSIONS.into_iter().filter(|before| *before < version).collect();
     files.push(special(
         "release-metadata",
-        &format!(r#"{{"kind":"cincinnati-metadata-v0","version":"{version}","previous":[]}}"#),
+        &format!(
+            r#"{{"kind":"cincinnati-metadata-v0","version":"{version}","previous":{before:?}}}"#
+        ),
     ));
     files.push(special(
         "image-references",
@@ -85,12 +134,7 @@ fn release(index: usize) -> Release {
             r#"{{"apiVersion":"image.openshift.io/v1","kind":"ImageStream","metadata":{{"name":"{version}"}},"spec":{{"tags":[]}}}}"#
         ),
     ));
-    let context = TemplateContext {
-        release_image: format!("registry.example/release:{version}"),
-        cluster_profile: DEFAULT_PROFILE.to_owned(),
-    };
-    let payload = Arc::new(parse(&files, &context).expect("the release is in order"));
-    Release { version, items, payload }
+    files
 }
 
 fn special(name: &str, text: &str) -> SourceFile {

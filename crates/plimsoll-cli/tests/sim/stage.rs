@@ -12,7 +12,9 @@ use plimsoll_cli::sandbox::standins::{self, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::{Controller, Leadership, Settings, View};
+use plimsoll_plan::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
+use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -21,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tower::{Layer as _, Service as _};
 
 use crate::record::{CLUSTER_VERSION, Recorder, Write};
-use crate::release::{OPTIONAL, Release, WRITTEN_BY, releases};
-use crate::scenario::{Deed, Scenario};
+use crate::release::{self, BROKEN, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases};
+use crate::scenario::{Deed, Scenario, Vain};
 
 /// How long the cluster may take once nothing goes wrong any more, in seconds.
-const PATIENCE: u64 = 2 * 60 * 60;
+const PATIENCE: u64 = 20 * 60;
 
 /// What may be read as it was some writes ago.
 const STALE: [&str; 5] = [
@@ -39,8 +41,10 @@ const STALE: [&str; 5] = [
 /// What became of a scenario.
 pub(crate) struct Outcome {
     pub(crate) writes: Vec<Write>,
-    /// The release that was asked for last.
+    /// The release that was asked for last; one that was taken on before, if that was in vain.
     pub(crate) wanted: usize,
+    /// The request that stands at the end, if it comes to nothing.
+    pub(crate) vain: Option<Vain>,
     /// Whether the optional capability is asked for at the end.
     pub(crate) is_asked_for: bool,
     /// The status of the ClusterVersion at the end.
@@ -86,6 +90,13 @@ pub(crate) fn play(scenario: &Scenario) -> Outcome {
     outcome
 }
 
+/// What is asked for last.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Release(usize),
+    Vain(Vain),
+}
+
 struct Process {
     number: usize,
     task: JoinHandle<Result<(), plimsoll_controller::Error>>,
@@ -96,8 +107,9 @@ struct Stage {
     clock: VirtualClock,
     server: ApiServer,
     recorder: Recorder,
-    releases: Vec<Release>,
+    releases: &'static [Release],
     release: watch::Sender<Arc<Payload>>,
+    store: Option<Arc<PayloadSet>>,
     processes: Vec<Process>,
     /// How many processes there have been.
     started: usize,
@@ -113,14 +125,16 @@ impl Stage {
         let releases = releases();
         let (release, _) = watch::channel(Arc::clone(&releases[0].payload));
         let recorder = Recorder::new(server.clone());
+        recorder.ask(VERSIONS[0]);
+        let store = scenario.stored.then(|| Arc::new(release::store(releases)));
         let (processes, started, faulty) = (Vec::new(), 0, true);
-        Self { clock, server, recorder, releases, release, processes, started, faulty }
+        Self { clock, server, recorder, releases, release, store, processes, started, faulty }
     }
 
     async fn play(mut self, scenario: &Scenario) -> Outcome {
         let mut stop = self.stand_ins(scenario);
         let mut deeds = scenario.deeds.iter().peekable();
-        let (mut wanted, mut exists) = (0, false);
+        let (mut wanted, mut exists) = (Wanted::Release(0), false);
         for second in 0..scenario.faulty_until + PATIENCE {
             if second == scenario.faulty_until {
                 self.faulty = false;
@@ -129,10 +143,15 @@ impl Stage {
                 stop.cancel();
                 stop =
                     self.stand_ins(&Scenario { operators: Default::default(), ..scenario.clone() });
+                self.act(&Deed::Resume, exists).await;
             }
             while let Some((_, deed)) = deeds.next_if(|(at, _)| *at <= second) {
-                if let Deed::Release(index) = deed {
-                    wanted = *index;
+                match deed {
+                    Deed::Release(index) if exists || self.store.is_none() => {
+                        wanted = Wanted::Release(*index);
+                    }
+                    Deed::Ask(vain) if exists => wanted = Wanted::Vain(*vain),
+                    _ => {}
                 }
                 self.act(deed, exists).await;
             }
@@ -153,19 +172,54 @@ impl Stage {
 
     async fn act(&mut self, deed: &Deed, exists: bool) {
         match deed {
-            Deed::Release(index) => {
+            Deed::Release(index) if self.store.is_none() => {
+                self.recorder.ask(VERSIONS[*index]);
                 self.release.send_replace(Arc::clone(&self.releases[*index].payload));
             }
+            Deed::KillAtWrite { count, last } => self.recorder.doom(*count, *last),
+            Deed::Pause(lasts) => self.recorder.pause(*lasts),
             // Too early: there is nothing yet to ask.
-            Deed::Enable | Deed::Disable if !exists => {}
+            _ if !exists => {}
+            Deed::Release(index) => {
+                self.recorder.ask(VERSIONS[*index]);
+                // By its version, if that is offered; by its image it means the same.
+                let by_version = index % 2 == 0;
+                let (version, image) = match by_version {
+                    true => (VERSIONS[*index], String::new()),
+                    false => ("", image(VERSIONS[*index])),
+                };
+                self.desire(json!({ "version": version, "image": image })).await;
+            }
+            Deed::Ask(vain) => {
+                let version = match vain {
+                    Vain::Nothing => return self.desire(Value::Null).await,
+                    Vain::Backwards => VERSIONS[0],
+                    Vain::Broken => BROKEN,
+                    Vain::Missing => "9.9.9",
+                };
+                self.desire(json!({ "version": "", "image": image(version) })).await;
+            }
+            Deed::Hold(level) => {
+                self.recorder.hold(Some(level.unwrap_or_default()));
+                let text = level.map_or_else(|| "next".to_owned(), |level| level.to_string());
+                self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: text } } }))
+                    .await;
+            }
+            Deed::Resume => {
+                self.recorder.hold(None);
+                self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: null } } }))
+                    .await;
+            }
             Deed::Enable => {
                 self.recorder.ask(OPTIONAL);
                 self.ask_for(&[OPTIONAL]).await;
             }
             Deed::Disable => self.ask_for(&[]).await,
-            Deed::KillAtWrite { count, answered } => self.recorder.doom(*count, *answered),
-            Deed::Pause(lasts) => self.recorder.pause(*lasts),
         }
+    }
+
+    async fn desire(&self, update: Value) {
+        self.change(&json!({ "spec": { "desiredUpdate": update } })).await;
     }
 
     /// Creates the ClusterVersion; false as long as nothing serves it.
@@ -184,10 +238,13 @@ impl Stage {
     }
 
     async fn ask_for(&self, capabilities: &[&str]) {
-        let wanted = json!({ "spec": { "capabilities": asking(capabilities) } });
+        self.change(&json!({ "spec": { "capabilities": asking(capabilities) } })).await;
+    }
+
+    async fn change(&self, patch: &Value) {
         let kind = "application/merge-patch+json";
-        let status = self.send("PATCH", CLUSTER_VERSION, kind, &wanted).await;
-        assert_eq!(status, 200, "the ClusterVersion can be changed");
+        let status = self.send("PATCH", CLUSTER_VERSION, kind, patch).await;
+        assert_eq!(status, 200, "the ClusterVersion can be changed: {patch}");
     }
 
     /// Sends a request as somebody whom nothing goes wrong with; gives the HTTP status.
@@ -248,20 +305,23 @@ impl Stage {
                 },
                 release: self.release.subscribe(),
                 view,
-                store: None,
+                store: self.store.clone().map(|store| store as Arc<dyn PayloadStore>),
             };
             let task = tokio::spawn(controller.run(CancellationToken::new()));
             self.processes.push(Process { number, task, faults });
         }
     }
 
-    async fn is_completed(&self, wanted: usize) -> bool {
+    async fn is_completed(&self, wanted: Wanted) -> bool {
         let status = self.recorder.read(CLUSTER_VERSION).await["status"].take();
-        status["history"][0]["version"] == self.releases[wanted].version
-            && status["history"][0]["state"] == "Completed"
+        let version = match wanted {
+            Wanted::Release(index) => self.releases[index].version.into(),
+            Wanted::Vain(_) => status["desired"]["version"].clone(),
+        };
+        status["history"][0]["version"] == version && status["history"][0]["state"] == "Completed"
     }
 
-    async fn outcome(self, wanted: usize) -> Outcome {
+    async fn outcome(self, wanted: Wanted) -> Outcome {
         let mut found = Vec::new();
         for item in &self.releases[0].items {
             let object = self.recorder.read(&item.path).await;
@@ -272,7 +332,14 @@ impl Stage {
         let asked = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
         let is_asked_for = asked.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
         let status = object["status"].take();
-        Outcome { writes: self.recorder.writes(), wanted, is_asked_for, status, found }
+        let (wanted, vain) = match wanted {
+            Wanted::Release(index) => (index, None),
+            Wanted::Vain(vain) => {
+                let desired = VERSIONS.iter().position(|it| status["desired"]["version"] == *it);
+                (desired.unwrap_or_default(), Some(vain))
+            }
+        };
+        Outcome { writes: self.recorder.writes(), wanted, vain, is_asked_for, status, found }
     }
 }
 

@@ -56,4 +56,8 @@ impl PayloadStore for PayloadSet {
             .map(|(_, fetched)| fetched.clone())
             .ok_or_else(|| no_such_release(image, payloads.iter().map(|(head, _)| head)))
     }
+
+    fn is_at_hand(&self) -> bool {
+        true
+    }
 }

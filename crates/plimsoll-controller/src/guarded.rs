@@ -1,0 +1,102 @@
+//! Writes of status that overwrite nothing unseen.
+//!
+//! A process begins with the status that it reads. Until its own first write a write of the leader
+//! before it may still come in; what it says happened then would be lost if ours, computed without
+//! it, took its place. So every write names the revision that it replaces. On a conflict the object
+//! is read again: when only something else of it changed, such as its spec, the write is tried anew.
+//! When its status did, a process that has written nothing yet has to begin again with what is
+//! there; one that has is the one to tell, and writes over it.
+
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME};
+use serde_json::Value;
+
+use crate::bootstrap::api_resource;
+use crate::write::Writer;
+
+/// How often in a row a write that meets conflicts is tried: others change an object rarely.
+const CONFLICTS_MAX: usize = 5;
+
+/// The status of an object as it was last seen in the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Guarded {
+    revision: String,
+    status: Value,
+    /// What a write that was not answered may have left.
+    attempted: Option<Value>,
+    /// Whether this process has written it.
+    is_ours: bool,
+}
+
+/// Why a status was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// Somebody else wrote it after this process read it and before it wrote anything.
+    #[error("the status changed after it was read")]
+    Outdated,
+    /// What the server or the client said.
+    #[error(transparent)]
+    Failed(#[from] kube::Error),
+}
+
+impl Guarded {
+    /// What an object that was just read shows.
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        Self {
+            revision: object.metadata.resource_version.clone().unwrap_or_default(),
+            status: object.data.get("status").cloned().unwrap_or_default(),
+            attempted: None,
+            is_ours: false,
+        }
+    }
+
+    /// Replaces the status of the one object of a kind.
+    ///
+    /// # Errors
+    /// When the server cannot be asked or refuses, or the status is somebody else's.
+    pub(crate) async fn replace(
+        &mut self,
+        client: &Client,
+        kind: ApiKind,
+        status: &Value,
+    ) -> Result<(), Refusal> {
+        let resource = api_resource(kind);
+        let (writer, name) = (Writer::new(client.clone()), CLUSTER_VERSION_NAME);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match writer.write_status(&resource, name, status, &self.revision).await {
+                Ok(object) => {
+                    *self = Self { is_ours: true, ..Self::of(&object) };
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            if !matches!(&error, kube::Error::Api(status) if status.is_conflict()) {
+                self.attempted = Some(status.clone());
+                return Err(error.into());
+            }
+            if tries == CONFLICTS_MAX {
+                return Err(error.into());
+            }
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            self.reconsider(Self::of(&api.get(name).await?))?;
+        }
+    }
+
+    /// Takes note of what is there instead of what was expected.
+    fn reconsider(&mut self, live: Self) -> Result<(), Refusal> {
+        if live.status != self.status && self.attempted.as_ref() != Some(&live.status) {
+            if !self.is_ours {
+                return Err(Refusal::Outdated);
+            }
+            tracing::warn!("somebody else wrote a status that is ours; it is written anew");
+        }
+        (self.revision, self.status) = (live.revision, live.status);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
