@@ -1,5 +1,6 @@
 //! The loop: what happened, what to do next, what to report.
 
+mod overriding;
 mod updating;
 
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use kube::core::DynamicObject;
 use kube::{Client, ResourceExt};
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::{ImpliedCapability, ReleaseProgressStatus};
+use plimsoll_api::progress::{ImpliedCapability, OverrideProgress, ReleaseProgressStatus};
 use plimsoll_content::inclusion::{Context, Override};
 use plimsoll_content::payload::Payload;
 use plimsoll_model::Reason;
 use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
 use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
@@ -61,6 +63,7 @@ macro_rules! situation {
             accepted_risks: &$work.accepted_risks,
             unhealthy: $work.session.unhealthy(),
             removals: &$work.session.removals,
+            overrides: &$work.overrides,
             limits: &$work.limits,
             now: $now,
         }
@@ -277,6 +280,9 @@ struct Work {
     /// When the ClusterVersion was created.
     created: Option<Timestamp>,
     capabilities: Capabilities,
+    overrides: Overrides,
+    /// The overrides as they were last told of, and what was wrong with them.
+    overrides_told: (Vec<OverrideProgress>, Vec<String>),
     /// The capabilities that updates made necessary, and what did.
     implied: Vec<ImpliedCapability>,
     /// What changes of the spec are judged by.
@@ -325,7 +331,8 @@ impl Work {
         let release = release_of(&payload);
         let capabilities =
             enabled(&payload, &controller.settings, &spec, &enabled_before(&status, recorded));
-        let request = request(&release, &spec, &capabilities);
+        let overrides = overriding::overrides_of(cluster_version, &spec);
+        let request = request(&release, &overrides, &capabilities, now);
         let removals = Removals::recorded(recorded, prune_asked(cluster_version));
         let mode = match mode::choose(&status.history, &release.image) {
             Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
@@ -370,6 +377,8 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             created: cluster_version.creation_timestamp().map(|time| time.0),
             capabilities,
+            overrides,
+            overrides_told: (recorded.overrides.clone(), Vec::new()),
             implied: recorded.capabilities.implied.clone(),
             rules: watch::Sender::new(rules),
             session,
@@ -408,6 +417,7 @@ impl Work {
             self.tell_of_removals(controller.clock.now());
             self.consider(controller).await;
             self.adopt_again(controller).await;
+            self.mind_overrides(controller).await;
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
@@ -493,6 +503,7 @@ impl Work {
             self.session.progress.wake_at(),
             self.session.removals.ledger.due_at(),
             self.intake.wake_at(),
+            self.overrides.next_expiry(now),
         ];
         for at in times.into_iter().flatten() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
@@ -533,6 +544,7 @@ impl Work {
             tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
             self.owner = object.uid().unwrap_or_default().into();
         }
+        self.overrides = overriding::overrides_of(object, &spec);
         self.spec = spec;
         let kept: Vec<String> = status
             .capabilities
@@ -545,7 +557,8 @@ impl Work {
         self.judge_by_capabilities(controller);
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
-        let request = request(&self.release, &self.spec, &self.capabilities);
+        let now = controller.clock.now();
+        let request = request(&self.release, &self.overrides, &self.capabilities, now);
         let plan = Arc::clone(self.session.progress.plan());
         let prunes = self.session.removals.asked(prune_asked(object), &plan);
         if request != self.request || prunes {
@@ -597,7 +610,8 @@ impl Work {
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
         self.look_for_updates();
-        self.request = request(&self.release, &self.spec, &self.capabilities);
+        let now = controller.clock.now();
+        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
         let mut note = format!("Working towards {}, from {from}", self.release.version);
         if !self.accepted_risks.is_empty() {
             note.push_str("; accepted risks: ");
@@ -715,16 +729,15 @@ fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
     cluster_version.annotations().get(PAUSE_BEFORE).cloned()
 }
 
-fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {
-    let overrides = spec.overrides.iter().filter(|entry| entry.unmanaged).map(|entry| Override {
-        group: entry.group.clone(),
-        kind: entry.kind.clone(),
-        namespace: entry.namespace.clone(),
-        name: entry.name.clone(),
-    });
+fn request(
+    release: &Release,
+    overrides: &Overrides,
+    capabilities: &Capabilities,
+    now: Timestamp,
+) -> Request {
     Request {
         image: release.image.clone(),
-        overrides: overrides.collect(),
+        overrides: overrides.for_inclusion(now),
         enabled: capabilities.enabled.iter().cloned().collect(),
     }
 }

@@ -17,6 +17,7 @@ pub mod history;
 pub mod install_config;
 pub mod mode;
 pub mod offers;
+pub mod overrides;
 pub mod parse;
 pub mod pause;
 pub mod plan;

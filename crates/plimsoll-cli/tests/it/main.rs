@@ -8,6 +8,7 @@ mod drift;
 mod gates;
 mod inspect;
 mod install;
+mod overrides;
 mod plans;
 mod removal;
 mod restart;
