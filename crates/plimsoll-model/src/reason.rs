@@ -156,6 +156,8 @@ reasons! {
     UpdateCompleted,
     /// ClusterVersion overrides are set.
     ClusterVersionOverridesSet,
+    /// The cluster's feature set or its feature gates changed.
+    FeaturesChanged,
     /// An administrator took an object out of management.
     OverrideInForce,
     /// An override expired: its object is managed again.

@@ -9,6 +9,7 @@ pub mod acknowledge;
 pub mod capabilities;
 pub mod diff;
 pub mod failure;
+pub mod features;
 pub mod fingerprint;
 pub mod forecast;
 pub mod gate;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use kube::core::DynamicObject;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::Payload;
@@ -16,12 +16,10 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::Survey;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
 use plimsoll_plan::mode::{self, Mode};
-use plimsoll_plan::overrides::{OVERRIDE_TERMS, without_expired};
 use plimsoll_plan::target::{self, Target};
 use serde_json::Value;
 
 use super::release::{is_broken_pipe, load};
-use super::run::now;
 use crate::exit;
 use crate::render::forecast::{Format, Report};
 use crate::render::logs;
@@ -113,12 +111,7 @@ impl Standing {
     pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
         let api = cluster_versions(client);
         match api.get(CLUSTER_VERSION_NAME).await {
-            Ok(object) => {
-                let mut standing = Self::of(&object.data);
-                let terms = object.annotations().get(OVERRIDE_TERMS).map(String::as_str);
-                standing.spec = without_expired(standing.spec, terms, now());
-                Ok(Some(standing))
-            }
+            Ok(object) => Ok(Some(Self::of(&object.data))),
             // There is none, or the kind is not even served.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error).context("failed to ask the cluster for its ClusterVersion"),

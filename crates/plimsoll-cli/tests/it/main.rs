@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod drift;
+mod features;
 mod gates;
 mod inspect;
 mod install;

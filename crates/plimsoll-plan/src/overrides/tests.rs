@@ -61,7 +61,7 @@ fn what_is_wrong_is_told_with_where_it_is() {
     let annotation = format!("[{}, {}]", terms("pier", ""), terms("crane", r#","expires":1"#));
     let overrides = Overrides::parse(&spec(&["crane"]), Some(&annotation));
     insta::assert_snapshot!(overrides.problems.join("\n"), @r#"
-    metadata.annotations[plimsoll.io/override-terms][1]: invalid type: integer `1`, expected a string containing a timestamp: correct it; until then this override does not expire
+    metadata.annotations[plimsoll.io/override-terms][1]: invalid type: integer `1`, expected a timestamp string: correct it; until then this override does not expire
     metadata.annotations[plimsoll.io/override-terms][0]: spec.overrides has no override of deployment.apps "harbour/pier": add one that is the same in kind, group, namespace and name, or remove these terms
     "#);
 }

@@ -81,6 +81,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::UpdateStarted,
         Reason::UpdateCompleted,
         Reason::UpdateResumed,
+        Reason::FeaturesChanged,
         Reason::OverrideInForce,
         Reason::OverrideExpired,
         Reason::OverrideRemoved,
