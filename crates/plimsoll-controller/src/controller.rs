@@ -796,6 +796,7 @@ fn make_plan(
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Plan {
+    let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
     let context = Context {
         capabilities: Some(capabilities.for_inclusion()),
         overrides: request.overrides.clone(),

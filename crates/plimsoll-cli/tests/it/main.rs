@@ -16,5 +16,6 @@ mod removal;
 mod restart;
 mod rig;
 mod rights;
+mod traces;
 mod updates;
 mod weather;
