@@ -10,6 +10,7 @@ mod features;
 mod gates;
 mod inspect;
 mod install;
+mod leadership;
 mod overrides;
 mod plans;
 mod removal;
