@@ -28,7 +28,7 @@ use crate::render::logs;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Keep a cluster at a release
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -95,7 +95,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
             release::read_by_people(deploy::manifests(&arguments, &mut anstream::stdout().lock()))
         }
         Command::Resolve(arguments) => resolve::run(&arguments, &mut anstream::stdout().lock()),
-        Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Run(arguments) => block_on(run::run(*arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
         }
