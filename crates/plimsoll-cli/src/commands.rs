@@ -7,6 +7,7 @@ pub mod demo;
 pub mod deploy;
 pub mod inspect;
 pub mod install_config;
+pub mod overrides;
 pub mod rehearse;
 pub mod release;
 pub mod resolve;
@@ -27,7 +28,7 @@ use crate::render::logs;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Keep a cluster at a release
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -45,6 +46,9 @@ pub enum Command {
     Inspect(inspect::InspectArguments),
     /// Tell about updates, ask for one, pause it
     Update(update::UpdateArguments),
+    /// List, set and clear overrides: objects that are left alone, why, and until when
+    #[command(name = "override")]
+    Overrides(overrides::OverrideArguments),
     /// Carry out an update on a copy of the cluster, and tell how it went
     ///
     /// The copy lies in an embedded API server, operators and workloads are played, and time is
@@ -91,12 +95,15 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
             release::read_by_people(deploy::manifests(&arguments, &mut anstream::stdout().lock()))
         }
         Command::Resolve(arguments) => resolve::run(&arguments, &mut anstream::stdout().lock()),
-        Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Run(arguments) => block_on(run::run(*arguments)),
         Command::Inspect(arguments) => {
             block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
         }
         Command::Update(arguments) => {
             block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
+        }
+        Command::Overrides(arguments) => {
+            block_on(async { overrides::run(arguments, &mut anstream::stdout().lock()).await })
         }
         Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),

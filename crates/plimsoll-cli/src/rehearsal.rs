@@ -268,7 +268,7 @@ impl Rehearsal {
             clock: Arc::new(clock),
             settings: Settings {
                 profile: self.profile.clone(),
-                feature_set: self.feature_set.clone(),
+                feature_set: Some(self.feature_set.clone()),
                 create: Some(CLUSTER_ID.to_owned()),
                 leadership: Leadership::Alone,
                 always_enabled: Vec::new(),

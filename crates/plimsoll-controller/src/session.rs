@@ -10,18 +10,20 @@ use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::gate;
 use plimsoll_plan::parse;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan};
-use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, World};
+use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, Trace, World};
 use plimsoll_plan::upgradeable::{self, NotUpgradeable};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument as _, Span};
 
 use crate::enquiry::{Enquiries, GroupVersion};
 use crate::figures::Counts;
 use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
 use crate::removals::Removals;
 use crate::resources::Resources;
+use crate::spans::{self, Spans};
 use crate::write::Writer;
 
 /// A plan under way.
@@ -40,10 +42,13 @@ pub(crate) struct Session {
     sender: mpsc::Sender<Observation>,
     pub(crate) observations: mpsc::Receiver<Observation>,
     executing: JoinSet<(usize, Outcome)>,
+    spans: Spans,
     enquiries: Enquiries,
     asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
     /// What releases deleted, and how far that has come.
     pub(crate) removals: Removals,
+    /// Objects that are put right, and whether they were gone, since that was last told.
+    pub(crate) drifted: Vec<(ObjectKey, bool)>,
     /// What happened since the process began.
     pub(crate) counts: Arc<Counts>,
     /// Nothing is started yet.
@@ -75,6 +80,7 @@ impl Session {
             world.serve(kind.clone(), served.scope);
         }
         let (sender, observations) = mpsc::channel(OBSERVATIONS_QUEUED);
+        let spans = Spans::begin(&plan);
         let mut session = Self {
             writer: Writer::new(client.clone()),
             client,
@@ -88,9 +94,11 @@ impl Session {
             sender,
             observations,
             executing: JoinSet::new(),
+            spans,
             enquiries: Enquiries::new(),
             asking: JoinSet::new(),
             removals,
+            drifted: Vec::new(),
             counts: Arc::default(),
             held: false,
         };
@@ -108,6 +116,7 @@ impl Session {
     pub(crate) fn take_over(&mut self, before: &mut Self, now: Timestamp) {
         self.progress = self.progress.clone().succeed(&before.progress, now);
         self.counts = std::mem::take(&mut before.counts);
+        self.drifted = std::mem::take(&mut before.drifted);
         for (name, (revision, object)) in std::mem::take(&mut before.operators) {
             self.operator(name, revision, Some(object), now);
         }
@@ -183,7 +192,10 @@ impl Session {
                 let (action, version) = (&plan.steps[step].action, &plan.release.version);
                 Arc::make_mut(&mut self.counts).executed(action, version, &outcome);
                 self.removals.executed(&self.progress, step, &outcome, now);
-                self.progress.handle(Event::Executed { step, outcome }, now);
+                // What happened in the meantime is found out now.
+                let key = plan.steps[step].manifest.key.clone();
+                let event = Event::Executed { step, outcome };
+                self.handle_drift(event, key, |progress| progress.is_gone(step), now);
             }
             Turn::Observed(observation) => self.observe(observation, now),
             Turn::Discovered => {
@@ -198,6 +210,7 @@ impl Session {
             }
         }
         self.start_due(now);
+        self.spans.settle(&self.progress);
         if !self.watching_all && self.progress.is_quiet(now) {
             self.watch_served(now);
         }
@@ -257,14 +270,32 @@ impl Session {
             step.action == Action::Gate && !self.operators.contains_key(&step.manifest.key.name);
         let (writer, owner, plan) =
             (self.writer.clone(), Arc::clone(&self.owner), Arc::clone(&plan));
-        self.executing.spawn(async move {
+        let span = self.spans.step(&plan, index);
+        let execution = async move {
             let step = &plan.steps[index];
             let outcome = writer.execute(step, &served, &owner).await;
             if let (true, Outcome::Applied(mark)) = (fresh, &outcome) {
                 writer.fast_fill(step, &served, *mark).await;
             }
+            spans::ended(&Span::current(), &outcome);
             (index, outcome)
-        });
+        };
+        self.executing.spawn(execution.instrument(span));
+    }
+
+    /// Takes note of something about an object, and of whether it has to be put right.
+    fn handle_drift(
+        &mut self,
+        event: Event,
+        key: ObjectKey,
+        is_gone: impl Fn(&Progress) -> bool,
+        now: Timestamp,
+    ) {
+        let repairs = self.progress.repairs();
+        self.progress.handle(event, now);
+        if self.progress.repairs() > repairs {
+            self.drifted.push((key, is_gone(&self.progress)));
+        }
     }
 
     fn observe(&mut self, observation: Observation, now: Timestamp) {
@@ -276,9 +307,11 @@ impl Session {
                     let event = Event::Health { key: key.clone(), revision, verdict };
                     self.progress.handle(event, now);
                 }
-                self.progress.handle(Event::Observed { key, mark }, now);
+                let object = key.clone();
+                let is_gone = mark.trace == Trace::Gone;
+                self.handle_drift(Event::Observed { key, mark }, object, |_| is_gone, now);
             }
-            Observation::Definition { group } => self.enquiries.hint(&group, Instant::now()),
+            Observation::Definition { group, .. } => self.enquiries.hint(&group, Instant::now()),
             Observation::Listed(kind) => {
                 self.removals.listed(&kind, now);
                 self.progress.handle(Event::Listed(kind), now);
@@ -289,7 +322,9 @@ impl Session {
             Observation::Operator { name, revision, object } => {
                 self.operator(name, revision, object, now);
             }
-            Observation::ClusterVersion(_) | Observation::ConfigMap { .. } => {}
+            Observation::ClusterVersion(_)
+            | Observation::FeatureGate(_)
+            | Observation::ConfigMap { .. } => {}
         }
     }
 

@@ -232,6 +232,10 @@ impl Writer {
 
     /// Replaces the status of a cluster-scoped object, whole: a merge could not write the null that
     /// `availableUpdates` must have. It is a conflict if the object is not at `revision` any more.
+    #[tracing::instrument(
+        name = "write status", level = "debug", parent = None, skip_all,
+        fields(kind = resource.kind, name), err(level = "debug")
+    )]
     pub(crate) async fn write_status(
         &self,
         resource: &ApiResource,

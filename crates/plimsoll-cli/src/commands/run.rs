@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_content::capability::meant;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::store;
 use crate::exit;
 use crate::render::{live, logs};
+use crate::traces::Traces;
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
@@ -50,9 +51,10 @@ pub struct RunArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, whatever its FeatureGate says; without it, the FeatureGate
+    /// `cluster` is followed, and the set is Default while there is none
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC", requires = "release")]
     pub image: Option<String>,
@@ -91,6 +93,10 @@ pub struct RunArguments {
     /// How to log; without it, JSON in a pipe and text in a terminal
     #[arg(long, value_enum)]
     pub log_format: Option<logs::Format>,
+    /// Send traces to the OpenTelemetry collector here, such as http://localhost:4318 (OTLP over
+    /// HTTP)
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     #[command(flatten)]
     pub limits: LimitArguments,
 }
@@ -136,7 +142,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let format = arguments.log_format;
     let interactive =
         std::io::stderr().is_terminal() && !arguments.plain && format != Some(logs::Format::Json);
-    logs::init_as(interactive, format);
+    let identity = identity();
+    let traces = match &arguments.otlp_endpoint {
+        Some(endpoint) => Some(Traces::start(endpoint, &identity)?),
+        None => None,
+    };
+    let (traces, layer) = traces.unzip();
+    logs::init_as(interactive, format, layer);
     let template = TemplateContext {
         release_image: arguments.image.clone().unwrap_or_default(),
         cluster_profile: arguments.profile.clone(),
@@ -164,7 +176,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
-        leadership: Leadership::Lease(identity()),
+        leadership: Leadership::Lease(identity),
         always_enabled: arguments.always_enable_capability,
         capability_webhook: webhook,
         limits: arguments.limits.into(),
@@ -187,6 +199,9 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     if let Some(drawing) = drawing {
         // A view that cannot be drawn is no reason to fail.
         let _ = drawing.await;
+    }
+    if let Some(traces) = traces {
+        traces.end().await;
     }
     result?;
     Ok(exit::SUCCESS.into())

@@ -5,13 +5,18 @@
 
 mod capabilities;
 mod drift;
+mod events;
+mod features;
 mod gates;
 mod inspect;
 mod install;
+mod leadership;
+mod overrides;
 mod plans;
 mod removal;
 mod restart;
 mod rig;
 mod rights;
+mod traces;
 mod updates;
 mod weather;

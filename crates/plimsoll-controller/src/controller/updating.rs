@@ -70,7 +70,7 @@ impl Work {
         }
         if accepted.is_none() && (retry || held_up) {
             self.reconsider_at = Instant::now() + RECONSIDER_INTERVAL;
-            let judged = self.judged();
+            let judged = self.judged(now);
             accepted = judged.with(|facts| self.intake.reconsider(facts, now));
         }
         self.tell_of_acceptance();
@@ -82,8 +82,8 @@ impl Work {
     /// A task of the intake brought something.
     pub(super) async fn brought(&mut self, controller: &Controller, brought: Brought) {
         let listed = matches!(brought, Brought::Listed(_));
-        let judged = self.judged();
         let now = controller.clock.now();
+        let judged = self.judged(now);
         let accepted = judged.with(|facts| self.intake.handle(brought, facts, now));
         if listed {
             self.look_for_updates();
@@ -250,13 +250,13 @@ impl Work {
         acceptance::resolve(update, &available, update.and_then(multi).as_ref())
     }
 
-    fn judged(&self) -> Judged {
+    fn judged(&self, now: Timestamp) -> Judged {
         let status = self.reporter.status();
-        let overrides_set = self.spec.overrides.iter().any(|entry| entry.unmanaged);
+        let overrides = self.overrides.told(now);
         let deletions: Vec<ObjectKey> =
             self.session.removals.ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
-            overrides_set,
+            overrides.as_deref(),
             self.session.progress.mode() != Mode::Reconciling,
             &self.session.objections(),
             self.updates.acknowledgement.as_ref(),
@@ -269,7 +269,7 @@ impl Work {
                 ..ClusterVersionStatus::default()
             },
             objection: objections.into_iter().next(),
-            overrides_set,
+            overrides_set: overrides.is_some(),
             available: self
                 .intake
                 .has_store()
