@@ -211,7 +211,7 @@ impl Controller {
         });
         let features = patiently(stop, || features::find(client, &self.settings)).await?;
         let feature_watch =
-            FeatureWatch::start(self.client.clone(), &self.settings, sender.clone());
+            FeatureWatch::start(self.client.clone(), &self.settings, sender.clone(), &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
         let (_, status) = read(&first);
         let profile = &self.settings.profile;
@@ -523,6 +523,7 @@ impl Work {
     fn woken(&mut self, now: Timestamp) {
         if Instant::now() >= self.sweep_at {
             self.sweep_at = Instant::now() + SWEEP_INTERVAL;
+            self.feature_watch.look_again();
             self.session.progress.handle(Event::Sweep, now);
         }
         self.session.start_due(now);
