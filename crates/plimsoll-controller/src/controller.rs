@@ -246,7 +246,8 @@ impl Controller {
         })
         .await?;
         let features = patiently(stop, || features::find(client, &self.settings)).await?;
-        let feature_watch = FeatureWatch::start(self.client.clone(), &self.settings, sender);
+        let feature_watch =
+            FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
         let (_, status) = read(&first);
         let profile = &self.settings.profile;
@@ -595,6 +596,7 @@ impl Work {
         self.woken_at = Instant::now();
         if Instant::now() >= self.sweep_at {
             self.sweep_at = Instant::now() + SWEEP_INTERVAL;
+            self.feature_watch.look_again();
             self.session.progress.handle(Event::Sweep, now);
         }
         self.session.start_due(now);

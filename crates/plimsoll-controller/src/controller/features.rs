@@ -14,6 +14,7 @@ use crate::bootstrap::api_resource;
 use crate::error::Error;
 use crate::events::Severity;
 use crate::observe::{self, Observation};
+use crate::resources::Resources;
 
 /// The features that a cluster has now.
 ///
@@ -46,11 +47,13 @@ fn of(feature_gate: Option<&DynamicObject>) -> Features {
     feature_gate.map_or_else(Features::default, |object| Features::of_cluster(&object.data))
 }
 
-/// Watches the FeatureGate, if it is to be followed.
+/// Watches the FeatureGate, if it is to be followed. While its kind is not served nothing is asked:
+/// its definition is waited for, and looked for once a sweep.
 pub(super) struct FeatureWatch {
     client: Client,
     sender: mpsc::Sender<Observation>,
     task: Option<JoinHandle<()>>,
+    is_followed: bool,
     /// Whether the server has answered: the kind is served.
     answered: bool,
 }
@@ -60,12 +63,24 @@ impl FeatureWatch {
         client: Client,
         settings: &Settings,
         sender: mpsc::Sender<Observation>,
+        resources: &Resources,
     ) -> Self {
-        let mut watch = Self { client, sender, task: None, answered: false };
-        if settings.feature_set.is_none() {
-            watch.restart();
+        let is_followed = settings.feature_set.is_none();
+        let mut watch = Self { client, sender, task: None, is_followed, answered: false };
+        let is_served = resources
+            .iter()
+            .any(|(kind, _)| kind.group == FEATURE_GATE.group && kind.kind == FEATURE_GATE.kind);
+        if is_served {
+            watch.look_again();
         }
         watch
+    }
+
+    /// Looks whether there is one by now.
+    pub(super) fn look_again(&mut self) {
+        if self.is_followed && !self.answered {
+            self.restart();
+        }
     }
 
     fn restart(&mut self) {
@@ -82,9 +97,8 @@ impl FeatureWatch {
 
     /// A kind was defined: if it is this one, there is no need to wait for the next try.
     pub(super) fn defined(&mut self, group: &str, plural: &str) {
-        let ours = group == FEATURE_GATE.group && plural == FEATURE_GATE.plural;
-        if ours && self.task.is_some() && !self.answered {
-            self.restart();
+        if group == FEATURE_GATE.group && plural == FEATURE_GATE.plural {
+            self.look_again();
         }
     }
 }
