@@ -12,6 +12,7 @@ pub mod release;
 pub mod resolve;
 pub mod run;
 pub mod sandbox;
+pub mod standing;
 mod store;
 pub mod update;
 pub mod update_plan;

@@ -27,8 +27,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::ComponentOverride;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::{ApiServer, Options};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Controller, Leadership, Settings, Survey, View};
@@ -42,7 +42,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::update_plan::{self, Standing};
+use crate::commands::standing::{self, Standing};
+use crate::commands::update_plan;
 use crate::sandbox::standins::{self, FaultError, Faults, Script, StandInOptions};
 
 pub use copy::Snapshot;
@@ -376,7 +377,7 @@ async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyho
     });
     let overrides: Vec<ComponentOverride> = overrides.collect();
     let patch = json!({ "spec": { "overrides": overrides } });
-    let api = update_plan::cluster_versions(client);
+    let api = standing::api(client, CLUSTER_VERSION);
     api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .context("failed to leave alone what cannot be installed")?;

@@ -63,9 +63,14 @@ impl Target {
 
     /// The plan that brings the cluster to a payload.
     pub fn plan(&self, payload: &Payload, mode: Mode) -> Plan {
+        plan(&payload.manifests, &self.context(payload), release(payload), mode, 0)
+    }
+
+    /// What decides which manifests of a payload are included.
+    pub fn context(&self, payload: &Payload) -> Context {
         let capabilities = self.capabilities(payload);
         let overrides = self.spec.overrides.iter().filter(|entry| entry.unmanaged);
-        let context = Context {
+        Context {
             capabilities: Some(capabilities.for_inclusion()),
             overrides: overrides
                 .map(|entry| Override {
@@ -76,8 +81,7 @@ impl Target {
                 })
                 .collect(),
             ..payload.context(&self.profile, &self.feature_set)
-        };
-        plan(&payload.manifests, &context, release(payload), mode, 0)
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
-use super::release::{is_broken_pipe, load};
+use super::release::is_broken_pipe;
 use super::run::client;
+use super::store::StoreArguments;
 use crate::exit;
 use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
 use crate::render::logs;
@@ -22,12 +23,15 @@ use crate::sandbox::standins::Faults;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("stage").required(true))]
 pub struct RehearseArguments {
-    /// Directory of the release to go to
-    #[arg(long, value_name = "DIR")]
-    pub to: PathBuf,
-    /// Rehearse on an installation of the release in this directory
-    #[arg(long, value_name = "DIR", group = "stage")]
-    pub from: Option<PathBuf>,
+    /// The release to go to: a version of the store, or the directory of a payload
+    #[arg(long, value_name = "VERSION|DIR")]
+    pub to: String,
+    /// Where versions are looked for
+    #[command(flatten)]
+    pub store: StoreArguments,
+    /// Rehearse on an installation of this release
+    #[arg(long, value_name = "VERSION|DIR", group = "stage")]
+    pub from: Option<String>,
     /// Rehearse on a copy of what the release touches in a live cluster
     #[arg(long, group = "stage")]
     pub from_cluster: bool,
@@ -46,6 +50,9 @@ pub struct RehearseArguments {
     /// Keep the copy of the live cluster in this file, for other rehearsals
     #[arg(long, value_name = "FILE", requires = "from_cluster")]
     pub save: Option<PathBuf>,
+    /// Rehearse a forced update: preconditions that do not hold are risks that are accepted
+    #[arg(long)]
+    pub force: bool,
     /// YAML list of faults, as for `plimsoll sandbox operators`
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
@@ -74,7 +81,7 @@ pub struct RehearseArguments {
 /// cannot be copied.
 pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
-    let next = Arc::new(load(&arguments.to, &arguments.profile)?);
+    let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
     let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
     let (stage, on) = stage(&arguments, &next)?;
     let rehearsal = Rehearsal {
@@ -85,7 +92,11 @@ pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
         delay: arguments.delay,
         faults,
     };
-    let report = Report::of(&rehearsal.perform()?, on);
+    let mut performance = rehearsal.perform()?;
+    if arguments.force {
+        performance.forecast = performance.forecast.forced();
+    }
+    let report = Report::of(&performance, on);
     let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
     match written.map_err(anyhow::Error::from) {
         // Who reads the output has seen enough of it.
@@ -100,8 +111,8 @@ fn stage(
     arguments: &RehearseArguments,
     next: &Payload,
 ) -> Result<(Scenery, String), anyhow::Error> {
-    if let Some(path) = &arguments.from {
-        let outgoing = load(path, &arguments.profile)?;
+    if let Some(from) = &arguments.from {
+        let outgoing = arguments.store.load(from, &arguments.profile)?;
         let on = format!("an installation of {}", outgoing.release.version);
         return Ok((Scenery::Release(Arc::new(outgoing)), on));
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
-pub use plan::{PlanArguments, Setup, load};
+pub use plan::{PlanArguments, Setup};
 
 use crate::exit;
 

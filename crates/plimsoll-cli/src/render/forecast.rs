@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use super::diagram::{Diagram, Node, Rank, Tone};
 
-pub(super) use markdown::escaped;
-pub(super) use text::sign;
+pub(super) use markdown::{escaped, in_the_way as in_the_way_as_markdown};
+pub(super) use text::{in_the_way, sign};
 pub use value::field;
 
 /// What a plan is told as.
@@ -56,7 +56,9 @@ pub struct Report {
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// What stands in the way; empty when nothing does.
-    pub in_the_way: Vec<Obstruction>,
+    pub in_the_way: Vec<Hindrance>,
+    /// Preconditions that do not hold and do not hold the update up.
+    pub accepted_risks: Vec<Hindrance>,
     /// Capabilities that become enabled, and why.
     pub capabilities: Vec<Capability>,
     /// The run levels in their order.
@@ -69,19 +71,13 @@ pub struct Report {
     pub excluded: Vec<Excluded>,
 }
 
-/// Something that stands in the way.
+/// Something that stands in the way of an object or at a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Obstruction {
     /// From the list of reasons.
     pub reason: &'static str,
     /// The whole story.
     pub message: String,
-}
-
-impl From<Hindrance> for Obstruction {
-    fn from(hindrance: Hindrance) -> Self {
-        Self { reason: hindrance.reason.as_str(), message: hindrance.message }
-    }
 }
 
 /// A capability that becomes enabled.
@@ -223,7 +219,8 @@ impl Report {
             plan_hash: plan.hash.clone(),
             mode: plan.mode.as_str(),
             counts: named(&forecast.counts()),
-            in_the_way: forecast.stops().into_iter().map(Obstruction::from).collect(),
+            in_the_way: forecast.stops(),
+            accepted_risks: forecast.accepted_risks(),
             capabilities: capabilities
                 .map(|it| Capability { name: it.name, because: it.because })
                 .collect(),

@@ -6,6 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::{ClusterVersionStatus, Release, Update};
+use plimsoll_api::progress::Deletion;
+use plimsoll_content::Payload;
 use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::acceptance::{self, Wanted};
 use plimsoll_plan::acknowledge;
@@ -14,11 +16,12 @@ use plimsoll_plan::offers;
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::preconditions::{Facts, Objecting};
 use plimsoll_plan::status::{LoadStep, Updates};
+use plimsoll_plan::target::Target;
 use plimsoll_plan::upgradeable::{self, Objection};
 use plimsoll_plan::validate;
 use tokio::time::Instant;
 
-use super::{Controller, Work};
+use super::{Controller, Settings, Work};
 use crate::events::{self, Occurrence, Severity};
 use crate::intake::Brought;
 
@@ -31,6 +34,7 @@ struct Judged {
     status: ClusterVersionStatus,
     objection: Option<Objection>,
     overrides_set: bool,
+    repeated: Vec<Deletion>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
 }
@@ -46,6 +50,7 @@ impl Judged {
             history: &self.status.history,
             objection: objecting.as_ref(),
             overrides_set: self.overrides_set,
+            repeated: &self.repeated,
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
         })
@@ -70,7 +75,7 @@ impl Work {
         }
         if accepted.is_none() && (retry || held_up) {
             self.reconsider_at = Instant::now() + RECONSIDER_INTERVAL;
-            let judged = self.judged();
+            let judged = self.judged(controller, self.intake.payload());
             accepted = judged.with(|facts| self.intake.reconsider(facts, now));
         }
         self.tell_of_acceptance();
@@ -82,7 +87,7 @@ impl Work {
     /// A task of the intake brought something.
     pub(super) async fn brought(&mut self, controller: &Controller, brought: Brought) {
         let listed = matches!(brought, Brought::Listed(_));
-        let judged = self.judged();
+        let judged = self.judged(controller, brought.payload());
         let now = controller.clock.now();
         let accepted = judged.with(|facts| self.intake.handle(brought, facts, now));
         if listed {
@@ -250,11 +255,16 @@ impl Work {
         acceptance::resolve(update, &available, update.and_then(multi).as_ref())
     }
 
-    fn judged(&self) -> Judged {
+    /// What the release that is asked for is judged by, as far as its payload is known.
+    fn judged(&self, controller: &Controller, asked: Option<&Payload>) -> Judged {
+        let ledger = &self.session.removals.ledger;
+        let repeated = asked.map(|payload| {
+            let target = self.target(&controller.settings);
+            ledger.repeated(&payload.manifests, &target.context(payload))
+        });
         let status = self.reporter.status();
         let overrides_set = self.spec.overrides.iter().any(|entry| entry.unmanaged);
-        let deletions: Vec<ObjectKey> =
-            self.session.removals.ledger.unfinished().cloned().collect();
+        let deletions: Vec<ObjectKey> = ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
             overrides_set,
             self.session.progress.mode() != Mode::Reconciling,
@@ -270,11 +280,23 @@ impl Work {
             },
             objection: objections.into_iter().next(),
             overrides_set,
+            repeated: repeated.unwrap_or_default(),
             available: self
                 .intake
                 .has_store()
                 .then(|| self.updates.available.clone().unwrap_or_default()),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
+        }
+    }
+
+    /// What decides which manifests of a release are included.
+    fn target(&self, settings: &Settings) -> Target {
+        Target {
+            profile: settings.profile.clone(),
+            feature_set: settings.feature_set.clone(),
+            spec: self.spec.clone(),
+            enabled: self.capabilities.enabled.clone(),
+            always_enabled: settings.always_enabled.clone(),
         }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, DeletionState};
 use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::{self, Context, Decision};
 use plimsoll_model::{GroupKind, ObjectKey, Reason};
 
-use crate::plan::DELETE;
+use crate::plan::{DELETE, ORPHAN_FILE};
 
 use super::{Notice, STUCK_AFTER, Terminating};
 
@@ -52,14 +53,20 @@ impl Ledger {
         self.entries.iter().filter(|(_, entry)| entry.is_unfinished()).map(|(key, _)| key)
     }
 
-    /// What an earlier release removed and `manifests` would delete again. That is in order within
-    /// a minor version; another minor version is to drop such manifests, and is held up by them
-    /// (design 001, update strategy).
-    pub fn repeated(&self, manifests: &[Manifest]) -> Vec<&Deletion> {
-        let deleting = manifests.iter().filter(|manifest| manifest.is_annotated_true(DELETE));
+    /// What a release has removed and `manifests`, as far as they are included, would delete again.
+    /// That is in order within a minor version; another minor version is to drop such manifests,
+    /// and is held up by them (design 001, update strategy). What was pruned on request is not
+    /// meant: no release has asked for that yet.
+    pub fn repeated(&self, manifests: &[Manifest], context: &Context) -> Vec<Deletion> {
+        let deleting = manifests.iter().filter(|manifest| {
+            manifest.is_annotated_true(DELETE)
+                && inclusion::decide(manifest, context) == Decision::Included
+        });
         let done = deleting.filter_map(|manifest| {
             let deletion = &self.entries.get(&manifest.key)?.deletion;
-            (deletion.state == DeletionState::Completed).then_some(deletion)
+            let by_release = deletion.state == DeletionState::Completed
+                && !deletion.file.starts_with(ORPHAN_FILE);
+            by_release.then(|| deletion.clone())
         });
         done.collect()
     }

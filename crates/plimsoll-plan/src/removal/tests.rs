@@ -3,10 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, Orphan};
 use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::Context;
 use plimsoll_model::{GroupKind, ObjectKey};
 
 use super::{Ledger, Prune, Terminating};
 use crate::plan::DELETE;
+
+/// Includes a manifest in a profile called `here`.
+const INCLUDE: &str = "include.release.openshift.io/here";
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey {
@@ -164,20 +168,25 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
     for name in ["done", "held"] {
         ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
     }
+    ledger.requested(&key("pruned"), "orphan of 0.9.0: f.yaml", "1.0.0", at(0));
     ledger.gone(&key("done"), at(1));
-    let manifests = ["done", "held", "other"].map(|name| Manifest {
+    ledger.gone(&key("pruned"), at(1));
+    let manifests = ["done", "pruned", "held", "other"].map(|name| Manifest {
         file: "g.yaml".into(),
         document: 0,
         key: key(name),
         version: "v1".to_owned(),
-        annotations: [(DELETE.to_owned(), "true".to_owned())].into(),
+        annotations: [DELETE, INCLUDE].map(|name| (name.to_owned(), "true".to_owned())).into(),
         raw: (*b"{}").into(),
     });
-    let names = |found: Vec<&Deletion>| -> Vec<String> {
-        found.into_iter().map(|deletion| deletion.object.name.clone()).collect()
+    let names = |found: Vec<Deletion>| -> Vec<String> {
+        found.into_iter().map(|deletion| deletion.object.name).collect()
     };
-    assert_eq!(names(ledger.repeated(&manifests)), ["done"]);
-    assert!(ledger.repeated(&manifests[1..]).is_empty());
+    let context = Context { profile: Some("here".to_owned()), ..Context::default() };
+    assert_eq!(names(ledger.repeated(&manifests, &context)), ["done"]);
+    assert!(ledger.repeated(&manifests[1..], &context).is_empty());
+    let elsewhere = Context { profile: Some("elsewhere".to_owned()), ..Context::default() };
+    assert!(ledger.repeated(&manifests, &elsewhere).is_empty(), "they are left out there");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::{field, in_words, level_name, sign};
+use super::super::forecast::{field, in_the_way, in_words, level_name, sign};
 use super::{Lane, Level, Report, Step, WaitReport, moment, short, span};
 
 /// Objects of a lane that are shown without details.
@@ -38,7 +38,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
 
 fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
-    if report.succeeds {
+    let forced = !report.in_the_way.is_empty();
+    if forced {
+        let preconditions = match report.in_the_way.len() {
+            1 => "a precondition does not hold".to_owned(),
+            several => format!("{several} preconditions do not hold"),
+        };
+        writeln!(out, "It would not begin: {preconditions}. What follows is a forced update.")?;
+    }
+    if !report.in_the_way.is_empty() || !report.accepted_risks.is_empty() {
+        in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
+        writeln!(out)?;
+    }
+    if report.ends_well {
         return writeln!(out, "It would succeed, in {took} of simulated time: {counts}.");
     }
     let (done, total) = (report.done, report.total);
