@@ -7,6 +7,7 @@ pub mod demo;
 pub mod deploy;
 pub mod inspect;
 pub mod install_config;
+pub mod orphan;
 pub mod rehearse;
 pub mod release;
 pub mod resolve;
@@ -46,6 +47,8 @@ pub enum Command {
     Inspect(inspect::InspectArguments),
     /// Tell about updates, ask for one, pause it
     Update(update::UpdateArguments),
+    /// See what releases left behind in a cluster, and have it deleted
+    Orphan(orphan::OrphanArguments),
     /// Carry out an update on a copy of the cluster, and tell how it went
     ///
     /// The copy lies in an embedded API server, operators and workloads are played, and time is
@@ -99,6 +102,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Update(arguments) => {
             block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
         }
+        Command::Orphan(arguments) => release::read_by_people(block_on(async {
+            orphan::run(arguments, &mut anstream::stdout().lock()).await
+        })),
         Command::Rehearse(arguments) => rehearse::run(arguments),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

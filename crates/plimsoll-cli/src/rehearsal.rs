@@ -208,7 +208,7 @@ impl Rehearsal {
         };
         match &self.stage {
             Scenery::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
-                .context("the copy of the cluster cannot be used"),
+                .context("the copy of the cluster cannot be used; `rehearse --save` makes one"),
             Scenery::Release(_) | Scenery::Nothing => Ok(ApiServer::new(options)),
         }
     }

@@ -146,6 +146,43 @@ fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version
     });
 }
 
+/// The manifests of a namespace and a ConfigMap in it, or of the namespace's deletion.
+fn attic(deleted: bool) -> Vec<(String, String)> {
+    let delete = if deleted { "    release.openshift.io/delete: \"true\"\n" } else { "" };
+    let (name, text) = map("attic", delete);
+    let text = text.replace("kind: ConfigMap", "kind: Namespace");
+    let text =
+        text.replace(&format!("  namespace: {NAMESPACE}\n"), "").replace("data:\n  a: b\n", "");
+    let (inside, content) = map("chest", "");
+    let content = content.replace(NAMESPACE, "attic");
+    let manifests = [(name, text), (inside, content)];
+    manifests.into_iter().take(if deleted { 1 } else { 2 }).collect()
+}
+
+#[test]
+fn a_namespace_that_does_not_go_names_what_is_left_in_it() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &attic(false), &attic(true)).await;
+        let maps: Api<ConfigMap> = Api::namespaced(scene.rig.client.clone(), "attic");
+        let hold = async |finalizers: Value| {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+            maps.patch("chest", &PatchParams::default(), &patch).await.expect("a change");
+        };
+        hold(json!(["example.com/hold"])).await;
+        scene.update().await;
+        let deletions = scene
+            .until("deletions", |it| {
+                let message = it.first().and_then(|it| it["message"].as_str()).unwrap_or_default();
+                message.contains("example.com/hold in 1 resource")
+            })
+            .await;
+        let message = deletions[0]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("configmaps. has 1 resource"), "{message}");
+        hold(Value::Null).await;
+        scene.until("deletions", |it| states(it).contains(&("attic", "Completed"))).await;
+    });
+}
+
 #[test]
 fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
     on_each_cluster(|kind| async move {

@@ -39,6 +39,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
 fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
     let forced = !report.in_the_way.is_empty();
+    let it = if forced { "Forced, it" } else { "It" };
     if forced {
         let preconditions = match report.in_the_way.len() {
             1 => "a precondition does not hold".to_owned(),
@@ -51,13 +52,19 @@ fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     if report.ends_well {
-        return writeln!(out, "It would succeed, in {took} of simulated time: {counts}.");
+        return writeln!(out, "{it} would succeed, in {took} of simulated time: {counts}.");
     }
     let (done, total) = (report.done, report.total);
     if done == total {
-        writeln!(out, "It would be applied in {took} of simulated time, and then fail: {counts}.")?;
+        writeln!(
+            out,
+            "{it} would be applied in {took} of simulated time, and then fail: {counts}."
+        )?;
     } else {
-        writeln!(out, "It would stop after {took}, with {done} of {total} steps done: {counts}.")?;
+        writeln!(
+            out,
+            "{it} would stop after {took}, with {done} of {total} steps done: {counts}."
+        )?;
     }
     for complaint in &report.complaints {
         let reason = match complaint.reason.as_str() {
