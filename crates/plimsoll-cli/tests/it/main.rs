@@ -9,6 +9,7 @@ mod gates;
 mod inspect;
 mod install;
 mod plans;
+mod readme;
 mod removal;
 mod restart;
 mod rig;
