@@ -18,7 +18,7 @@ use serde_json::json;
 use super::run::client;
 use super::standing::{Standing, patch};
 use crate::exit;
-use crate::render::format::{self, Format};
+use crate::render::format::Format;
 use crate::render::table;
 
 /// What is done about orphans, and in which cluster.
@@ -144,8 +144,8 @@ fn list(standing: &Standing, output: Format, out: &mut dyn Write) -> Result<(), 
         .iter()
         .map(|orphan| entry(orphan, &prune, &standing.progress.deletions))
         .collect();
-    if output != Format::Text {
-        return format::write(output, &entries, out);
+    if output.write(&entries, out)? {
+        return Ok(());
     }
     if entries.is_empty() {
         let version = &standing.status.desired.version;

@@ -1,5 +1,6 @@
 //! `plimsoll rehearse`: an update on a copy of the cluster, before it happens.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
-use super::release::is_broken_pipe;
 use super::run::client;
 use super::store::StoreArguments;
 use crate::exit;
 use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
+use crate::render::format::read_by_people;
 use crate::render::logs;
 use crate::render::rehearsal::{Format, Report};
 use crate::sandbox::standins::Faults;
@@ -79,7 +80,7 @@ pub struct RehearseArguments {
 ///
 /// When there is nothing to rehearse on: a payload or a snapshot is defective, or the cluster
 /// cannot be copied.
-pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
+pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
     let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
@@ -97,12 +98,8 @@ pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
         performance.forecast = performance.forecast.forced();
     }
     let report = Report::of(&performance, on);
-    let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
-    match written.map_err(anyhow::Error::from) {
-        // Who reads the output has seen enough of it.
-        Err(error) if is_broken_pipe(&error) => {}
-        other => other?,
-    }
+    let written = report.write(arguments.output, arguments.details, out);
+    read_by_people(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
 }
 

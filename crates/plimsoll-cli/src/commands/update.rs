@@ -18,7 +18,7 @@ use super::run::{client, now};
 use super::standing::{Standing, patch};
 use super::update_plan;
 use crate::exit;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 use crate::render::update as render;
 use request::Outcome;
 

@@ -12,11 +12,11 @@ use plimsoll_controller::Survey;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
 use plimsoll_plan::target;
 
-use super::release::is_broken_pipe;
 use super::standing::Standing;
 use super::store::StoreArguments;
 use crate::exit;
 use crate::render::forecast::{Format, Report};
+use crate::render::format::read_by_people;
 use crate::render::logs;
 
 /// Arguments of `plimsoll update plan`.
@@ -63,11 +63,7 @@ pub async fn run(
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = Report::of(&forecast);
     let written = report.write(arguments.output, arguments.details, out);
-    match written.map_err(anyhow::Error::from) {
-        // Who reads the output has seen enough of it.
-        Err(error) if is_broken_pipe(&error) => {}
-        other => other?,
-    }
+    read_by_people(written)?;
     let would_stop = !report.in_the_way.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }
