@@ -35,7 +35,7 @@ pub struct ResolveArguments {
     /// Channel to take the packages from; the default one otherwise
     #[arg(long)]
     channel: Option<String>,
-    /// File or directory of a catalog, or NAME=PATH; the first is preferred to the second
+    /// File or directory of a catalog, or [NAMESPACE/]NAME=PATH; the first is preferred to the second
     #[arg(long, value_name = "FILE")]
     catalog: Vec<String>,
     /// What is installed: a YAML or JSON list with package, version and channel of each
@@ -47,6 +47,10 @@ pub struct ResolveArguments {
     /// Namespace to install into
     #[arg(long, default_value = "")]
     namespace: String,
+    /// What is known of the cluster: a YAML or JSON file with its kubernetes, openshift, apis,
+    /// capabilities, architectures, operatorGroups, globalNamespaces
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
     /// Version of the cluster's Kubernetes
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
@@ -75,7 +79,7 @@ pub struct ResolveArguments {
     #[arg(long, value_name = "FILE")]
     write_problem: Option<PathBuf>,
     /// Resolve a problem that was written before
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["packages", "catalog", "installed", "bundle"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["packages", "catalog", "installed", "bundle", "cluster"])]
     problem: Option<PathBuf>,
     /// Read the catalogs themselves, whatever is cached of them
     #[arg(long)]

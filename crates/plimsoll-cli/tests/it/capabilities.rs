@@ -331,12 +331,15 @@ fn payloads_from_outside_imply_what_their_annotations_say() {
     );
 }
 
-/// Definitions for previews with a rule that a kube-apiserver finds too costly to evaluate, and what
-/// needs them.
-const TOO_COSTLY: [(&str, &str, &str); 3] = [
+/// Definitions for previews that a kube-apiserver refuses, and what needs them: two have a rule that
+/// it finds too costly to evaluate, and two drop a version that it had stored.
+const REFUSED: [(&str, &str, &str); 6] = [
     (DEFINITION.group, DEFINITION.kind, "infrastructures.config.openshift.io"),
     (DEFINITION.group, DEFINITION.kind, "controllerconfigs.machineconfiguration.openshift.io"),
+    (DEFINITION.group, DEFINITION.kind, "criocredentialproviderconfigs.config.openshift.io"),
+    (DEFINITION.group, DEFINITION.kind, "osimagestreams.machineconfiguration.openshift.io"),
     ("config.openshift.io", "Infrastructure", "cluster"),
+    ("config.openshift.io", "CRIOCredentialProviderConfig", "cluster"),
 ];
 
 #[test]
@@ -349,7 +352,7 @@ fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
             let feature_set = "TechPreviewNoUpgrade";
             let mut rig = Rig::start_with(kind, &payloads, StandIns::default(), feature_set).await;
-            create_with_overrides(&rig, &asking("v4.18", &[]), &TOO_COSTLY).await;
+            create_with_overrides(&rig, &asking("v4.18", &[]), &REFUSED).await;
             rig.control();
             rig.completed(&first.release.version).await;
             rig.release(&next);

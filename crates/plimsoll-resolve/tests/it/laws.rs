@@ -1,7 +1,7 @@
 //! Small random catalogs: what the resolver answers is valid, minimal and preferred, as a search
 //! through every set of bundles finds it; and what must not matter does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use plimsoll_resolve::{
     Api, Bundle, CatalogName, CatalogPart, Channel, Constraint, Entry, Exclusion, Expressions,
@@ -106,6 +106,16 @@ fn problem(sketch: &Sketch) -> Problem {
 /// Everything there is, as package and number of the version.
 type Chosen = BTreeSet<(usize, usize)>;
 
+/// Whether a bundle is what another one needs.
+fn satisfies(bundle: &(BTreeSet<u8>, Vec<Need>), at: (usize, usize), need: &Need) -> bool {
+    match need {
+        Need::Api(number) => bundle.0.contains(number),
+        Need::Package(package, least, major) => {
+            at.0 == *package && (at.1 as u8 + 1 >= *major) == *least
+        }
+    }
+}
+
 /// Whether a set of bundles satisfies everything, by the words of the specification.
 fn valid(sketch: &Sketch, chosen: &Chosen) -> bool {
     let of = |(package, version): &(usize, usize)| &sketch.packages[*package][*version];
@@ -115,14 +125,7 @@ fn valid(sketch: &Sketch, chosen: &Chosen) -> bool {
         .all(|(at, _)| chosen.iter().filter(|it| it.0 == at).count() < 2);
     let one_provider =
         (0..3).all(|number| chosen.iter().filter(|it| of(it).0.contains(&number)).count() < 2);
-    let satisfied = |need: &Need| {
-        chosen.iter().any(|it| match need {
-            Need::Api(number) => of(it).0.contains(number),
-            Need::Package(package, least, major) => {
-                it.0 == *package && (it.1 as u8 + 1 >= *major) == *least
-            }
-        })
-    };
+    let satisfied = |need: &Need| chosen.iter().any(|it| satisfies(of(it), *it, need));
     let requested = sketch.requests.iter().all(|(package, major)| {
         chosen.iter().any(|it| it.0 == *package && major.is_none_or(|major| (it.1 as u8) < major))
     });
@@ -168,13 +171,68 @@ fn solved(problem: &Problem) -> Option<Solution> {
     }
 }
 
-/// The version of the first request, the one that sorts first, is the newest possible: nothing is
-/// preferred to it.
-fn first_request_is_newest(sketch: &Sketch, found: &Chosen) -> bool {
-    let first = sketch.requests.iter().map(|(package, _)| *package).min().expect("a request");
-    let version = |set: &Chosen| set.iter().find(|it| it.0 == first).map(|it| it.1);
-    let possible = all_sets(sketch).into_iter().filter(|set| valid(sketch, set));
-    possible.filter_map(|set| version(&set)).max() == version(found)
+/// What satisfies a choice, in the order of preference: of what is requested, or of what a bundle
+/// needs, the newest versions of a package first.
+fn candidates(sketch: &Sketch, would_do: impl Fn((usize, usize)) -> bool) -> Vec<(usize, usize)> {
+    let bundles = sketch.packages.iter().enumerate().flat_map(|(package, versions)| {
+        (0..versions.len()).rev().map(move |version| (package, version))
+    });
+    bundles.filter(|bundle| would_do(*bundle)).collect()
+}
+
+/// The choices that the order of preference makes, by trying every set of bundles: each takes its
+/// first candidate that some set has together with what was chosen before.
+fn preferred(sketch: &Sketch, possible: &[Chosen]) -> Chosen {
+    let mut without = Chosen::new();
+    loop {
+        let chosen = choices(sketch, possible, &without);
+        let mut needed: Chosen = chosen.iter().copied().collect();
+        for bundle in chosen.iter().rev() {
+            let enough = possible.iter().filter(|set| set.is_subset(&needed));
+            let enough = enough.filter(|set| !set.contains(bundle)).max_by_key(|set| set.len());
+            if let (true, Some(enough)) = (needed.contains(bundle), enough) {
+                without.extend(needed.difference(enough));
+                needed = enough.clone();
+            }
+        }
+        if needed.len() == chosen.len() {
+            return needed;
+        }
+    }
+}
+
+fn choices(sketch: &Sketch, possible: &[Chosen], without: &Chosen) -> Vec<(usize, usize)> {
+    let mut requests = sketch.requests.clone();
+    requests.sort();
+    let mut agenda: VecDeque<Vec<(usize, usize)>> = requests
+        .iter()
+        .map(|(package, major)| {
+            candidates(sketch, |it| {
+                it.0 == *package && major.is_none_or(|major| (it.1 as u8) < major)
+            })
+        })
+        .collect();
+    let mut chosen: Vec<(usize, usize)> = Vec::new();
+    while let Some(candidates) = agenda.pop_front() {
+        if candidates.iter().any(|it| chosen.contains(it)) {
+            continue;
+        }
+        let goes = |candidate: &&(usize, usize)| {
+            possible.iter().any(|set| {
+                set.is_disjoint(without)
+                    && set.contains(*candidate)
+                    && chosen.iter().all(|it| set.contains(it))
+            })
+        };
+        let next = *candidates.iter().find(goes).expect("what was possible stays possible");
+        chosen.push(next);
+        let mut needs = sketch.packages[next.0][next.1].1.clone();
+        needs.sort_by_key(requirement);
+        agenda.extend(needs.iter().map(|need| {
+            self::candidates(sketch, |it| satisfies(&sketch.packages[it.0][it.1], it, need))
+        }));
+    }
+    chosen
 }
 
 proptest! {
@@ -192,7 +250,7 @@ proptest! {
         prop_assert!(valid(&sketch, &found), "{found:?}");
         let smaller = possible.iter().find(|set| **set != found && set.is_subset(&found));
         prop_assert!(smaller.is_none(), "{found:?} has more than {smaller:?}");
-        prop_assert!(first_request_is_newest(&sketch, &found), "{found:?} of {possible:?}");
+        prop_assert_eq!(&found, &preferred(&sketch, &possible), "of {:?}", possible);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::range::masterminds;
 use plimsoll_resolve::{
-    Api, Bundle, CatalogName, ChannelPolicy, Exclusion, Facts, Follows, Installed, Overrides,
-    Problem, ProviderChoice, Question, Request, gather,
+    Api, Bundle, CatalogName, ChannelPolicy, Exclusion, Facts, Follows, Installed, OperatorGroup,
+    Overrides, Problem, ProviderChoice, Question, Request, gather,
 };
 use serde::Deserialize;
 
@@ -28,15 +28,51 @@ struct InstalledItem {
     namespace: Option<String>,
 }
 
+/// What is known of a cluster, as people write it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Cluster {
+    kubernetes: Option<String>,
+    openshift: Option<String>,
+    apis: Option<Vec<Api>>,
+    capabilities: Option<Vec<String>>,
+    architectures: Vec<String>,
+    operator_groups: Vec<OperatorGroup>,
+    global_namespaces: Vec<String>,
+}
+
+/// What is known of the cluster; what the command line says beats what the file does.
+fn cluster(arguments: &ResolveArguments) -> Result<Cluster, anyhow::Error> {
+    let mut cluster = match &arguments.cluster {
+        None => Cluster::default(),
+        Some(path) => {
+            let context =
+                || format!("failed to read what is known of the cluster from `{}`", path.display());
+            let text = fs::read_to_string(path).with_context(context)?;
+            serde_saphyr::from_str(&text).with_context(context)?
+        }
+    };
+    if arguments.kubernetes.is_some() {
+        cluster.kubernetes.clone_from(&arguments.kubernetes);
+    }
+    Ok(cluster)
+}
+
 pub(super) fn gathered(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
 ) -> Result<Problem, anyhow::Error> {
+    let cluster = cluster(arguments)?;
     let question = Question {
         facts: Facts {
-            kubernetes: arguments.kubernetes.as_deref().map(cluster_version).transpose()?,
-            ..Facts::default()
+            kubernetes: cluster.kubernetes.as_deref().map(cluster_version).transpose()?,
+            openshift: cluster.openshift.as_deref().map(cluster_version).transpose()?,
+            apis: cluster.apis,
+            capabilities: cluster.capabilities,
+            architectures: cluster.architectures,
         },
+        operator_groups: cluster.operator_groups,
+        global_namespaces: cluster.global_namespaces,
         installed: installed(arguments, sources)?,
         requests: requests(arguments, sources)?,
         channels: if arguments.any_channel {
@@ -45,7 +81,6 @@ pub(super) fn gathered(
             ChannelPolicy::DefaultOnly
         },
         overrides: overrides(arguments, sources)?,
-        ..Question::default()
     };
     let sources: Vec<_> = sources.iter().map(|named| named.source).collect();
     Ok(gather(&sources, question, &Cel))
@@ -93,8 +128,16 @@ fn catalog_name(named: &Named<'_>) -> CatalogName {
 }
 
 fn catalog_called(name: &str, sources: &[Named<'_>]) -> Result<CatalogName, anyhow::Error> {
-    let found = sources.iter().find(|named| named.source.name == name);
-    found.map(catalog_name).ok_or_else(|| anyhow!("no catalog is called `{name}`"))
+    let called = |named: &&Named<'_>| {
+        let is_whole = named.source.name == name;
+        is_whole || catalog_name(named).to_string() == name
+    };
+    let mut found = sources.iter().filter(called);
+    match (found.next(), found.next()) {
+        (Some(named), None) => Ok(catalog_name(named)),
+        (None, _) => Err(anyhow!("no catalog is called `{name}`")),
+        _ => Err(anyhow!("several catalogs are called `{name}`: put their NAMESPACE/ before it")),
+    }
 }
 
 fn installed(

@@ -21,6 +21,7 @@ pub(super) struct Named<'a> {
 }
 
 struct Opened {
+    namespace: String,
     name: String,
     path: PathBuf,
     weight: i64,
@@ -46,7 +47,7 @@ pub(super) fn with_sources<T>(
             .map(|(opened, offer)| Named {
                 source: Source {
                     name: &opened.name,
-                    namespace: "",
+                    namespace: &opened.namespace,
                     weight: opened.weight,
                     catalog: offer,
                 },
@@ -77,15 +78,19 @@ fn open_all(
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
             None => (name_of(Path::new(text)), PathBuf::from(text)),
         };
-        (name, path, weight, false)
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+            None => (String::new(), name),
+        };
+        (namespace, name, path, weight, false)
     });
-    let bundles = arguments
-        .bundle
-        .iter()
-        .map(|path| (path.display().to_string(), path.clone(), BUNDLE_WEIGHT, true));
+    let bundles = arguments.bundle.iter().map(|path| {
+        let (namespace, name) = (arguments.namespace.clone(), path.display().to_string());
+        (namespace, name, path.clone(), BUNDLE_WEIGHT, true)
+    });
     let mut opened: Vec<Opened> = Vec::new();
-    for (name, path, weight, is_bundle) in bundles.chain(catalogs) {
-        if opened.iter().any(|other| other.name == name) {
+    for (namespace, name, path, weight, is_bundle) in bundles.chain(catalogs) {
+        if opened.iter().any(|other| (&other.namespace, &other.name) == (&namespace, &name)) {
             bail!(
                 "two catalogs are called `{name}`: name one of them, as in `--catalog other={}`",
                 path.display()
@@ -93,7 +98,7 @@ fn open_all(
         }
         let index = shown(&path, |show| open(&path, cache, show))
             .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
-        opened.push(Opened { name, path, weight, is_bundle, index });
+        opened.push(Opened { namespace, name, path, weight, is_bundle, index });
     }
     Ok(opened)
 }

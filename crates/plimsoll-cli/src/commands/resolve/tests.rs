@@ -15,8 +15,10 @@ struct Line {
 
 fn in_repository(word: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    match word.starts_with("examples/") {
-        true => root.join(word).to_string_lossy().into_owned(),
+    let (name, path) = word.rsplit_once('=').unwrap_or(("", word));
+    match path.starts_with("examples/") {
+        true if name.is_empty() => root.join(path).display().to_string(),
+        true => format!("{name}={}", root.join(path).display()),
         false => word.to_owned(),
     }
 }
@@ -109,6 +111,30 @@ fn what_is_installed_is_updated_and_a_problem_can_be_resolved_again() {
     let (_, again) =
         attempt(&format!("--explain --problem {}", problem.display())).expect("the same");
     assert_eq!(again, text);
+}
+
+#[test]
+fn what_is_known_of_the_cluster_rules_out_what_does_not_fit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("cluster.yaml");
+    let attempt = |cluster: &str, line: &str| {
+        std::fs::write(&file, cluster).expect("a file");
+        attempt(&format!("{line} --cluster {}", file.display()))
+    };
+    let lantern = "lantern --catalog olm/one=examples/catalog --namespace here";
+    let (_, text) = attempt("{}", lantern).expect("it is solved");
+    assert!(text.contains("of catalog olm/one"), "{text}");
+    let unseen = "globalNamespaces: [elsewhere]";
+    let (code, text) = attempt(unseen, lantern).expect("it is explained");
+    assert_eq!(code, ExitCode::from(3), "{text}");
+    for (cluster, says) in [
+        ("kubernetes: x", "`x` is not a version"),
+        ("kubernets: 1.35", "unknown field `kubernets`"),
+        ("operatorGroups: [{targets: []}]", "missing field `namespace`"),
+    ] {
+        let error = attempt(cluster, lantern).expect_err("bad input");
+        assert!(format!("{error:#}").contains(says), "{error:#}");
+    }
 }
 
 #[test]
