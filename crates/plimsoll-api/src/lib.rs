@@ -41,5 +41,13 @@ pub const RELEASE_PROGRESS: ApiKind = ApiKind {
     kind: "ReleaseProgress",
     plural: "releaseprogresses",
 };
+/// The FeatureGate kind, which releases bring; the features of a cluster are in the one called
+/// `cluster`.
+pub const FEATURE_GATE: ApiKind = ApiKind {
+    group: "config.openshift.io",
+    version: "v1",
+    kind: "FeatureGate",
+    plural: "featuregates",
+};
 /// Name of the one ClusterVersion of a cluster.
 pub const CLUSTER_VERSION_NAME: &str = "version";

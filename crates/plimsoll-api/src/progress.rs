@@ -45,6 +45,9 @@ pub struct ReleaseProgressStatus {
     pub orphans: Vec<Orphan>,
     /// How the capabilities came to be what they are.
     pub capabilities: CapabilitiesProgress,
+    /// Objects that an administrator took out of management, and on which terms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<OverrideProgress>,
 }
 
 /// An update, run level by run level.
@@ -290,4 +293,30 @@ pub struct StepProgress {
     pub attempts: u32,
     /// Since when it has been so.
     pub since: Timestamp,
+}
+
+/// Whether an override has an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OverrideState {
+    /// The object is left alone.
+    InForce,
+    /// The object is managed again.
+    Expired,
+}
+
+/// An object that an administrator took out of management.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverrideProgress {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectKey,
+    /// Whether it is left alone still.
+    pub state: OverrideState,
+    /// Why, if that is told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Until when; none for no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
 }

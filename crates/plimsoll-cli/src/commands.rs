@@ -8,6 +8,7 @@ pub mod deploy;
 pub mod inspect;
 pub mod install_config;
 pub mod orphan;
+pub mod overrides;
 pub mod rehearse;
 pub mod release;
 pub mod resolve;
@@ -51,6 +52,9 @@ pub enum Command {
     Update(update::UpdateArguments),
     /// See what releases left behind in a cluster, and have it deleted
     Orphan(orphan::OrphanArguments),
+    /// List, set and clear overrides: objects that are left alone, why, and until when
+    #[command(name = "override")]
+    Overrides(overrides::OverrideArguments),
     /// Carry out an update on a copy of the cluster, and tell how it went
     ///
     /// The copy lies in an embedded API server, operators and workloads are played, and time is
@@ -96,6 +100,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Inspect(arguments) => block_on(inspect::run(arguments, out)),
         Command::Update(arguments) => block_on(update::run(arguments, out)),
         Command::Orphan(arguments) => block_on(orphan::run(arguments, out)),
+        Command::Overrides(arguments) => block_on(overrides::run(arguments, out)),
         Command::Rehearse(arguments) => rehearse::run(arguments, out),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),

@@ -31,7 +31,7 @@ use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::{ApiServer, Options};
 use plimsoll_content::{Manifest, Payload};
-use plimsoll_controller::{Controller, Leadership, Settings, Survey, View};
+use plimsoll_controller::{Clock as _, Controller, Leadership, Settings, Survey, View};
 use plimsoll_model::{Condition, GroupKind, ObjectKey, Reason};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
@@ -68,8 +68,8 @@ pub struct Rehearsal {
     pub next: Arc<Payload>,
     /// Cluster profile.
     pub profile: String,
-    /// Feature set.
-    pub feature_set: String,
+    /// Feature set; `None` follows the FeatureGate that the cluster has.
+    pub feature_set: Option<String>,
     /// How long each operator takes from the change of its workloads to its report.
     pub delay: Duration,
     /// What goes wrong.
@@ -144,7 +144,7 @@ impl Rehearsal {
             Scenery::Release(outgoing) => self.install(&client, outgoing, clock).await?,
             Scenery::Cluster(_) | Scenery::Nothing => Vec::new(),
         };
-        let (forecast, before) = self.forecast(&client).await?;
+        let (forecast, before) = self.forecast(&client, clock).await?;
         let stop = CancellationToken::new();
         let mut playing = self.stand_ins(&client, clock, &stop).await?;
         let recorder = Recorder::new(server);
@@ -225,7 +225,7 @@ impl Rehearsal {
         let options = StandInOptions {
             payloads: vec![Arc::clone(outgoing)],
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            feature_set: self.feature_set.clone().unwrap_or_default(),
             clock: Arc::new(clock),
             ..StandInOptions::default()
         };
@@ -282,9 +282,14 @@ impl Rehearsal {
         }
     }
 
-    async fn forecast(&self, client: &Client) -> Result<(Forecast, Survey), anyhow::Error> {
+    async fn forecast(
+        &self,
+        client: &Client,
+        clock: VirtualClock,
+    ) -> Result<(Forecast, Survey), anyhow::Error> {
         let cluster = Standing::read_opt(client).await?.unwrap_or_default();
-        update_plan::forecast(client, &cluster, &self.next, &self.profile, &self.feature_set).await
+        let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
+        update_plan::forecast(client, &cluster, &self.next, &asked).await
     }
 
     /// Begins to play the workloads and operators, those of the outgoing release too, so that they
@@ -295,10 +300,11 @@ impl Rehearsal {
         clock: VirtualClock,
         stop: &CancellationToken,
     ) -> Result<JoinHandle<Result<(), FaultError>>, anyhow::Error> {
+        let features = Standing::read_opt(client).await?.unwrap_or_default().features;
         let mut options = StandInOptions {
             payloads: vec![Arc::clone(&self.next)],
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            feature_set: self.feature_set.clone().unwrap_or(features.set),
             delay: self.delay,
             faults: self.faults.clone(),
             clock: Arc::new(clock),

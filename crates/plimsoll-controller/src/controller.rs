@@ -1,5 +1,7 @@
 //! The loop: what happened, what to do next, what to report.
 
+mod features;
+mod overriding;
 mod updating;
 
 use std::sync::Arc;
@@ -8,26 +10,30 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::{Client, ResourceExt};
-use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::{ImpliedCapability, ReleaseProgressStatus};
-use plimsoll_content::inclusion::{Context, Override};
+use plimsoll_api::progress::{ImpliedCapability, OverrideProgress, ReleaseProgressStatus};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_content::inclusion::Override;
 use plimsoll_content::payload::Payload;
 use plimsoll_model::Reason;
 use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
+use plimsoll_plan::features::Features;
 use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
+use plimsoll_plan::target;
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::bootstrap::{self, api_resource, patiently};
+use self::features::FeatureWatch;
+use crate::bootstrap::{self, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::{self, Occurrence, Recorder, Severity};
@@ -61,6 +67,7 @@ macro_rules! situation {
             accepted_risks: &$work.accepted_risks,
             unhealthy: $work.session.unhealthy(),
             removals: &$work.session.removals,
+            overrides: &$work.overrides,
             limits: &$work.limits,
             now: $now,
         }
@@ -80,8 +87,9 @@ const WRITE_AGAIN: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Cluster profile that manifests must include.
     pub profile: String,
-    /// Feature set of the cluster.
-    pub feature_set: String,
+    /// Feature set of the cluster; `None` follows the cluster's FeatureGate, which need not be
+    /// there.
+    pub feature_set: Option<String>,
     /// The cluster's id, to create a ClusterVersion with when there is none; `None` waits for one.
     pub create: Option<String>,
     /// Who may write.
@@ -173,9 +181,10 @@ impl Controller {
         let mut recorded =
             patiently(stop, || bootstrap::recorded_progress(client, &writer, &uid)).await?;
         let (sender, mut cluster_versions) = mpsc::channel(1);
-        let watching = tokio::spawn(observe::watch_cluster_version(
+        let watching = tokio::spawn(observe::watch_named(
             self.client.clone(),
-            api_resource(CLUSTER_VERSION),
+            (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
+            Observation::ClusterVersion,
             sender.clone(),
         ));
         let Some(first) = first_cluster_version(&mut cluster_versions, stop).await else {
@@ -196,6 +205,9 @@ impl Controller {
         let asking = [acknowledge::GATES, acknowledge::ACKS].map(|name| {
             tokio::spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()))
         });
+        let features = patiently(stop, || features::find(client, &self.settings)).await?;
+        let feature_watch =
+            FeatureWatch::start(self.client.clone(), &self.settings, sender.clone());
         let given = Arc::clone(&self.release.borrow_and_update());
         let (_, status) = read(&first);
         let profile = &self.settings.profile;
@@ -205,9 +217,9 @@ impl Controller {
         let payload = Arc::clone(&start.0);
         if !recorded.image.is_empty() && recorded.image != payload.image {
             let before = enabled_before(&status, &recorded).into_iter().collect();
-            let (settings, now) = (&self.settings, self.clock.now());
+            let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = patiently(stop, || async {
-                implicit::by_what_is_there(client, &resources, &payload, settings, &before)
+                implicit::by_what_is_there(client, &resources, &payload, kind, &before)
                     .await
                     .map_err(|source| Error::Discover { source })
             })
@@ -217,7 +229,8 @@ impl Controller {
                 .implied
                 .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
         }
-        let beginning = Beginning { owner: uid.into(), resources, recorder, start };
+        let beginning =
+            Beginning { owner: uid.into(), resources, recorder, start, features, feature_watch };
         let mut work = Work::begin(&self, &first, beginning, &recorded);
         self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
@@ -276,7 +289,12 @@ struct Work {
     generation: i64,
     /// When the ClusterVersion was created.
     created: Option<Timestamp>,
+    features: Features,
+    feature_watch: FeatureWatch,
     capabilities: Capabilities,
+    overrides: Overrides,
+    /// The overrides as they were last told of, and what was wrong with them.
+    overrides_told: (Vec<OverrideProgress>, Vec<String>),
     /// The capabilities that updates made necessary, and what did.
     implied: Vec<ImpliedCapability>,
     /// What changes of the spec are judged by.
@@ -310,6 +328,8 @@ struct Beginning {
     resources: Resources,
     recorder: Recorder,
     start: (Arc<Payload>, Listing),
+    features: Features,
+    feature_watch: FeatureWatch,
 }
 
 impl Work {
@@ -319,20 +339,23 @@ impl Work {
         beginning: Beginning,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
-        let Beginning { owner, resources, recorder, start: (payload, listing) } = beginning;
+        let Beginning { owner, resources, recorder, start, features, feature_watch } = beginning;
+        let (payload, listing) = start;
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
-        let release = release_of(&payload);
-        let capabilities =
-            enabled(&payload, &controller.settings, &spec, &enabled_before(&status, recorded));
-        let request = request(&release, &spec, &capabilities);
-        let removals = Removals::recorded(recorded, prune_asked(cluster_version));
+        let release = target::release(&payload);
+        let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
+        let capabilities = enabled(&payload, settings, &features, &spec, &before);
+        let overrides = overriding::overrides_of(cluster_version, &spec);
+        let request = request(&release, &overrides, &capabilities, now);
+        let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
         let mode = match mode::choose(&status.history, &release.image) {
             Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
             mode => mode,
         };
         let planned =
-            make_plan(&payload, &controller.settings, &release, &request, &capabilities, mode);
+            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
+        removals.begun(&planned);
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
@@ -353,7 +376,7 @@ impl Work {
         };
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
-        let rules = rules(&payload, &controller.settings, &capabilities);
+        let rules = rules(&payload, settings, &features, &capabilities);
         let intake = Intake::new(
             controller.store.clone(),
             &controller.settings.profile,
@@ -369,7 +392,11 @@ impl Work {
             spec,
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             created: cluster_version.creation_timestamp().map(|time| time.0),
+            features,
+            feature_watch,
             capabilities,
+            overrides,
+            overrides_told: (recorded.overrides.clone(), Vec::new()),
             implied: recorded.capabilities.implied.clone(),
             rules: watch::Sender::new(rules),
             session,
@@ -408,6 +435,7 @@ impl Work {
             self.tell_of_removals(controller.clock.now());
             self.consider(controller).await;
             self.adopt_again(controller).await;
+            self.mind_overrides(controller).await;
             self.report(controller);
             let wake = self.wake_at(controller.clock.now());
             tokio::select! {
@@ -442,6 +470,9 @@ impl Work {
         match observation {
             Observation::ClusterVersion(Some(object)) => self.asked(controller, &object).await,
             Observation::ConfigMap { name, data } => self.acknowledged(name, data),
+            Observation::FeatureGate(object) => {
+                self.featured(controller, object.as_deref()).await;
+            }
             _ => {}
         }
     }
@@ -463,10 +494,11 @@ impl Work {
     }
 
     fn turn(&mut self, turn: Turn, now: Timestamp) {
-        if let Turn::Observed(Observation::Definition { group }) = &turn
-            && group == CLUSTER_VERSION.group
-        {
-            self.reporter.definition_changed();
+        if let Turn::Observed(Observation::Definition { group, plural }) = &turn {
+            if group == CLUSTER_VERSION.group {
+                self.reporter.definition_changed();
+            }
+            self.feature_watch.defined(group, plural);
         }
         let namespace = match &turn {
             Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
@@ -493,6 +525,7 @@ impl Work {
             self.session.progress.wake_at(),
             self.session.removals.ledger.due_at(),
             self.intake.wake_at(),
+            self.overrides.next_expiry(now),
         ];
         for at in times.into_iter().flatten() {
             let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
@@ -533,6 +566,7 @@ impl Work {
             tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
             self.owner = object.uid().unwrap_or_default().into();
         }
+        self.overrides = overriding::overrides_of(object, &spec);
         self.spec = spec;
         let kept: Vec<String> = status
             .capabilities
@@ -541,11 +575,13 @@ impl Work {
             .chain(&self.capabilities.enabled)
             .cloned()
             .collect();
-        self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &kept);
+        let settings = &controller.settings;
+        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
         self.judge_by_capabilities(controller);
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
-        let request = request(&self.release, &self.spec, &self.capabilities);
+        let now = controller.clock.now();
+        let request = request(&self.release, &self.overrides, &self.capabilities, now);
         let plan = Arc::clone(self.session.progress.plan());
         let prunes = self.session.removals.asked(prune_asked(object), &plan);
         if request != self.request || prunes {
@@ -589,15 +625,17 @@ impl Work {
         self.payload = accepted.payload;
         self.verified = accepted.verified;
         self.accepted_risks = accepted.accepted_risks;
-        self.release = release_of(&self.payload);
+        self.release = target::release(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        self.capabilities = enabled(&self.payload, &controller.settings, &self.spec, &before);
+        let settings = &controller.settings;
+        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
         self.judge_by_capabilities(controller);
         self.intake.swapped(&self.release, &self.payload);
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
         self.look_for_updates();
-        self.request = request(&self.release, &self.spec, &self.capabilities);
+        let now = controller.clock.now();
+        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
         let mut note = format!("Working towards {}, from {from}", self.release.version);
         if !self.accepted_risks.is_empty() {
             note.push_str("; accepted risks: ");
@@ -609,17 +647,16 @@ impl Work {
 
     /// Changes of the spec are judged by what is in force now.
     fn judge_by_capabilities(&self, controller: &Controller) {
-        let rules = rules(&self.payload, &controller.settings, &self.capabilities);
+        let settings = &controller.settings;
+        let rules = rules(&self.payload, settings, &self.features, &self.capabilities);
         self.rules.send_replace(rules);
     }
 
     /// Enables what a release makes necessary and has it written down, before the release is begun
     /// (cluster-version §5.3); false if that failed.
     async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
-        let (profile, feature_set) =
-            (&controller.settings.profile, &controller.settings.feature_set);
-        let before = &self.capabilities.enabled;
-        let found = implied_by_update(&self.payload, next, profile, feature_set, before);
+        let (profile, before) = (&controller.settings.profile, &self.capabilities.enabled);
+        let found = implied_by_update(&self.payload, next, profile, &self.features, before);
         let now = controller.clock.now();
         for implied in &found {
             self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
@@ -645,6 +682,7 @@ impl Work {
         let planned = make_plan(
             &self.payload,
             &controller.settings,
+            &self.features,
             &self.release,
             &self.request,
             &self.capabilities,
@@ -675,10 +713,15 @@ fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
     (spec, serde_json::from_value(part("status")).unwrap_or_default())
 }
 
-fn rules(payload: &Payload, settings: &Settings, capabilities: &Capabilities) -> Rules {
+fn rules(
+    payload: &Payload,
+    settings: &Settings,
+    features: &Features,
+    capabilities: &Capabilities,
+) -> Rules {
     Rules {
         registry: payload.capabilities.clone(),
-        gates: payload.feature_gates(&settings.profile, &settings.feature_set),
+        gates: features.gates(payload, &settings.profile),
         enabled: capabilities.enabled.clone(),
     }
 }
@@ -695,36 +738,27 @@ fn enabled_before(status: &ClusterVersionStatus, recorded: &ReleaseProgressStatu
 fn enabled(
     payload: &Payload,
     settings: &Settings,
+    features: &Features,
     spec: &ClusterVersionSpec,
     before: &[String],
 ) -> Capabilities {
-    let gates = payload.feature_gates(&settings.profile, &settings.feature_set);
+    let gates = features.gates(payload, &settings.profile);
     capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
-}
-
-fn release_of(payload: &Payload) -> Release {
-    Release {
-        version: payload.release.version.clone(),
-        image: payload.image.clone(),
-        url: payload.release.url.clone(),
-        channels: payload.release.channels.clone(),
-    }
 }
 
 fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
     cluster_version.annotations().get(PAUSE_BEFORE).cloned()
 }
 
-fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabilities) -> Request {
-    let overrides = spec.overrides.iter().filter(|entry| entry.unmanaged).map(|entry| Override {
-        group: entry.group.clone(),
-        kind: entry.kind.clone(),
-        namespace: entry.namespace.clone(),
-        name: entry.name.clone(),
-    });
+fn request(
+    release: &Release,
+    overrides: &Overrides,
+    capabilities: &Capabilities,
+    now: Timestamp,
+) -> Request {
     Request {
         image: release.image.clone(),
-        overrides: overrides.collect(),
+        overrides: overrides.for_inclusion(now),
         enabled: capabilities.enabled.iter().cloned().collect(),
     }
 }
@@ -732,16 +766,14 @@ fn request(release: &Release, spec: &ClusterVersionSpec, capabilities: &Capabili
 fn make_plan(
     payload: &Payload,
     settings: &Settings,
+    features: &Features,
     release: &Release,
     request: &Request,
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Plan {
-    let context = Context {
-        capabilities: Some(capabilities.for_inclusion()),
-        overrides: request.overrides.clone(),
-        ..payload.context(&settings.profile, &settings.feature_set)
-    };
+    let overrides = &request.overrides;
+    let context = target::context(payload, &settings.profile, features, capabilities, overrides);
     let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
     tracing::info!(
         version = %release.version,

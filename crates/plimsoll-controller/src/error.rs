@@ -10,6 +10,12 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The FeatureGate could not be read.
+    #[error("failed to read FeatureGate \"cluster\"")]
+    ReadFeatureGate {
+        /// What the client reported.
+        source: kube::Error,
+    },
     /// A CustomResourceDefinition of ours could not be installed.
     #[error("failed to install CustomResourceDefinition \"{name}\"")]
     InstallCrd {
@@ -94,6 +100,7 @@ impl Error {
         match self {
             Self::Discover { source }
             | Self::InstallCrd { source, .. }
+            | Self::ReadFeatureGate { source }
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterOperatorStatus, ClusterVersionSpec, ClusterVersionStatus};
+use plimsoll_api::progress::OverrideProgress;
 use plimsoll_model::ConditionStatus;
 use plimsoll_plan::plan::Action;
 use plimsoll_plan::progress::{Outcome, ProblemState, Progress};
@@ -28,6 +29,8 @@ pub struct Figures {
     pub deletions_unfinished: usize,
     /// Objects that earlier releases applied and this one does not mention.
     pub orphans: usize,
+    /// Objects that an administrator took out of management.
+    pub overrides: Vec<OverrideProgress>,
     /// Objects repaired after somebody had changed them, since the process began.
     pub drift_repairs: u64,
     /// What happened since the process began.

@@ -12,12 +12,12 @@ use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_content::inclusion::{Decision, capability_names, decide};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_model::{ObjectKey, Reason};
-use plimsoll_plan::capabilities::{Implied, implied_by};
+use plimsoll_plan::capabilities::{Implied, implied_within};
+use plimsoll_plan::features::Features;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 
-use crate::controller::Settings;
 use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::resources::Resources;
 
@@ -60,10 +60,10 @@ pub(crate) async fn by_what_is_there(
     client: &Client,
     resources: &Resources,
     payload: &Payload,
-    settings: &Settings,
+    (profile, features): (&str, &Features),
     enabled: &BTreeSet<String>,
 ) -> Result<Vec<Implied>, kube::Error> {
-    let context = payload.context(&settings.profile, &settings.feature_set);
+    let context = features.context(payload, profile);
     let disabled = |manifest: &&Manifest| {
         capability_names(&manifest.annotations).iter().any(|name| !enabled.contains(*name))
             && decide(manifest, &context) == Decision::Included
@@ -75,7 +75,7 @@ pub(crate) async fn by_what_is_there(
         stream::iter(lookups).buffered(LOOKUPS).collect().await;
     let applied: Result<BTreeSet<ObjectKey>, kube::Error> =
         found.into_iter().filter_map(Result::transpose).collect();
-    Ok(implied_by(&applied?, payload, &settings.profile, &settings.feature_set, enabled))
+    Ok(implied_within(&applied?, payload, &context, enabled))
 }
 
 /// The object of a manifest, if it is there and we have applied it.

@@ -6,6 +6,7 @@
 mod cluster;
 mod server;
 
+use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 pub use server::{MetricsError, MetricsServer, TlsFiles};
@@ -30,6 +31,11 @@ const ORPHANS: Family = Family(
     "Objects that earlier releases applied and this one does not mention.",
     &[],
 );
+const OVERRIDES: Family = Family(
+    "plimsoll_overrides",
+    "Objects that an administrator took out of management, by state.",
+    &["state"],
+);
 const IMPLIED: Family = Family(
     "plimsoll_capability_implied",
     "Capabilities that an update made necessary, with the release that did; always 1.",
@@ -47,7 +53,7 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
     cluster::PAYLOAD_ERRORS.0,
@@ -62,6 +68,7 @@ pub const NAMES: [&str; 16] = [
     REPAIRS.0,
     LEADER.0,
     ORPHANS.0,
+    OVERRIDES.0,
     STEPS.0,
     WRITES.0,
 ];
@@ -117,6 +124,12 @@ fn own(collected: &Collected, view: &View, figures: &Figures) {
     }
     collected.gauge(&DELETIONS, figures.deletions_unfinished);
     collected.gauge(&ORPHANS, figures.orphans);
+    let overrides = collected.gauges(&OVERRIDES);
+    for (state, name) in [(OverrideState::InForce, "in_force"), (OverrideState::Expired, "expired")]
+    {
+        let count = figures.overrides.iter().filter(|it| it.state == state).count();
+        overrides.with_label_values(&[name]).set(float(count));
+    }
     let implied = collected.gauges(&IMPLIED);
     for capability in &view.implied {
         implied.with_label_values(&[&capability.capability, &capability.version]).set(1.0);

@@ -14,6 +14,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use plimsoll_api::ApiKind;
 use plimsoll_model::{GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
@@ -21,6 +22,8 @@ use plimsoll_plan::readiness;
 use plimsoll_plan::removal::{self, Terminating};
 use serde_json::Value;
 use tokio::sync::mpsc;
+
+use crate::bootstrap::api_resource;
 
 /// Observations that may wait to be handled: a burst of a whole payload fits.
 pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
@@ -33,7 +36,7 @@ pub(crate) enum Observation {
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
     /// A definition of a kind of this group changed, of the plan or not.
-    Definition { group: String },
+    Definition { group: String, plural: String },
     /// A namespace, or that it is gone.
     Namespace { name: String, state: Option<NamespaceState> },
     /// A ClusterOperator, of the plan or not, or that it is gone.
@@ -42,6 +45,8 @@ pub(crate) enum Observation {
     ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
     /// The ClusterVersion, or that it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
+    /// The FeatureGate, or that there is none.
+    FeatureGate(Option<Box<DynamicObject>>),
 }
 
 /// The objects of one kind that a plan is about: by namespace and name as the server has them.
@@ -95,14 +100,16 @@ pub(crate) async fn watch_kind(
     }
 }
 
-/// Watches the one ClusterVersion until the receiver is gone.
-pub(crate) async fn watch_cluster_version(
+/// Watches one object by its name until the receiver is gone; while its kind is not served, it is
+/// asked for again every half minute.
+pub(crate) async fn watch_named(
     client: Client,
-    resource: ApiResource,
+    (kind, name): (ApiKind, &'static str),
+    shown: impl Fn(Option<Box<DynamicObject>>) -> Observation,
     sender: mpsc::Sender<Observation>,
 ) {
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let field = format!("metadata.name={}", plimsoll_api::CLUSTER_VERSION_NAME);
+    let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
+    let field = format!("metadata.name={name}");
     let config = watcher::Config::default().fields(&field);
     let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
     let mut seen = false;
@@ -114,12 +121,12 @@ pub(crate) async fn watch_cluster_version(
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 seen = true;
-                Observation::ClusterVersion(Some(Box::new(object)))
+                shown(Some(Box::new(object)))
             }
             Ok(Event::InitDone) if seen => continue,
-            Ok(Event::InitDone | Event::Delete(_)) => Observation::ClusterVersion(None),
+            Ok(Event::InitDone | Event::Delete(_)) => shown(None),
             Err(error) => {
-                tracing::debug!(%error, "watching the ClusterVersion failed; trying again");
+                tracing::debug!(%error, kind = kind.kind, "watching failed; trying again");
                 continue;
             }
         };
@@ -305,8 +312,9 @@ impl Relay {
     /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
     async fn tell_definition(&self, name: &str) -> bool {
         match name.split_once('.') {
-            Some((_, group)) if self.depth == Depth::Definitions => {
-                self.send(Observation::Definition { group: group.to_owned() }).await
+            Some((plural, group)) if self.depth == Depth::Definitions => {
+                let (group, plural) = (group.to_owned(), plural.to_owned());
+                self.send(Observation::Definition { group, plural }).await
             }
             _ => true,
         }

@@ -30,6 +30,13 @@ impl Removals {
         }
     }
 
+    /// A process begins with a plan: what that applies has been left behind by nobody.
+    pub(crate) fn begun(&mut self, plan: &Plan) {
+        let is_planned =
+            |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
+        self.orphans.retain(|orphan| !is_planned(orphan));
+    }
+
     /// What happened since this was asked last.
     pub(crate) fn notices(&mut self, now: Timestamp) -> Vec<Notice> {
         self.notices.extend(self.ledger.stuck(now));

@@ -19,6 +19,7 @@ use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
 use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
+use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::plan::Action;
 use plimsoll_plan::progress::{Problem, Progress, format_ranges};
 use plimsoll_plan::status::{Limits, LoadStatus, StatusInput, Updates, cluster_version_status};
@@ -61,6 +62,7 @@ pub(crate) struct Situation<'a> {
     /// ClusterOperators that are unavailable, and those that are degraded.
     pub(crate) unhealthy: (Vec<String>, Vec<String>),
     pub(crate) removals: &'a Removals,
+    pub(crate) overrides: &'a Overrides,
     pub(crate) limits: &'a Limits,
     pub(crate) now: Timestamp,
 }
@@ -226,6 +228,7 @@ impl Reporter {
             steps: StepCounts::of(situation.progress, situation.now),
             deletions_unfinished: situation.removals.ledger.unfinished().count(),
             orphans: situation.removals.orphans.len(),
+            overrides: situation.overrides.progress(situation.now),
             drift_repairs: situation.progress.repairs(),
             counts: Arc::clone(counts),
         }
@@ -336,6 +339,7 @@ impl Reporter {
                 .iter()
                 .map(ToString::to_string)
                 .chain(situation.capabilities.refused.iter().map(ToString::to_string))
+                .chain(situation.overrides.problems.iter().cloned())
                 .collect();
         let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
@@ -353,7 +357,7 @@ impl Reporter {
             invalid: &invalid,
             load: Some(situation.load),
             capabilities: situation.capabilities,
-            overrides_set: situation.spec.overrides.iter().any(|entry| entry.unmanaged),
+            overrides: situation.overrides.told(situation.now).as_deref(),
             not_upgradeable: &situation.objections,
             deletions: &deletions,
             updates: &updates,
@@ -406,6 +410,7 @@ impl Reporter {
                 },
                 message: self.withheld.message(),
             },
+            overrides: situation.overrides.progress(situation.now),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS, crd};
-use plimsoll_content::inclusion::{Decision, decide};
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, RELEASE_PROGRESS, crd};
+use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, Decision, decide};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_model::GroupKind;
 use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
@@ -24,8 +24,8 @@ const WRITE: [&str; 2] = ["create", "patch"];
 pub struct Purpose {
     /// Cluster profile that manifests must include.
     pub profile: String,
-    /// Feature set of the cluster.
-    pub feature_set: String,
+    /// Feature set of the cluster; `None` for any, as its FeatureGate has it.
+    pub feature_set: Option<String>,
     /// Whether people may have orphans deleted.
     pub prune: bool,
     /// Whether reviews of capabilities are answered.
@@ -49,7 +49,14 @@ pub fn rights(payloads: &[&Payload], purpose: &Purpose) -> Rights {
     let mut needs = Needs::of_itself(purpose);
     let plurals = plurals(payloads);
     for payload in payloads {
-        let context = payload.context(&purpose.profile, &purpose.feature_set);
+        let context = match &purpose.feature_set {
+            Some(set) => payload.context(&purpose.profile, set),
+            None => Context {
+                feature_set: None,
+                feature_gates: None,
+                ..payload.context(&purpose.profile, DEFAULT_FEATURE_SET)
+            },
+        };
         let included =
             payload.manifests.iter().filter(|it| decide(it, &context) == Decision::Included);
         for manifest in included {
@@ -78,6 +85,9 @@ impl Needs {
             needs.add(RELEASE_PROGRESS.group, RELEASE_PROGRESS.plural, verbs);
         }
         needs.add(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.plural, &READ);
+        if purpose.feature_set.is_none() {
+            needs.add(FEATURE_GATE.group, FEATURE_GATE.plural, &READ);
+        }
         for kind in [CLUSTER_VERSION, RELEASE_PROGRESS] {
             needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
         }

@@ -257,7 +257,7 @@ impl Session {
                 }
                 self.progress.handle(Event::Observed { key, mark }, now);
             }
-            Observation::Definition { group } => self.enquiries.hint(&group, Instant::now()),
+            Observation::Definition { group, .. } => self.enquiries.hint(&group, Instant::now()),
             Observation::Listed(kind) => {
                 self.removals.listed(&kind, now);
                 self.progress.handle(Event::Listed(kind), now);
@@ -268,7 +268,9 @@ impl Session {
             Observation::Operator { name, revision, object } => {
                 self.operator(name, revision, object, now);
             }
-            Observation::ClusterVersion(_) | Observation::ConfigMap { .. } => {}
+            Observation::ClusterVersion(_)
+            | Observation::FeatureGate(_)
+            | Observation::ConfigMap { .. } => {}
         }
     }
 

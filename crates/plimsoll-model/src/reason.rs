@@ -158,6 +158,16 @@ reasons! {
     UpdateCompleted,
     /// ClusterVersion overrides are set.
     ClusterVersionOverridesSet,
+    /// The cluster's feature set or its feature gates changed.
+    FeaturesChanged,
+    /// An administrator took an object out of management.
+    OverrideInForce,
+    /// An override expired: its object is managed again.
+    OverrideExpired,
+    /// An override was removed: its object is managed again.
+    OverrideRemoved,
+    /// The annotation with the terms of overrides cannot be read, or does not fit the overrides.
+    OverrideTermsInvalid,
     /// An update is in progress.
     UpdateInProgress,
     /// ClusterOperators object to a minor update.

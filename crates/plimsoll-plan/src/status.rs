@@ -67,8 +67,8 @@ pub struct StatusInput<'a> {
     pub load: Option<&'a LoadStatus>,
     /// The capabilities in force.
     pub capabilities: &'a Capabilities,
-    /// Whether an override leaves an object unmanaged.
-    pub overrides_set: bool,
+    /// The terms of the overrides in force; `None` if every object is managed.
+    pub overrides: Option<&'a str>,
     /// The ClusterOperators that object to another minor version.
     pub not_upgradeable: &'a [NotUpgradeable],
     /// Where updates lead, and what holds them up.
@@ -126,7 +126,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
     conditions.extend(release_accepted(&build, input));
     conditions.push(implicitly_enabled(&build, input));
     let objections = upgradeable::conditions(
-        input.overrides_set,
+        input.overrides,
         in_progress,
         input.not_upgradeable,
         input.updates.acknowledgement.as_ref(),

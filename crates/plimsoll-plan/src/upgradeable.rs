@@ -45,11 +45,12 @@ pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
 }
 
 /// The conditions to show: `Upgradeable` first; none if nothing objects. `operators` are all that
-/// object in the cluster, whether the release knows them or not; `acknowledgement` is what an
+/// object in the cluster, whether the release knows them or not; `overrides` are the terms of the
+/// overrides in force, none if there are no overrides; `acknowledgement` is what an
 /// administrator has to confirm first; `deletions` are the objects that are to go and have not
 /// gone.
 pub fn conditions(
-    overrides_set: bool,
+    overrides: Option<&str>,
     update_in_progress: bool,
     operators: &[NotUpgradeable],
     acknowledgement: Option<&(Reason, String)>,
@@ -82,15 +83,16 @@ pub fn conditions(
             ),
         });
     }
-    if overrides_set {
+    if let Some(terms) = overrides {
         objections.push(Objection {
             type_: "UpgradeableClusterVersionOverrides",
             status: ConditionStatus::False,
             reason: Reason::ClusterVersionOverridesSet.to_string(),
-            message: "Disabling ownership via cluster version overrides prevents updates between \
-                      minor or major versions. Please remove overrides before requesting a minor \
-                      or major version update."
-                .to_owned(),
+            message: format!(
+                "Disabling ownership via cluster version overrides prevents updates between minor \
+                 or major versions. Please remove overrides before requesting a minor or major \
+                 version update.{terms}"
+            ),
         });
     }
     if update_in_progress {

@@ -16,7 +16,8 @@ use crate::config::{
 };
 use crate::progress::{
     CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability, LevelDuration,
-    LevelProgress, OperatorsProgress, Orphan, ReleaseProgressStatus, StepProgress, UpdateProgress,
+    LevelProgress, OperatorsProgress, Orphan, OverrideProgress, OverrideState,
+    ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 
@@ -263,6 +264,12 @@ fn everything_a_release_progress_says_is_declared() {
             reason: "CapabilityNameRefused".into(),
             message: "Lights is in force all the same".into(),
         },
+        overrides: vec![OverrideProgress {
+            object: key,
+            state: OverrideState::InForce,
+            reason: "being repaired".into(),
+            expires: Some(now),
+        }],
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());

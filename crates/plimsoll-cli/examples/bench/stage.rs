@@ -69,7 +69,7 @@ pub(crate) fn work(
         clock: Arc::new(SystemClock),
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
-            feature_set: DEFAULT_FEATURE_SET.to_owned(),
+            feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

@@ -73,7 +73,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         clock: Arc::new(SystemClock),
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
-            feature_set: DEFAULT_FEATURE_SET.to_owned(),
+            feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
             create: Some(new_cluster_id()),
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::rights::{Purpose, rights};
 use serde_json::{Value, json};
@@ -35,9 +35,10 @@ pub struct RbacArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, for good; without it, the controller follows the FeatureGate
+    /// `cluster` and needs the rights of all feature sets
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Let people have orphans deleted
     #[arg(long)]
     pub prune: bool,
@@ -196,10 +197,10 @@ fn deployment(arguments: &ManifestsArguments) -> Value {
         "--create".to_owned(),
         format!("--image={}", arguments.release_image),
         format!("--profile={}", rbac.profile),
-        format!("--feature-set={}", rbac.feature_set),
         format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"),
         "--log-format=json".to_owned(),
     ];
+    command.extend(rbac.feature_set.as_ref().map(|set| format!("--feature-set={set}")));
     if rbac.capability_webhook {
         command.push(format!("--capability-webhook=0.0.0.0:{WEBHOOK_PORT}"));
         command.push(format!("--capability-webhook-service={}/{WEBHOOK}", rbac.namespace));

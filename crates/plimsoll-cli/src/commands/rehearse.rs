@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 
 use super::run::client;
 use super::store::StoreArguments;
@@ -63,9 +63,9 @@ pub struct RehearseArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, whatever its FeatureGate says
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Show every object, field and condition
     #[arg(long)]
     pub details: bool,

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_content::capability::meant;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
@@ -50,9 +50,10 @@ pub struct RunArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, whatever its FeatureGate says; without it, the FeatureGate
+    /// `cluster` is followed, and the set is Default while there is none
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC", requires = "release")]
     pub image: Option<String>,

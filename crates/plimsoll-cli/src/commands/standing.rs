@@ -4,15 +4,20 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
+use plimsoll_api::{
+    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, FEATURE_GATE, RELEASE_PROGRESS,
+};
 use plimsoll_content::Payload;
 use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides};
 use plimsoll_plan::preconditions::{self, Facts, Finding, Objecting};
 use plimsoll_plan::removal::Ledger;
 use plimsoll_plan::target::{self, Target};
@@ -33,6 +38,8 @@ pub struct Standing {
     pub progress: ReleaseProgressStatus,
     /// The annotations of the ClusterVersion.
     pub annotations: BTreeMap<String, String>,
+    /// The features that the FeatureGate of the cluster tells.
+    pub features: Features,
 }
 
 impl Standing {
@@ -59,11 +66,21 @@ impl Standing {
         // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
         let progress = get(client, RELEASE_PROGRESS).await?;
         let progress = progress.map(|object| part(&object, RELEASE_PROGRESS, "status"));
+        // The controller takes the features for the default ones too where it may not look.
+        let features = api(client, FEATURE_GATE).get(FEATURE_GATE_NAME).await;
+        let features = match features {
+            Ok(object) => Features::of_cluster(&object.data),
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 405) => {
+                Features::default()
+            }
+            Err(error) => return Err(error).context("failed to read FeatureGate \"cluster\""),
+        };
         Ok(Some(Self {
             spec: part(&version, CLUSTER_VERSION, "spec")?,
             status: part(&version, CLUSTER_VERSION, "status")?,
             progress: progress.transpose()?.unwrap_or_default(),
             annotations: version.annotations().clone(),
+            features,
         }))
     }
 
@@ -77,14 +94,17 @@ impl Standing {
         Some(self.status.desired.clone()).filter(|release| !release.version.is_empty())
     }
 
-    /// What it asks for, in words that decide a plan.
-    pub fn target(&self, profile: &str, feature_set: &str) -> Target {
+    /// What it asks for, in words that decide a plan; with another feature set than its own if
+    /// one is named.
+    pub fn target(&self, profile: &str, feature_set: Option<&str>, now: Timestamp) -> Target {
+        let terms = self.annotations.get(OVERRIDE_TERMS).map(String::as_str);
         let capabilities = &self.progress.capabilities;
         let implied = capabilities.implied.iter().map(|implied| &implied.capability);
         let shown = self.status.capabilities.enabled_capabilities.iter();
         Target {
             profile: profile.to_owned(),
-            feature_set: feature_set.to_owned(),
+            features: feature_set.map_or_else(|| self.features.clone(), Features::of_set),
+            overrides: Overrides::parse(&self.spec.overrides, terms).for_inclusion(now),
             spec: self.spec.clone(),
             enabled: shown.chain(&capabilities.withheld).chain(implied).cloned().collect(),
             ..Target::default()
@@ -116,7 +136,7 @@ impl Standing {
                 current: &current,
                 history: &self.status.history,
                 objection: objecting.as_ref(),
-                overrides_set: self.spec.overrides.iter().any(|entry| entry.unmanaged),
+                overrides_set: !target.overrides.is_empty(),
                 repeated: &ledger.repeated(&payload.manifests, &target.context(payload)),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
@@ -168,3 +188,6 @@ fn part<T: DeserializeOwned + Default>(
             .with_context(|| format!("the {name} of the {} cannot be read", kind.kind)),
     }
 }
+
+#[cfg(test)]
+mod tests;

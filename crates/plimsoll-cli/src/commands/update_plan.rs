@@ -7,11 +7,12 @@ use std::sync::Arc;
 use clap::Args;
 use kube::Client;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Survey;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
-use plimsoll_plan::target;
+use plimsoll_plan::target::{self, Target};
 
+use super::run::now;
 use super::standing::Standing;
 use super::store::StoreArguments;
 use crate::exit;
@@ -34,9 +35,9 @@ pub struct UpdatePlanArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, whatever its FeatureGate says
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Show every object and field
     #[arg(long)]
     pub details: bool,
@@ -58,8 +59,8 @@ pub async fn run(
     logs::init_quiet();
     let payload = arguments.store.load(&arguments.to, &arguments.profile)?;
     let cluster = Standing::read(client).await?;
-    let (forecast, _) =
-        forecast(client, &cluster, &payload, &arguments.profile, &arguments.feature_set).await?;
+    let asked = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
+    let (forecast, _) = forecast(client, &cluster, &payload, &asked).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = Report::of(&forecast);
     let written = report.write(arguments.output, arguments.details, out);
@@ -68,7 +69,7 @@ pub async fn run(
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }
 
-/// Forecasts the way of a cluster to a payload, by a dry run on it.
+/// Forecasts the way of a cluster to a payload, by a dry run on it, given what it asks for.
 ///
 /// # Errors
 ///
@@ -77,15 +78,13 @@ pub async fn forecast(
     client: &Client,
     cluster: &Standing,
     payload: &Payload,
-    profile: &str,
-    feature_set: &str,
+    asked: &Target,
 ) -> Result<(Forecast, Survey), anyhow::Error> {
-    let asked = cluster.target(profile, feature_set);
     let mode = cluster.mode(&target::release(payload));
     let mut plan = Arc::new(asked.plan(payload, mode));
     let mut survey = plimsoll_controller::survey(client, &plan).await?;
     let (target, capabilities) = asked.towards(payload, &survey.ours);
-    if target != asked {
+    if target != *asked {
         // What is enabled only because of what is there was not in the plan that was tried.
         plan = Arc::new(target.plan(payload, mode));
         survey = plimsoll_controller::survey(client, &plan).await?;

@@ -11,6 +11,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::{CapabilityWebhook, Reached};
 use plimsoll_plan::capabilities::implied_by_update;
+use plimsoll_plan::features::Features;
 use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
@@ -316,7 +317,8 @@ fn payloads_from_outside_imply_what_their_annotations_say() {
         set.capabilities.clone()
     };
     let check = |feature_set: &str, set: &str, expected: &[&str]| {
-        let found = implied_by_update(&first, &next, DEFAULT_PROFILE, feature_set, &enabled(set));
+        let features = Features::of_set(feature_set);
+        let found = implied_by_update(&first, &next, DEFAULT_PROFILE, &features, &enabled(set));
         let found: Vec<&str> = found.iter().map(|it| it.capability.as_str()).collect();
         assert_eq!(found, expected, "{feature_set} {set}");
     };

@@ -5,9 +5,11 @@
 
 mod capabilities;
 mod drift;
+mod features;
 mod gates;
 mod inspect;
 mod install;
+mod overrides;
 mod plans;
 mod readme;
 mod removal;

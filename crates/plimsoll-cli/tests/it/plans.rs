@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope};
@@ -17,7 +18,7 @@ use plimsoll_cli::render::rehearsal::Report;
 use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_model::ObjectKey;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
 use plimsoll_plan::plan::Action;
@@ -92,8 +93,8 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 /// The forecast of a live cluster.
 async fn forecast(rig: &Rig, payload: &Payload) -> Forecast {
     let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
-    let (profile, feature_set) = (DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
-    let forecast = update_plan::forecast(&rig.client, &standing, payload, profile, feature_set);
+    let asked = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
+    let forecast = update_plan::forecast(&rig.client, &standing, payload, &asked);
     forecast.await.expect("the cluster answers").0
 }
 
@@ -262,7 +263,7 @@ fn rehearsal(stage: Scenery, next: &Arc<Payload>, faults: &str) -> Rehearsal {
         stage,
         next: Arc::clone(next),
         profile: DEFAULT_PROFILE.to_owned(),
-        feature_set: DEFAULT_FEATURE_SET.to_owned(),
+        feature_set: None,
         delay: Duration::from_secs(60),
         faults: if faults.is_empty() {
             Faults::default()

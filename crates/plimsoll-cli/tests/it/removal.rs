@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use plimsoll_cli::commands::standing::Standing;
 use plimsoll_cli::sandbox::sample;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Directory, SourceFile};
 use plimsoll_source::store::{PayloadSet, Signature};
 use plimsoll_testkit::ClusterKind;
@@ -288,7 +289,7 @@ fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
 
             // What `plimsoll update plan` tells of it.
             let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
-            let target = standing.target(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
+            let target = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
             let findings = standing.findings(&payloads[3], &target);
             let blocking = findings.iter().filter(|it| it.blocking);
             let reasons: Vec<&str> = blocking.map(|it| it.reason.as_str()).collect();

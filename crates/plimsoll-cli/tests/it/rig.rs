@@ -80,7 +80,7 @@ impl Rig {
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
         let settings = Settings {
             profile: DEFAULT_PROFILE.to_owned(),
-            feature_set: feature_set.to_owned(),
+            feature_set: Some(feature_set.to_owned()).filter(|set| set != DEFAULT_FEATURE_SET),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

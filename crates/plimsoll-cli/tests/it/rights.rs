@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use plimsoll_cli::commands::deploy::{RbacArguments, roles};
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Leadership;
 
 use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
@@ -20,7 +20,7 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         let arguments = RbacArguments {
             release: Vec::new(),
             profile: DEFAULT_PROFILE.to_owned(),
-            feature_set: DEFAULT_FEATURE_SET.to_owned(),
+            feature_set: None,
             prune: false,
             capability_webhook: false,
             namespace: "plimsoll".to_owned(),

@@ -236,7 +236,7 @@ impl Stage {
                 clock: Arc::new(self.clock),
                 settings: Settings {
                     profile: DEFAULT_PROFILE.to_owned(),
-                    feature_set: DEFAULT_FEATURE_SET.to_owned(),
+                    feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
                     create: None,
                     leadership: match scenario.leased {
                         true => Leadership::Lease(format!("process-{number}")),

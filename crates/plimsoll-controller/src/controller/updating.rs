@@ -16,12 +16,12 @@ use plimsoll_plan::offers;
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::preconditions::{Facts, Objecting};
 use plimsoll_plan::status::{LoadStep, Updates};
-use plimsoll_plan::target::Target;
+use plimsoll_plan::target;
 use plimsoll_plan::upgradeable::{self, Objection};
 use plimsoll_plan::validate;
 use tokio::time::Instant;
 
-use super::{Controller, Settings, Work};
+use super::{Controller, Work};
 use crate::events::{self, Occurrence, Severity};
 use crate::intake::Brought;
 
@@ -75,7 +75,7 @@ impl Work {
         }
         if accepted.is_none() && (retry || held_up) {
             self.reconsider_at = Instant::now() + RECONSIDER_INTERVAL;
-            let judged = self.judged(controller, self.intake.payload());
+            let judged = self.judged(controller, self.intake.payload(), now);
             accepted = judged.with(|facts| self.intake.reconsider(facts, now));
         }
         self.tell_of_acceptance();
@@ -87,8 +87,8 @@ impl Work {
     /// A task of the intake brought something.
     pub(super) async fn brought(&mut self, controller: &Controller, brought: Brought) {
         let listed = matches!(brought, Brought::Listed(_));
-        let judged = self.judged(controller, brought.payload());
         let now = controller.clock.now();
+        let judged = self.judged(controller, brought.payload(), now);
         let accepted = judged.with(|facts| self.intake.handle(brought, facts, now));
         if listed {
             self.look_for_updates();
@@ -256,17 +256,20 @@ impl Work {
     }
 
     /// What the release that is asked for is judged by, as far as its payload is known.
-    fn judged(&self, controller: &Controller, asked: Option<&Payload>) -> Judged {
+    fn judged(&self, controller: &Controller, asked: Option<&Payload>, now: Timestamp) -> Judged {
         let ledger = &self.session.removals.ledger;
         let repeated = asked.map(|payload| {
-            let target = self.target(&controller.settings);
-            ledger.repeated(&payload.manifests, &target.context(payload))
+            let (profile, overrides) = (&controller.settings.profile, &self.request.overrides);
+            let capabilities = &self.capabilities;
+            let context =
+                target::context(payload, profile, &self.features, capabilities, overrides);
+            ledger.repeated(&payload.manifests, &context)
         });
         let status = self.reporter.status();
-        let overrides_set = self.spec.overrides.iter().any(|entry| entry.unmanaged);
+        let overrides = self.overrides.told(now);
         let deletions: Vec<ObjectKey> = ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
-            overrides_set,
+            overrides.as_deref(),
             self.session.progress.mode() != Mode::Reconciling,
             &self.session.objections(),
             self.updates.acknowledgement.as_ref(),
@@ -279,24 +282,13 @@ impl Work {
                 ..ClusterVersionStatus::default()
             },
             objection: objections.into_iter().next(),
-            overrides_set,
+            overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
             available: self
                 .intake
                 .has_store()
                 .then(|| self.updates.available.clone().unwrap_or_default()),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
-        }
-    }
-
-    /// What decides which manifests of a release are included.
-    fn target(&self, settings: &Settings) -> Target {
-        Target {
-            profile: settings.profile.clone(),
-            feature_set: settings.feature_set.clone(),
-            spec: self.spec.clone(),
-            enabled: self.capabilities.enabled.clone(),
-            always_enabled: settings.always_enabled.clone(),
         }
     }
 }

@@ -50,12 +50,15 @@ fn view() -> View {
     };
     let implied = json!({ "capability": "Console", "version": "1.2.0", "file": "f", "document": 0,
                           "object": "o", "manifests": 1, "since": AT });
+    let over = json!({ "group": "", "kind": "Pod", "namespace": "n", "name": "p",
+                       "state": "Expired" });
     let figures = Figures {
         status,
         created: Some(AT.parse().unwrap()),
         steps: StepCounts { done: 5, pending: 2, waiting: 1, failed: 1 },
         deletions_unfinished: 4,
         orphans: 6,
+        overrides: vec![serde_json::from_value(over).unwrap()],
         drift_repairs: 8,
         counts: Arc::new(counts),
         ..Figures::default()
@@ -94,6 +97,8 @@ fn every_figure_is_told_under_its_name() {
         r#"plimsoll_steps{state="failed"} 1"#,
         r#"plimsoll_deletions_unfinished 4"#,
         r#"plimsoll_orphans 6"#,
+        r#"plimsoll_overrides{state="expired"} 1"#,
+        r#"plimsoll_overrides{state="in_force"} 0"#,
         r#"plimsoll_drift_repairs_total 8"#,
         r#"plimsoll_capability_implied{name="Console",version="1.2.0"} 1"#,
         r#"plimsoll_writes_total{action="apply",result="success"} 7"#,

@@ -17,6 +17,7 @@ use plimsoll_content::inclusion::{
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_model::ObjectKey;
 
+use crate::features::Features;
 use crate::plan::DELETE;
 
 /// A capability that a payload enables although nobody asked for it, and why.
@@ -102,19 +103,17 @@ pub fn implied(
 }
 
 /// The capabilities beyond the enabled ones that a payload makes necessary where some objects have
-/// been `applied` before, in a cluster of a profile and feature set. Those that do not exist there
-/// because their feature gates are off are not among them.
-pub fn implied_by(
+/// been `applied` before, in a cluster where a `context` decides about inclusion. Those that do not
+/// exist there because their feature gates are off are not among them.
+pub fn implied_within(
     applied: &BTreeSet<ObjectKey>,
     next: &Payload,
-    profile: &str,
-    feature_set: &str,
+    context: &Context,
     enabled: &BTreeSet<String>,
 ) -> Vec<Implied> {
-    let context = next.context(profile, feature_set);
     let gates = context.feature_gates.clone().unwrap_or_default();
     let version = &next.release.version;
-    let mut found = implied(applied, &next.manifests, &context, enabled, version);
+    let mut found = implied(applied, &next.manifests, context, enabled, version);
     let exists = |name: &str| {
         next.capabilities.capability(name).is_none_or(|capability| capability.is_allowed(&gates))
     };
@@ -123,17 +122,16 @@ pub fn implied_by(
 }
 
 /// The capabilities that an update from one payload to another makes necessary: all four steps of
-/// the design, for a cluster where some capabilities are enabled.
+/// the design, for a cluster of a profile with some features where some capabilities are enabled.
 pub fn implied_by_update(
     outgoing: &Payload,
     next: &Payload,
     profile: &str,
-    feature_set: &str,
+    features: &Features,
     enabled: &BTreeSet<String>,
 ) -> Vec<Implied> {
-    let context = outgoing.context(profile, feature_set);
-    let applied = applied(&outgoing.manifests, &context, enabled);
-    implied_by(&applied, next, profile, feature_set, enabled)
+    let applied = applied(&outgoing.manifests, &features.context(outgoing, profile), enabled);
+    implied_within(&applied, next, &features.context(next, profile), enabled)
 }
 
 /// A context in which some capabilities are enabled, and all that any manifest names are known.

@@ -49,7 +49,7 @@ fn every_condition() -> String {
             })
             .collect();
         for objection in upgradeable::conditions(
-            overrides,
+            overrides.then_some(""),
             overrides && !operators.is_empty(),
             &operators,
             None,
@@ -82,6 +82,11 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::UpdateStarted,
         Reason::UpdateCompleted,
         Reason::UpdateResumed,
+        Reason::FeaturesChanged,
+        Reason::OverrideInForce,
+        Reason::OverrideExpired,
+        Reason::OverrideRemoved,
+        Reason::OverrideTermsInvalid,
         Reason::ResourceDeletionRequested,
         Reason::ResourceDeletionOngoing,
         Reason::ResourceDeletionCompleted,

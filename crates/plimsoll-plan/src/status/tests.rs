@@ -70,7 +70,7 @@ impl Situation {
             invalid: &self.invalid,
             load: self.load.as_ref(),
             capabilities: &capabilities,
-            overrides_set: false,
+            overrides: None,
             not_upgradeable: &[],
             updates: &self.updates,
             deletions: &[],

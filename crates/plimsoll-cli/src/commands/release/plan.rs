@@ -9,6 +9,7 @@ use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities;
+use plimsoll_plan::features::Features;
 use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::target::Target;
@@ -66,7 +67,7 @@ impl Setup {
         };
         Target {
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            features: Features::of_set(&self.feature_set),
             spec: ClusterVersionSpec {
                 capabilities: Some(capabilities),
                 ..ClusterVersionSpec::default()
@@ -98,7 +99,7 @@ fn forecast(from: Option<&Payload>, to: &Payload, target: &Target) -> Forecast {
         return between(None, plan, &to.cluster_kinds());
     };
     let enabled = target.capabilities(from).enabled;
-    let context = from.context(&target.profile, &target.feature_set);
+    let context = target.features.context(from, &target.profile);
     let applied = capabilities::applied(&from.manifests, &context, &enabled);
     let before = Target { enabled, ..target.clone() };
     let (next, capabilities) = before.towards(to, &applied);

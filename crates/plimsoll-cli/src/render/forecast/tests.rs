@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
@@ -13,11 +13,7 @@ use super::{Format, Report};
 use crate::sandbox::sample;
 
 fn forecast() -> Forecast {
-    let target = Target {
-        profile: DEFAULT_PROFILE.to_owned(),
-        feature_set: DEFAULT_FEATURE_SET.to_owned(),
-        ..Target::default()
-    };
+    let target = Target { profile: DEFAULT_PROFILE.to_owned(), ..Target::default() };
     let payload = |files: &[SourceFile]| {
         parse(files, &TemplateContext::default()).expect("the sample is in order")
     };

@@ -1,0 +1,363 @@
+//! `plimsoll override`: objects that are left alone, why, and until when.
+//!
+//! Overrides lie in the ClusterVersion's spec, their terms in an annotation beside it. Both are
+//! written together, and only if nobody changed them in between.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use plimsoll_api::config::ComponentOverride;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides, Terms};
+use serde_json::{Value, json};
+
+use super::run::{client, now};
+use crate::exit;
+use crate::render::format::Format;
+use crate::render::table;
+
+/// What the patches of this program are called in `managedFields`.
+const FIELD_MANAGER: &str = "plimsoll-override";
+
+/// What is asked about overrides, and of which cluster.
+#[derive(Debug, Args)]
+pub struct OverrideArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub command: OverrideCommand,
+    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, global = true)]
+    pub context: Option<String>,
+}
+
+/// What can be done about overrides.
+#[derive(Debug, Subcommand)]
+pub enum OverrideCommand {
+    /// List the objects that are left alone
+    List {
+        /// Output format
+        #[arg(long, short, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Leave an object alone, or change why and until when
+    Set(SetArguments),
+    /// Manage an object again
+    Clear(ObjectArguments),
+}
+
+/// Which object.
+#[derive(Debug, Args)]
+pub struct ObjectArguments {
+    /// Its kind and group, such as `Deployment.apps` or `ConfigMap`
+    #[arg(value_name = "KIND[.GROUP]")]
+    pub kind: String,
+    /// Its name
+    pub name: String,
+    /// Its namespace
+    #[arg(long, short, default_value = "")]
+    pub namespace: String,
+}
+
+/// Which object, why, and until when.
+#[derive(Debug, Args)]
+pub struct SetArguments {
+    #[command(flatten)]
+    object: ObjectArguments,
+    /// Why it is left alone
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// For how long, such as `72h`
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
+    duration: Option<SignedDuration>,
+    /// Until when, such as `2027-01-31T00:00:00Z`; without it, until it is cleared
+    #[arg(long, value_name = "TIME")]
+    until: Option<Timestamp>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, what is there cannot be read, or somebody else changed it
+/// at the same moment.
+pub async fn run(
+    arguments: OverrideArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let OverrideArguments { command, kubeconfig, context } = arguments;
+    let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let kind = CLUSTER_VERSION;
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let object = api
+        .get(CLUSTER_VERSION_NAME)
+        .await
+        .context("failed to read ClusterVersion \"version\"; is a controller at work there?")?;
+    let mut standing = Standing::read(&object)?;
+    let now = now();
+    let told = match command {
+        OverrideCommand::List { output } => {
+            list(&standing.parsed(), now, output, out)?;
+            return Ok(exit::SUCCESS.into());
+        }
+        OverrideCommand::Set(asked) => {
+            let until = asked.until.or_else(|| now.checked_add(asked.duration?).ok());
+            standing.set(&asked, until.map(whole_seconds), now)?
+        }
+        OverrideCommand::Clear(asked) => standing.clear(&asked)?,
+    };
+    let version = object.metadata.resource_version.as_deref().unwrap_or_default();
+    let patch = standing.patch(version);
+    let parameters =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    api.patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(&patch)).await.context(
+        "failed to change ClusterVersion \"version\"; if somebody else changed it, try again",
+    )?;
+    writeln!(out, "{told}")?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// Overrides and terms as they lie in the cluster.
+struct Standing {
+    overrides: Vec<ComponentOverride>,
+    terms: Vec<Terms>,
+    annotation: Option<String>,
+    /// Whether all of the annotation can be read.
+    unreadable: Option<String>,
+}
+
+impl Standing {
+    fn read(object: &DynamicObject) -> Result<Self, anyhow::Error> {
+        let overrides = object.data.pointer("/spec/overrides").cloned().unwrap_or(json!([]));
+        let annotation = object.annotations().get(OVERRIDE_TERMS).cloned();
+        let read = annotation.as_deref().map(serde_json::from_str::<Vec<Terms>>);
+        let (terms, unreadable) = match read {
+            None => (Vec::new(), None),
+            Some(Ok(terms)) => (terms, None),
+            Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+        };
+        Ok(Self {
+            overrides: serde_json::from_value(overrides)
+                .context("spec.overrides of the ClusterVersion cannot be read")?,
+            terms,
+            annotation,
+            unreadable,
+        })
+    }
+
+    fn parsed(&self) -> Overrides {
+        Overrides::parse(&self.overrides, self.annotation.as_deref())
+    }
+
+    /// Nothing that somebody wrote is thrown away because it cannot be read.
+    fn must_be_readable(&self) -> Result<(), anyhow::Error> {
+        match &self.unreadable {
+            None => Ok(()),
+            Some(error) => anyhow::bail!(
+                "the annotation {OVERRIDE_TERMS} cannot be read: {error}; correct it with \
+                 `kubectl edit clusterversion version`, or remove it with \
+                 `kubectl annotate clusterversion version {OVERRIDE_TERMS}-`"
+            ),
+        }
+    }
+
+    fn set(
+        &mut self,
+        asked: &SetArguments,
+        expires: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<String, anyhow::Error> {
+        self.must_be_readable()?;
+        if let Some(at) = expires.filter(|at| *at <= now) {
+            anyhow::bail!("the override would have expired already, at {at}: name a later time");
+        }
+        let SetArguments { object: named, reason, .. } = asked;
+        let entry = named.entry();
+        self.remove(&entry);
+        let terms = Terms {
+            kind: entry.kind.clone(),
+            group: entry.group.clone(),
+            namespace: entry.namespace.clone(),
+            name: entry.name.clone(),
+            reason: reason.clone(),
+            expires,
+        };
+        let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
+        let told = format!("{} is left alone{until}", terms.object());
+        if !reason.is_empty() || expires.is_some() {
+            self.terms.push(terms);
+        }
+        self.overrides.push(entry);
+        Ok(told)
+    }
+
+    fn clear(&mut self, asked: &ObjectArguments) -> Result<String, anyhow::Error> {
+        self.must_be_readable()?;
+        let entry = asked.entry();
+        if !self.remove(&entry) {
+            anyhow::bail!(
+                "there is no override of {} {:?} in namespace {:?}; `plimsoll override list` \
+                 lists them all",
+                asked.kind,
+                asked.name,
+                asked.namespace
+            );
+        }
+        Ok(format!("{} {:?} is managed again", asked.kind, asked.name))
+    }
+
+    /// Takes out what is about an object; whether there was an override of it.
+    fn remove(&mut self, entry: &ComponentOverride) -> bool {
+        let is_of = |it: &ComponentOverride| {
+            ComponentOverride { unmanaged: true, ..it.clone() }
+                == ComponentOverride { unmanaged: true, ..entry.clone() }
+        };
+        let before = self.overrides.len();
+        self.overrides.retain(|it| !is_of(it));
+        self.terms.retain(|terms| {
+            let Terms { kind, group, namespace, name, .. } = terms;
+            (kind, group, namespace, name)
+                != (&entry.kind, &entry.group, &entry.namespace, &entry.name)
+        });
+        self.overrides.len() < before
+    }
+
+    fn patch(&self, resource_version: &str) -> Value {
+        let terms = (!self.terms.is_empty())
+            .then(|| serde_json::to_string(&self.terms).unwrap_or_default());
+        let overrides = (!self.overrides.is_empty()).then_some(&self.overrides);
+        json!({
+            "metadata": {
+                "resourceVersion": resource_version,
+                "annotations": { OVERRIDE_TERMS: terms },
+            },
+            "spec": { "overrides": overrides },
+        })
+    }
+}
+
+impl ObjectArguments {
+    fn entry(&self) -> ComponentOverride {
+        let (kind, group) = self.kind.split_once('.').unwrap_or((&self.kind, ""));
+        ComponentOverride {
+            kind: kind.to_owned(),
+            group: group.to_owned(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            unmanaged: true,
+        }
+    }
+}
+
+fn list(
+    overrides: &Overrides,
+    now: Timestamp,
+    output: Format,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let entries = overrides.progress(now);
+    if !output.write(&entries, out)? {
+        if entries.is_empty() {
+            writeln!(out, "No object is left alone.")?;
+        } else {
+            let row = |entry: &plimsoll_api::progress::OverrideProgress| {
+                vec![
+                    entry.object.to_string(),
+                    format!("{:?}", entry.state),
+                    entry.expires.map_or_else(|| "never".to_owned(), |at| at.to_string()),
+                    entry.reason.clone(),
+                ]
+            };
+            let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+            table::print(out, &["OBJECT", "STATE", "EXPIRES", "REASON"], &rows)?;
+        }
+        for problem in &overrides.problems {
+            writeln!(out, "warning: {problem}")?;
+        }
+    }
+    Ok(())
+}
+
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is written for what is asked.
+
+    use super::*;
+
+    fn standing(annotation: &str) -> Standing {
+        let object = json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+            "metadata": { "name": "version", "annotations": { OVERRIDE_TERMS: annotation } },
+            "spec": { "overrides": [
+                { "kind": "ConfigMap", "group": "", "namespace": "n", "name": "kept",
+                  "unmanaged": true },
+            ] },
+        });
+        Standing::read(&serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    fn object(kind: &str, name: &str) -> ObjectArguments {
+        ObjectArguments { kind: kind.to_owned(), name: name.to_owned(), namespace: "n".to_owned() }
+    }
+
+    fn set(name: &str, reason: &str) -> SetArguments {
+        SetArguments {
+            object: object("Deployment.apps", name),
+            reason: reason.to_owned(),
+            duration: None,
+            until: None,
+        }
+    }
+
+    #[test]
+    fn overrides_and_their_terms_are_written_together_and_others_stay() {
+        let now = Timestamp::from_second(1).unwrap();
+        let until = Timestamp::from_second(3600).unwrap();
+        let mut standing =
+            standing(r#"[{"kind":"ConfigMap","namespace":"n","name":"kept","reason":"why"}]"#);
+        standing.set(&set("crane", "first"), None, now).unwrap();
+        standing.set(&set("crane", "gearbox"), Some(until), now).unwrap();
+        let patch = standing.patch("7");
+        let entry = |kind: &str, group: &str, name: &str| {
+            json!({ "kind": kind, "group": group, "namespace": "n", "name": name,
+                    "unmanaged": true })
+        };
+        let expected = [entry("ConfigMap", "", "kept"), entry("Deployment", "apps", "crane")];
+        assert_eq!(patch["spec"]["overrides"], json!(expected));
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        let terms = patch["metadata"]["annotations"][OVERRIDE_TERMS].as_str().unwrap();
+        assert_eq!(
+            terms,
+            r#"[{"kind":"ConfigMap","namespace":"n","name":"kept","reason":"why"},{"kind":"Deployment","group":"apps","namespace":"n","name":"crane","reason":"gearbox","expires":"1970-01-01T01:00:00Z"}]"#
+        );
+        assert!(standing.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
+        standing.clear(&object("Deployment.apps", "crane")).unwrap();
+        standing.clear(&object("ConfigMap", "kept")).unwrap();
+        assert!(standing.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
+        let patch = standing.patch("7");
+        assert_eq!(patch["spec"]["overrides"], Value::Null);
+        assert_eq!(patch["metadata"]["annotations"][OVERRIDE_TERMS], Value::Null);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_overwritten() {
+        let mut standing = standing("soon");
+        let error = standing.set(&set("crane", ""), None, Timestamp::UNIX_EPOCH).unwrap_err();
+        assert!(error.to_string().contains(OVERRIDE_TERMS), "{error}");
+    }
+}

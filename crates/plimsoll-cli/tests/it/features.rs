@@ -1,0 +1,165 @@
+//! Feature sets and feature gates that change while the controller runs.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use crate::rig::{PATIENCE, Rig, on_each_cluster, sample_with};
+
+/// Belongs to the cluster where the gate `Bold` is on.
+const GATED: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: gated
+  namespace: default
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+    release.openshift.io/feature-gate: Bold
+"#;
+
+/// The kind as a release would bring it, so far as it matters.
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "featuregates.config.openshift.io",
+            "annotations": { "api-approved.kubernetes.io": "https://github.com/openshift/api" },
+        },
+        "spec": {
+            "group": "config.openshift.io",
+            "scope": "Cluster",
+            "names": { "kind": "FeatureGate", "listKind": "FeatureGateList",
+                       "plural": "featuregates", "singular": "featuregate" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
+}
+
+fn feature_gates(rig: &Rig) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk("config.openshift.io", "v1", "FeatureGate");
+    Api::all_with(rig.client.clone(), &ApiResource::from_gvk(&gvk))
+}
+
+/// Makes the FeatureGate what is given; while its kind is not served yet, again.
+async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
+    let gates: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
+    let object = json!({
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "FeatureGate",
+        "metadata": { "name": "cluster" },
+        "spec": { "featureSet": set },
+        "status": { "featureGates": [{ "version": "1.0.0", "enabled": gates }] },
+    });
+    let parameters = PatchParams::apply("test").force();
+    let written = || async {
+        let api = feature_gates(rig);
+        api.patch("cluster", &parameters, &Patch::Apply(&object)).await.is_ok()
+    };
+    until("the FeatureGate can be written", written, |written| *written).await;
+}
+
+async fn until<T, F: Future<Output = T>>(
+    what: &str,
+    ask: impl Fn() -> F,
+    wanted: impl Fn(&T) -> bool,
+) -> T {
+    let waiting = async {
+        loop {
+            let found = ask().await;
+            if wanted(&found) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect(what)
+}
+
+/// The ConfigMaps among the orphans.
+fn orphans(progress: &Value) -> Vec<String> {
+    let orphans = progress["orphans"].as_array().cloned().unwrap_or_default();
+    orphans.iter().map(|orphan| format!("{}: {}", orphan["name"], orphan["message"])).collect()
+}
+
+#[test]
+fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
+    on_each_cluster(|kind| async move {
+        let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
+        let mut rig = Rig::installed(kind, &[release]).await;
+        let preview: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "harbour-pilot");
+        let gated: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+        let is_there = |api: &Api<ConfigMap>, name: &'static str| {
+            let api = api.clone();
+            async move { api.get_opt(name).await.expect("the server answers").is_some() }
+        };
+        assert!(!is_there(&preview, "autopilot").await, "the set is the default one");
+        // The kind comes while the controller runs, as with a release that brings it.
+        let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
+        let parameters = PatchParams::apply("test").force();
+        definitions
+            .patch("featuregates.config.openshift.io", &parameters, &Patch::Apply(&definition()))
+            .await
+            .expect("a definition");
+        feature(&rig, "TechPreviewNoUpgrade", &[]).await;
+        until("the manifest of the set is applied", || is_there(&preview, "autopilot"), |is| *is)
+            .await;
+        assert!(!is_there(&gated, "gated").await, "its gate is off");
+        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
+        until("the manifest of the gate is applied", || is_there(&gated, "gated"), |is| *is).await;
+        // What does not belong any more stays, and is listed.
+        feature(&rig, "", &["Bold"]).await;
+        let progress = until(
+            "what does not belong is an orphan",
+            || rig.progress(),
+            |it| !orphans(it).is_empty(),
+        )
+        .await;
+        let left = orphans(&progress);
+        assert!(left.len() == 1 && left[0].contains("autopilot"), "{left:?}");
+        assert!(left[0].contains("feature-set"), "{left:?}");
+        assert!(is_there(&preview, "autopilot").await, "nobody asked to delete it");
+        // Without the object it is as if it had never been.
+        feature_gates(&rig).delete("cluster", &DeleteParams::default()).await.expect("it is there");
+        until(
+            "without FeatureGate both are orphans",
+            || rig.progress(),
+            |it| orphans(it).len() == 2,
+        )
+        .await;
+        rig.stop().await;
+        // A controller that starts finds it there, one that was told otherwise does not ask.
+        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
+        rig.control();
+        until("a new process finds the set", || rig.progress(), |it| orphans(it).is_empty()).await;
+        rig.stop().await;
+        rig.settings.feature_set = Some("Default".to_owned());
+        rig.control();
+        rig.until(|view| view.completed).await;
+        until("a new process at rest", || rig.progress(), |it| it["mode"] == "Reconciling").await;
+        rig.stop().await;
+        let events: Api<Event> = Api::namespaced(rig.client.clone(), "default");
+        let list = events.list(&ListParams::default()).await.expect("a list");
+        let told: Vec<String> = list
+            .items
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("FeaturesChanged"))
+            .filter_map(|event| event.note)
+            .collect();
+        let first = "The feature set is TechPreviewNoUpgrade, it was Default";
+        assert!(told.iter().any(|note| note.starts_with(first)), "{told:?}");
+        assert!(told.iter().any(|note| note.contains("now enabled: Bold")), "{told:?}");
+    });
+}

@@ -1,0 +1,125 @@
+//! The cluster's features: fixed when the controller is started, or followed in the FeatureGate of
+//! the cluster, which need not be there and may come at any time.
+
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::FEATURE_GATE;
+use plimsoll_model::Reason;
+use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Controller, Settings, Work, enabled, request};
+use crate::bootstrap::api_resource;
+use crate::error::Error;
+use crate::events::Severity;
+use crate::observe::{self, Observation};
+
+/// The features that a cluster has now.
+///
+/// # Errors
+///
+/// When the server cannot be asked. That it has no FeatureGate, does not know any, or shows us
+/// none, is no error.
+pub(super) async fn find(client: &Client, settings: &Settings) -> Result<Features, Error> {
+    if let Some(set) = &settings.feature_set {
+        return Ok(Features::of_set(set));
+    }
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(FEATURE_GATE));
+    match api.get_opt(FEATURE_GATE_NAME).await {
+        Ok(found) => Ok(of(found.as_ref())),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 405) => {
+            if status.code == 403 {
+                tracing::warn!(
+                    message = status.message,
+                    "the FeatureGate cannot be read: the feature set is taken for Default"
+                );
+            }
+            Ok(Features::default())
+        }
+        Err(source) => Err(Error::ReadFeatureGate { source }),
+    }
+}
+
+/// The features that a FeatureGate tells; the default ones if there is none.
+fn of(feature_gate: Option<&DynamicObject>) -> Features {
+    feature_gate.map_or_else(Features::default, |object| Features::of_cluster(&object.data))
+}
+
+/// Watches the FeatureGate, if it is to be followed.
+pub(super) struct FeatureWatch {
+    client: Client,
+    sender: mpsc::Sender<Observation>,
+    task: Option<JoinHandle<()>>,
+    /// Whether the server has answered: the kind is served.
+    answered: bool,
+}
+
+impl FeatureWatch {
+    pub(super) fn start(
+        client: Client,
+        settings: &Settings,
+        sender: mpsc::Sender<Observation>,
+    ) -> Self {
+        let mut watch = Self { client, sender, task: None, answered: false };
+        if settings.feature_set.is_none() {
+            watch.restart();
+        }
+        watch
+    }
+
+    fn restart(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+        self.task = Some(tokio::spawn(observe::watch_named(
+            self.client.clone(),
+            (FEATURE_GATE, FEATURE_GATE_NAME),
+            Observation::FeatureGate,
+            self.sender.clone(),
+        )));
+    }
+
+    /// A kind was defined: if it is this one, there is no need to wait for the next try.
+    pub(super) fn defined(&mut self, group: &str, plural: &str) {
+        let ours = group == FEATURE_GATE.group && plural == FEATURE_GATE.plural;
+        if ours && self.task.is_some() && !self.answered {
+            self.restart();
+        }
+    }
+}
+
+impl Drop for FeatureWatch {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl Work {
+    /// The FeatureGate is as it is: if that makes a difference, what is included is decided anew.
+    pub(super) async fn featured(
+        &mut self,
+        controller: &Controller,
+        feature_gate: Option<&DynamicObject>,
+    ) {
+        self.feature_watch.answered = true;
+        let features = of(feature_gate);
+        let profile = &controller.settings.profile;
+        let change = features.change(&self.features, &self.payload, profile);
+        // The gates of releases to come may have changed even if nothing did for this one.
+        self.features = features;
+        let Some(change) = change else { return };
+        let note = format!("{change}; what is included is decided anew");
+        self.tell(Severity::Normal, Reason::FeaturesChanged, note);
+        let kept: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
+        let settings = &controller.settings;
+        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
+        self.judge_by_capabilities(controller);
+        let now = controller.clock.now();
+        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        self.replan(controller).await;
+        self.reporter.touch();
+    }
+}

@@ -1,0 +1,61 @@
+//! Objects that an administrator took out of management: until when, and what is told of it.
+
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use plimsoll_api::config::ClusterVersionSpec;
+use plimsoll_api::progress::OverrideState;
+use plimsoll_model::Reason;
+use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
+
+use super::{Controller, Work, request};
+use crate::events::{self, Occurrence, Severity};
+
+/// The overrides of a ClusterVersion.
+pub(super) fn overrides_of(
+    cluster_version: &DynamicObject,
+    spec: &ClusterVersionSpec,
+) -> Overrides {
+    let annotation = cluster_version.annotations().get(OVERRIDE_TERMS);
+    Overrides::parse(&spec.overrides, annotation.map(String::as_str))
+}
+
+impl Work {
+    /// Takes up what was overridden until now, and tells of overrides that came and went.
+    pub(super) async fn mind_overrides(&mut self, controller: &Controller) {
+        let now = controller.clock.now();
+        let standing = self.overrides.progress(now);
+        if standing != self.overrides_told.0 {
+            let before = std::mem::replace(&mut self.overrides_told.0, standing);
+            for change in overrides::changes(&before, &self.overrides_told.0) {
+                let reason = match change.state {
+                    Some(OverrideState::InForce) => Reason::OverrideInForce,
+                    Some(OverrideState::Expired) => Reason::OverrideExpired,
+                    None => Reason::OverrideRemoved,
+                };
+                self.recorder.record(Occurrence {
+                    severity: Severity::Normal,
+                    reason,
+                    action: "Override",
+                    note: change.message,
+                    regarding: events::cluster_version(&self.owner),
+                    related: Some(events::object(&change.object)),
+                });
+            }
+            // What updates are judged by may be other than it was.
+            self.unconsidered = true;
+            self.reporter.touch();
+        }
+        if self.overrides.problems != self.overrides_told.1 {
+            self.overrides_told.1.clone_from(&self.overrides.problems);
+            for problem in &self.overrides.problems {
+                self.tell(Severity::Warning, Reason::OverrideTermsInvalid, problem.clone());
+            }
+            self.reporter.touch();
+        }
+        if self.overrides.for_inclusion(now) != self.request.overrides {
+            self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+            self.replan(controller).await;
+            self.reporter.touch();
+        }
+    }
+}

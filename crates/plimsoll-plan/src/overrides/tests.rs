@@ -1,0 +1,118 @@
+//! What annotations mean for overrides, and what is told of it.
+
+use jiff::Timestamp;
+use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
+
+use super::{Overrides, changes, without_expired};
+
+const BEFORE: &str = "2026-01-01T00:00:00Z";
+const EXPIRY: &str = "2026-02-01T00:00:00Z";
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn spec(names: &[&str]) -> Vec<ComponentOverride> {
+    let entry = |name: &&str| ComponentOverride {
+        kind: "Deployment".to_owned(),
+        group: "apps".to_owned(),
+        namespace: "harbour".to_owned(),
+        name: (*name).to_owned(),
+        unmanaged: true,
+    };
+    names.iter().map(entry).collect()
+}
+
+/// An entry of the annotation for a deployment.
+fn terms(name: &str, rest: &str) -> String {
+    format!(r#"{{"kind":"Deployment","group":"apps","namespace":"harbour","name":"{name}"{rest}}}"#)
+}
+
+/// Which overrides are in force, and how many things are wrong with the annotation.
+fn check(overrides: &[&str], annotation: &str, now: &str, expected: (&[&str], usize)) {
+    let overrides = Overrides::parse(&spec(overrides), Some(annotation));
+    let in_force: Vec<&str> =
+        overrides.in_force(time(now)).map(|terms| terms.name.as_str()).collect();
+    let problems = &overrides.problems;
+    assert_eq!((in_force.as_slice(), problems.len()), expected, "{annotation}: {problems:?}");
+}
+
+#[test]
+fn an_override_is_in_force_until_it_expires_and_ever_if_nobody_can_tell_when() {
+    let expiring = format!("[{}]", terms("crane", &format!(r#","expires":"{EXPIRY}""#)));
+    let expiring = expiring.as_str();
+    check(&["crane", "pier"], expiring, BEFORE, (&["crane", "pier"], 0));
+    check(&["crane", "pier"], expiring, "2026-01-31T23:59:59.999Z", (&["crane", "pier"], 0));
+    check(&["crane", "pier"], expiring, EXPIRY, (&["pier"], 0));
+    check(&["pier"], expiring, EXPIRY, (&["pier"], 1));
+    check(&["crane"], "", EXPIRY, (&["crane"], 0));
+    check(&["crane"], "soon", EXPIRY, (&["crane"], 1));
+    check(&["crane"], "{}", EXPIRY, (&["crane"], 1));
+    for wrong in [r#","expires":"soon""#, r#","expire":"2026-02-01T00:00:00Z""#] {
+        check(&["crane"], &format!("[{}]", terms("crane", wrong)), EXPIRY, (&["crane"], 1));
+    }
+    let one = terms("crane", &format!(r#","expires":"{EXPIRY}""#));
+    check(&["crane"], &format!("[{one},7]"), EXPIRY, (&[], 1));
+    check(&["crane"], &format!("[{one},{one}]"), EXPIRY, (&[], 1));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_where_it_is() {
+    let annotation = format!("[{}, {}]", terms("pier", ""), terms("crane", r#","expires":1"#));
+    let overrides = Overrides::parse(&spec(&["crane"]), Some(&annotation));
+    insta::assert_snapshot!(overrides.problems.join("\n"), @r#"
+    metadata.annotations[plimsoll.io/override-terms][1]: invalid type: integer `1`, expected a timestamp string: correct it; until then this override does not expire
+    metadata.annotations[plimsoll.io/override-terms][0]: spec.overrides has no override of deployment.apps "harbour/pier": add one that is the same in kind, group, namespace and name, or remove these terms
+    "#);
+}
+
+#[test]
+fn an_override_that_manages_is_none() {
+    let mut managed = spec(&["crane"]);
+    managed[0].unmanaged = false;
+    let overrides = Overrides::parse(&managed, None);
+    assert_eq!(overrides.told(time(BEFORE)), None);
+    assert_eq!(overrides.entries(), &[]);
+}
+
+#[test]
+fn terms_are_told_and_the_next_expiry_is_known() {
+    let rest = format!(r#","reason":"waits for a gearbox","expires":"{EXPIRY}""#);
+    let annotation = format!("[{}]", terms("crane", &rest));
+    let overrides = Overrides::parse(&spec(&["crane", "pier"]), Some(&annotation));
+    let now = time(BEFORE);
+    let told = " deployment.apps \"harbour/crane\": waits for a gearbox, until \
+                2026-02-01T00:00:00Z.";
+    assert_eq!(overrides.told(now).as_deref(), Some(told));
+    assert_eq!(overrides.told(time(EXPIRY)).as_deref(), Some(""));
+    assert_eq!(overrides.next_expiry(now), Some(time(EXPIRY)));
+    assert_eq!(overrides.next_expiry(time(EXPIRY)), None);
+    let spec = ClusterVersionSpec { overrides: spec(&["crane", "pier"]), ..Default::default() };
+    let left = without_expired(spec, Some(&annotation), time(EXPIRY)).overrides;
+    assert_eq!(left.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["pier"]);
+}
+
+#[test]
+fn what_became_of_overrides_is_told_once() {
+    let rest = format!(r#","reason":"waits for a gearbox","expires":"{EXPIRY}""#);
+    let annotation = format!("[{}]", terms("crane", &rest));
+    let overrides = Overrides::parse(&spec(&["crane", "pier"]), Some(&annotation));
+    let first = overrides.progress(time(BEFORE));
+    let second = overrides.progress(time(EXPIRY));
+    let steps = [(&[][..], &first[..]), (&first, &first), (&first, &second), (&second, &[])];
+    let told: Vec<String> = steps
+        .into_iter()
+        .map(|(before, after)| {
+            changes(before, after).into_iter().map(|change| change.message + "\n").collect()
+        })
+        .collect();
+    insta::assert_snapshot!(told.join("--\n"), @r#"
+    deployment.apps "harbour/crane" is left alone until 2026-02-01T00:00:00Z: waits for a gearbox
+    deployment.apps "harbour/pier" is left alone
+    --
+    --
+    deployment.apps "harbour/crane" is managed again: its override expired at 2026-02-01T00:00:00Z, which was: waits for a gearbox
+    --
+    deployment.apps "harbour/pier" is managed again: its override was removed
+    "#);
+}
