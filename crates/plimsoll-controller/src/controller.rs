@@ -2,6 +2,7 @@
 
 mod features;
 mod overriding;
+mod telling;
 mod updating;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use self::features::FeatureWatch;
+use self::telling::Told;
 use crate::bootstrap::{self, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
@@ -202,6 +204,9 @@ impl Controller {
             };
             Recorder::start(client, clock, instance, stop.clone())
         };
+        if let Leadership::Lease(identity) = &self.settings.leadership {
+            telling::leads(&recorder, &uid, identity);
+        }
         let asking = [acknowledge::GATES, acknowledge::ACKS].map(|name| {
             tokio::spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()))
         });
@@ -312,6 +317,7 @@ struct Work {
     unconsidered: bool,
     reconsider_at: Instant,
     told: Option<(LoadStep, bool)>,
+    news: Told,
     completion_told: bool,
     pause_told: Option<u32>,
     recorder: Recorder,
@@ -374,6 +380,7 @@ impl Work {
             (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
             (pause, _) => pause,
         };
+        let news = Told::recorded(&status.conditions);
         let mut reporter = Reporter::new(controller.client.clone(), status);
         reporter.remember(recorded);
         let rules = rules(&payload, settings, &features, &capabilities);
@@ -410,6 +417,7 @@ impl Work {
             unconsidered: true,
             reconsider_at: Instant::now(),
             told: None,
+            news,
             completion_told: false,
             pause_told: None,
             recorder,
@@ -420,6 +428,7 @@ impl Work {
         };
         work.look_for_updates();
         work.hold(pause, now);
+        work.note_gates();
         work
     }
 
@@ -433,6 +442,8 @@ impl Work {
         loop {
             self.notice();
             self.tell_of_removals(controller.clock.now());
+            self.tell_of_gates();
+            self.tell_of_drift();
             self.consider(controller).await;
             self.adopt_again(controller).await;
             self.mind_overrides(controller).await;
@@ -544,6 +555,8 @@ impl Work {
         let now = controller.clock.now();
         let situation = situation!(self, now);
         if let Some(conditions) = self.reporter.report(&situation) {
+            self.tell_of_conditions(&conditions);
+            let situation = situation!(self, now);
             let mut view = View::of(&self.session.progress, &conditions, now);
             view.capabilities = self.capabilities.clone();
             view.implied = self.implied.clone();
@@ -576,7 +589,9 @@ impl Work {
             .cloned()
             .collect();
         let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
+        let now_enabled = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
+        let before = std::mem::replace(&mut self.capabilities, now_enabled);
+        self.tell_of_capabilities(&before);
         self.judge_by_capabilities(controller);
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
@@ -633,6 +648,7 @@ impl Work {
         self.intake.swapped(&self.release, &self.payload);
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
+        self.forget_gates();
         self.look_for_updates();
         let now = controller.clock.now();
         self.request = request(&self.release, &self.overrides, &self.capabilities, now);

@@ -10,7 +10,7 @@ use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::gate;
 use plimsoll_plan::parse;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan};
-use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, World};
+use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, Trace, World};
 use plimsoll_plan::upgradeable::{self, NotUpgradeable};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -44,6 +44,8 @@ pub(crate) struct Session {
     asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
     /// What releases deleted, and how far that has come.
     pub(crate) removals: Removals,
+    /// Objects that are put right, and whether they were gone, since that was last told.
+    pub(crate) drifted: Vec<(ObjectKey, bool)>,
     /// What happened since the process began.
     pub(crate) counts: Arc<Counts>,
 }
@@ -89,6 +91,7 @@ impl Session {
             enquiries: Enquiries::new(),
             asking: JoinSet::new(),
             removals,
+            drifted: Vec::new(),
             counts: Arc::default(),
         };
         session.removals.discovered(&session.resources, now);
@@ -105,6 +108,7 @@ impl Session {
     pub(crate) fn take_over(&mut self, before: &mut Self, now: Timestamp) {
         self.progress = self.progress.clone().succeed(&before.progress, now);
         self.counts = std::mem::take(&mut before.counts);
+        self.drifted = std::mem::take(&mut before.drifted);
         for (name, (revision, object)) in std::mem::take(&mut before.operators) {
             self.operator(name, revision, Some(object), now);
         }
@@ -180,7 +184,10 @@ impl Session {
                 let (action, version) = (&plan.steps[step].action, &plan.release.version);
                 Arc::make_mut(&mut self.counts).executed(action, version, &outcome);
                 self.removals.executed(&self.progress, step, &outcome, now);
-                self.progress.handle(Event::Executed { step, outcome }, now);
+                // What happened in the meantime is found out now.
+                let key = plan.steps[step].manifest.key.clone();
+                let event = Event::Executed { step, outcome };
+                self.handle_drift(event, key, |progress| progress.is_gone(step), now);
             }
             Turn::Observed(observation) => self.observe(observation, now),
             Turn::Discovered => {
@@ -246,6 +253,21 @@ impl Session {
         });
     }
 
+    /// Takes note of something about an object, and of whether it has to be put right.
+    fn handle_drift(
+        &mut self,
+        event: Event,
+        key: ObjectKey,
+        is_gone: impl Fn(&Progress) -> bool,
+        now: Timestamp,
+    ) {
+        let repairs = self.progress.repairs();
+        self.progress.handle(event, now);
+        if self.progress.repairs() > repairs {
+            self.drifted.push((key, is_gone(&self.progress)));
+        }
+    }
+
     fn observe(&mut self, observation: Observation, now: Timestamp) {
         match observation {
             Observation::Object { key, mark, health, terminating } => {
@@ -255,7 +277,9 @@ impl Session {
                     let event = Event::Health { key: key.clone(), revision, verdict };
                     self.progress.handle(event, now);
                 }
-                self.progress.handle(Event::Observed { key, mark }, now);
+                let object = key.clone();
+                let is_gone = mark.trace == Trace::Gone;
+                self.handle_drift(Event::Observed { key, mark }, object, |_| is_gone, now);
             }
             Observation::Definition { group, .. } => self.enquiries.hint(&group, Instant::now()),
             Observation::Listed(kind) => {

@@ -158,6 +158,24 @@ reasons! {
     UpdateCompleted,
     /// ClusterVersion overrides are set.
     ClusterVersionOverridesSet,
+    /// What failed does not any more.
+    FailureResolved,
+    /// The ClusterVersion is in order again.
+    ClusterVersionValid,
+    /// Something objects to another minor version.
+    MinorUpdatesBlocked,
+    /// Nothing objects to another minor version any more.
+    MinorUpdatesAllowed,
+    /// Available updates are known again.
+    UpdatesRetrieved,
+    /// A ClusterOperator has reached the release.
+    ClusterOperatorUpdated,
+    /// Somebody changed or deleted an object, and it is put right.
+    DriftRepaired,
+    /// A capability is enabled because it was asked for.
+    CapabilityEnabled,
+    /// This controller works from now on.
+    LeaderElected,
     /// The cluster's feature set or its feature gates changed.
     FeaturesChanged,
     /// An administrator took an object out of management.

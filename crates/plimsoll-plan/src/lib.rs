@@ -30,5 +30,6 @@ pub mod removal;
 pub mod status;
 pub mod target;
 pub mod timeline;
+pub mod transitions;
 pub mod upgradeable;
 pub mod validate;

@@ -250,6 +250,11 @@ impl Progress {
         (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
     }
 
+    /// Whether a step was done at least once.
+    pub fn is_done(&self, step: usize) -> bool {
+        self.tracks.get(step).is_some_and(|track| track.reached)
+    }
+
     /// Whether nothing is being executed or due, and the server is not busy establishing what was
     /// just defined: all that is left waits for others.
     pub fn is_quiet(&self, now: Timestamp) -> bool {

@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod drift;
+mod events;
 mod features;
 mod gates;
 mod inspect;

@@ -1,0 +1,114 @@
+//! What people should hear of the work, as events: each thing once, even through restarts.
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::{Condition, ObjectKey, Reason};
+use plimsoll_plan::capabilities::Capabilities;
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::Action;
+use plimsoll_plan::transitions::transitions;
+
+use super::Work;
+use crate::events::{self, Occurrence, Recorder, Severity};
+
+/// What has been told.
+pub(super) struct Told {
+    /// The conditions as they were when they were last told of.
+    conditions: Vec<Condition>,
+    /// The ClusterOperators of the release that have reached it.
+    gates: BTreeSet<String>,
+}
+
+impl Told {
+    /// What is on record in the cluster has been told.
+    pub(super) fn recorded(conditions: &[Condition]) -> Self {
+        Self { conditions: conditions.to_vec(), gates: BTreeSet::new() }
+    }
+}
+
+/// Tells that a controller works from now on.
+pub(super) fn leads(recorder: &Recorder, owner: &str, identity: &str) {
+    recorder.record(Occurrence {
+        severity: Severity::Normal,
+        reason: Reason::LeaderElected,
+        action: "Lead",
+        note: format!("{identity} keeps the cluster from now on"),
+        regarding: events::cluster_version(owner),
+        related: None,
+    });
+}
+
+impl Work {
+    /// Tells of conditions that came to hold, or do not hold any more.
+    pub(super) fn tell_of_conditions(&mut self, conditions: &[Condition]) {
+        for transition in transitions(&self.news.conditions, conditions) {
+            let severity = if transition.is_warning { Severity::Warning } else { Severity::Normal };
+            self.tell(severity, transition.reason, transition.message);
+        }
+        self.news.conditions = conditions.to_vec();
+    }
+
+    /// Takes the gates that are passed for told: what an earlier process saw is no news.
+    pub(super) fn note_gates(&mut self) {
+        let is_completed = self.session.progress.mode() == Mode::Reconciling;
+        let passed = self.gates(|passed| passed || is_completed);
+        self.news.gates = passed.into_iter().map(|key| key.name).collect();
+    }
+
+    /// Another release is applied: its gates are ahead.
+    pub(super) fn forget_gates(&mut self) {
+        self.news.gates.clear();
+    }
+
+    /// Tells of ClusterOperators that have reached the release.
+    pub(super) fn tell_of_gates(&mut self) {
+        for key in self.gates(|passed| passed) {
+            if self.news.gates.insert(key.name.clone()) {
+                let note = format!("ClusterOperator {} is at {}", key.name, self.release.version);
+                self.tell_about(Reason::ClusterOperatorUpdated, "Update", note, &key);
+            }
+        }
+    }
+
+    /// Tells of objects that somebody changed or deleted, and that are put right.
+    pub(super) fn tell_of_drift(&mut self) {
+        for (key, is_gone) in std::mem::take(&mut self.session.drifted) {
+            let what = if is_gone { "deleted" } else { "changed" };
+            let note = format!("{key} was {what} by somebody else and is put right");
+            self.tell_about(Reason::DriftRepaired, "Repair", note, &key);
+        }
+    }
+
+    /// Tells of capabilities that are enabled because they are asked for.
+    pub(super) fn tell_of_capabilities(&self, before: &Capabilities) {
+        let is_implied = |name: &String| {
+            before.implicit.contains(name) || self.capabilities.implicit.contains(name)
+        };
+        let new = self.capabilities.enabled.difference(&before.enabled);
+        for name in new.filter(|name| !is_implied(name)) {
+            let note = format!("Capability {name} is enabled, as the ClusterVersion asks");
+            self.tell(Severity::Normal, Reason::CapabilityEnabled, note);
+        }
+    }
+
+    /// The ClusterOperators of the release, by whether their gates are passed.
+    fn gates(&self, wanted: impl Fn(bool) -> bool) -> Vec<ObjectKey> {
+        let progress = &self.session.progress;
+        let steps = progress.plan().steps.iter().enumerate();
+        let passed = steps
+            .filter(|(index, step)| step.action == Action::Gate && wanted(progress.is_done(*index)))
+            .map(|(_, step)| step.manifest.key.clone());
+        passed.collect()
+    }
+
+    fn tell_about(&self, reason: Reason, action: &'static str, note: String, key: &ObjectKey) {
+        self.recorder.record(Occurrence {
+            severity: Severity::Normal,
+            reason,
+            action,
+            note,
+            regarding: events::cluster_version(&self.owner),
+            related: Some(events::object(key)),
+        });
+    }
+}
