@@ -70,7 +70,7 @@ impl Standing {
         let features = api(client, FEATURE_GATE).get(FEATURE_GATE_NAME).await;
         let features = match features {
             Ok(object) => Features::of_cluster(&object.data),
-            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 405) => {
+            Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
                 Features::default()
             }
             Err(error) => return Err(error).context("failed to read FeatureGate \"cluster\""),

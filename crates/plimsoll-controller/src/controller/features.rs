@@ -28,7 +28,7 @@ pub(super) async fn find(client: &Client, settings: &Settings) -> Result<Feature
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(FEATURE_GATE));
     match api.get_opt(FEATURE_GATE_NAME).await {
         Ok(found) => Ok(of(found.as_ref())),
-        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 405) => {
+        Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
             if status.code == 403 {
                 tracing::warn!(
                     message = status.message,
