@@ -44,10 +44,11 @@ use crate::implicit;
 use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
-use crate::removals::Removals;
+use crate::removals::{Inherited, Removals};
 use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
+use crate::survey;
 use crate::view::View;
 use crate::webhook::{self, CapabilityWebhook, Rules};
 use crate::write::Writer;
@@ -220,7 +221,13 @@ impl Controller {
             intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
                 .await?;
         let payload = Arc::clone(&start.0);
+        let mut left = None;
         if !recorded.image.is_empty() && recorded.image != payload.image {
+            left = Some(Inherited {
+                version: recorded.version.clone(),
+                ours: patiently(stop, || survey::ours(client, &resources)).await?,
+                cluster_kinds: survey::cluster_kinds(&resources),
+            });
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = patiently(stop, || async {
@@ -234,8 +241,15 @@ impl Controller {
                 .implied
                 .extend(implied.iter().map(|it| implicit::record(it, &recorder, &uid, now)));
         }
-        let beginning =
-            Beginning { owner: uid.into(), resources, recorder, start, features, feature_watch };
+        let beginning = Beginning {
+            owner: uid.into(),
+            resources,
+            left,
+            recorder,
+            start,
+            features,
+            feature_watch,
+        };
         let mut work = Work::begin(&self, &first, beginning, &recorded);
         self.offer_reviews(&work, &writer, stop).await?;
         let result = work.run(&mut self, &mut cluster_versions, stop).await;
@@ -332,6 +346,8 @@ struct Work {
 struct Beginning {
     owner: Arc<str>,
     resources: Resources,
+    /// What an earlier process left, if it was at another release.
+    left: Option<Inherited>,
     recorder: Recorder,
     start: (Arc<Payload>, Listing),
     features: Features,
@@ -345,7 +361,8 @@ impl Work {
         beginning: Beginning,
         recorded: &ReleaseProgressStatus,
     ) -> Self {
-        let Beginning { owner, resources, recorder, start, features, feature_watch } = beginning;
+        let Beginning { owner, resources, left, recorder, start, features, feature_watch } =
+            beginning;
         let (payload, listing) = start;
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
@@ -361,7 +378,7 @@ impl Work {
         };
         let planned =
             make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
-        removals.begun(&planned);
+        removals.begun(&planned, left.as_ref(), now);
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::parse;
 
 pub use ledger::Ledger;
-pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans};
+pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};
 
 /// How long an object may take to go before what holds it is named.
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);

@@ -216,6 +216,27 @@ fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
 }
 
 #[test]
+fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_release() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
+        scene.rig.stop().await;
+        scene.rig.release(&scene.next);
+        scene.rig.control();
+        scene.rig.completed("1.1.0").await;
+        let orphans = scene.until("orphans", |it| it.len() == 1).await;
+        assert_eq!(
+            (&orphans[0]["name"], &orphans[0]["version"]),
+            (&json!("first"), &json!("1.0.0"))
+        );
+        let patch = json!({"metadata": {"annotations": {"plimsoll.io/prune": "all"}}});
+        let api = scene.rig.api(plimsoll_api::CLUSTER_VERSION);
+        api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("asked");
+        scene.until("orphans", <[Value]>::is_empty).await;
+        assert!(!scene.exists("first").await);
+    });
+}
+
+#[test]
 fn an_orphan_that_somebody_else_deletes_is_forgotten() {
     on_each_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
