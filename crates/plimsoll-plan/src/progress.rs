@@ -162,6 +162,8 @@ pub struct Progress {
     running: usize,
     passes: u32,
     repairs: u64,
+    /// When steps were last started. What was due then and was not started waits for an event.
+    looked_at: Timestamp,
     /// The run level that is not to begin, nor any after it.
     paused_before: Option<u32>,
 }
@@ -183,6 +185,7 @@ impl Progress {
             running: 0,
             passes: 0,
             repairs: 0,
+            looked_at: Timestamp::MIN,
             paused_before: None,
             plan,
         };
@@ -301,6 +304,7 @@ impl Progress {
 
     /// The steps to execute now; each counts as running until it is told how it went.
     pub fn start(&mut self, now: Timestamp) -> Vec<usize> {
+        self.looked_at = now;
         let limit = match self.mode {
             Mode::Initializing => CONCURRENCY_INITIALIZING,
             Mode::Updating => CONCURRENCY_UPDATING,
@@ -379,7 +383,7 @@ impl Progress {
         self.tracks
             .iter()
             .filter_map(|track| match &track.state {
-                State::Retry { at } => Some(*at),
+                State::Retry { at } if *at > self.looked_at => Some(*at),
                 _ => None,
             })
             .min()

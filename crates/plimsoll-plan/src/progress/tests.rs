@@ -608,3 +608,21 @@ fn a_pause_holds_a_level_of_which_something_is_in_place_already() {
         assert_eq!(progress.start(at(0)), [2]);
     }
 }
+
+#[test]
+fn what_is_due_and_cannot_be_started_yet_wakes_nobody() {
+    let many = super::CONCURRENCY_RECONCILING + 1;
+    let lines: Vec<String> =
+        (0..many).map(|number| format!("0000_10_a_{number}.yaml ConfigMap x/c{number}")).collect();
+    let mut script = Script::new(&lines.join("\n"), Mode::Reconciling);
+    let mut failing: Vec<usize> = script.progress.start(at(0));
+    while let Some(step) = failing.pop() {
+        let name = script.progress.plan().steps[step].manifest.key.name.clone();
+        script.handle(&format!("failed {name}"));
+        failing.extend(script.progress.start(at(0)));
+    }
+    let due = script.progress.wake_at().expect("all are to be tried again");
+    let last = due + SignedDuration::from_hours(1);
+    assert_eq!(script.progress.start(last).len(), many - 1, "as many as may run at a time");
+    assert_eq!(script.progress.wake_at(), None, "the last one begins when another one ends");
+}
