@@ -32,7 +32,7 @@ use crate::render::logs;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Keep a cluster at a release
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Look into release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -96,7 +96,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Rbac(arguments) => deploy::rbac(&arguments, out),
         Command::Manifests(arguments) => deploy::manifests(&arguments, out),
         Command::Resolve(arguments) => resolve::run(&arguments, out),
-        Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Run(arguments) => block_on(run::run(*arguments)),
         Command::Inspect(arguments) => block_on(inspect::run(arguments, out)),
         Command::Update(arguments) => block_on(update::run(arguments, out)),
         Command::Orphan(arguments) => block_on(orphan::run(arguments, out)),

@@ -5,6 +5,7 @@ pub mod exit;
 pub mod rehearsal;
 pub mod render;
 pub mod sandbox;
+pub mod traces;
 
 use std::process::ExitCode;
 

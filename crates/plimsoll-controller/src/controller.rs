@@ -805,6 +805,7 @@ fn make_plan(
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Plan {
+    let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
     let overrides = &request.overrides;
     let context = target::context(payload, &settings.profile, features, capabilities, overrides);
     let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);

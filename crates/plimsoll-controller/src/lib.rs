@@ -23,6 +23,7 @@ mod report;
 mod resources;
 pub mod rights;
 mod session;
+mod spans;
 mod survey;
 mod view;
 mod webhook;

@@ -16,12 +16,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument as _, Span};
 
 use crate::enquiry::{Enquiries, GroupVersion};
 use crate::figures::Counts;
 use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
 use crate::removals::Removals;
 use crate::resources::Resources;
+use crate::spans::{self, Spans};
 use crate::write::Writer;
 
 /// A plan under way.
@@ -40,6 +42,7 @@ pub(crate) struct Session {
     sender: mpsc::Sender<Observation>,
     pub(crate) observations: mpsc::Receiver<Observation>,
     executing: JoinSet<(usize, Outcome)>,
+    spans: Spans,
     enquiries: Enquiries,
     asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
     /// What releases deleted, and how far that has come.
@@ -75,6 +78,7 @@ impl Session {
             world.serve(kind.clone(), served.scope);
         }
         let (sender, observations) = mpsc::channel(OBSERVATIONS_QUEUED);
+        let spans = Spans::begin(&plan);
         let mut session = Self {
             writer: Writer::new(client.clone()),
             client,
@@ -88,6 +92,7 @@ impl Session {
             sender,
             observations,
             executing: JoinSet::new(),
+            spans,
             enquiries: Enquiries::new(),
             asking: JoinSet::new(),
             removals,
@@ -202,6 +207,7 @@ impl Session {
             }
         }
         self.start_due(now);
+        self.spans.settle(&self.progress);
         if !self.watching_all && self.progress.is_quiet(now) {
             self.watch_served(now);
         }
@@ -243,14 +249,17 @@ impl Session {
             step.action == Action::Gate && !self.operators.contains_key(&step.manifest.key.name);
         let (writer, owner, plan) =
             (self.writer.clone(), Arc::clone(&self.owner), Arc::clone(&plan));
-        self.executing.spawn(async move {
+        let span = self.spans.step(&plan, index);
+        let execution = async move {
             let step = &plan.steps[index];
             let outcome = writer.execute(step, &served, &owner).await;
             if let (true, Outcome::Applied(mark)) = (fresh, &outcome) {
                 writer.fast_fill(step, &served, *mark).await;
             }
+            spans::ended(&Span::current(), &outcome);
             (index, outcome)
-        });
+        };
+        self.executing.spawn(execution.instrument(span));
     }
 
     /// Takes note of something about an object, and of whether it has to be put right.

@@ -232,6 +232,10 @@ impl Writer {
 
     /// Replaces the status of a cluster-scoped object, whole: a merge could not write the null that
     /// `availableUpdates` must have.
+    #[tracing::instrument(
+        name = "write status", level = "debug", parent = None, skip_all,
+        fields(kind = resource.kind, name), err(level = "debug")
+    )]
     pub(crate) async fn write_status(
         &self,
         resource: &ApiResource,

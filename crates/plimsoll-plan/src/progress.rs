@@ -206,9 +206,11 @@ impl Progress {
     }
 
     /// Takes up a plan after another one in the same process: steps whose manifest is unchanged
-    /// and done stay done, with what is known of their objects.
+    /// and done stay done, with what is known of their objects; gates do if the release is the same.
+    /// What was done and is being put right counts as done, and is put right at once.
     pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
         self.repairs = before.repairs;
+        let same_release = before.plan.release == self.plan.release;
         for (index, step) in self.plan.steps.iter().enumerate() {
             let Some(old) = before.step_of(&watch_key(step)) else {
                 continue;
@@ -220,13 +222,12 @@ impl Progress {
             let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
             let is_back = step.action == Action::Delete
                 && old_track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
-            if same
-                && !is_back
-                && step.action != Action::Gate
-                && matches!(old_track.state, State::Done(_))
-            {
+            let means_the_same = step.action != Action::Gate || same_release;
+            if same && !is_back && means_the_same && old_track.reached {
                 track.applied = old_track.applied;
-                track.enter(State::Done(None), now);
+                track.reached = true;
+                let is_done = matches!(old_track.state, State::Done(_));
+                track.enter(if is_done { State::Done(None) } else { State::Due }, now);
             }
         }
         self.advance(now);

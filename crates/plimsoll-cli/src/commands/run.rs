@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::store;
 use crate::exit;
 use crate::render::{live, logs};
+use crate::traces::Traces;
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
@@ -92,6 +93,10 @@ pub struct RunArguments {
     /// How to log; without it, JSON in a pipe and text in a terminal
     #[arg(long, value_enum)]
     pub log_format: Option<logs::Format>,
+    /// Send traces to the OpenTelemetry collector here, such as http://localhost:4318 (OTLP over
+    /// HTTP)
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     #[command(flatten)]
     pub limits: LimitArguments,
 }
@@ -137,7 +142,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let format = arguments.log_format;
     let interactive =
         std::io::stderr().is_terminal() && !arguments.plain && format != Some(logs::Format::Json);
-    logs::init_as(interactive, format);
+    let identity = identity();
+    let traces = match &arguments.otlp_endpoint {
+        Some(endpoint) => Some(Traces::start(endpoint, &identity)?),
+        None => None,
+    };
+    let (traces, layer) = traces.unzip();
+    logs::init_as(interactive, format, layer);
     let template = TemplateContext {
         release_image: arguments.image.clone().unwrap_or_default(),
         cluster_profile: arguments.profile.clone(),
@@ -165,7 +176,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
-        leadership: Leadership::Lease(identity()),
+        leadership: Leadership::Lease(identity),
         always_enabled: arguments.always_enable_capability,
         capability_webhook: webhook,
         limits: arguments.limits.into(),
@@ -188,6 +199,9 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     if let Some(drawing) = drawing {
         // A view that cannot be drawn is no reason to fail.
         let _ = drawing.await;
+    }
+    if let Some(traces) = traces {
+        traces.end().await;
     }
     result?;
     Ok(exit::SUCCESS.into())

@@ -183,6 +183,11 @@ impl Rig {
         running.task.await.expect("it does not panic").expect("it ends well");
     }
 
+    /// Leaves the controller to itself, so that another one can be started.
+    pub(crate) fn detach(&mut self) -> JoinHandle<Result<(), Error>> {
+        self.controller.take().expect("a controller runs").task
+    }
+
     /// Ends the controller as SIGKILL would.
     pub(crate) async fn kill(&mut self) {
         let running = self.controller.take().expect("a controller runs");

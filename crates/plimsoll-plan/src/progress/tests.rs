@@ -528,6 +528,28 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
 }
 
 #[test]
+fn another_plan_of_the_same_release_finds_no_less_done() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ClusterOperator o
+         0000_20_b_1 ConfigMap x/b";
+    let old = check(
+        lines,
+        Mode::Updating,
+        "start => a o
+         applied a =>
+         applied o =>
+         healthy o => b
+         changed a => a",
+    );
+    assert_eq!(old.progress.done(), [0, 1]);
+    let progress =
+        Progress::new(plan(lines, Mode::Updating), world(), at(0)).succeed(&old.progress, at(0));
+    assert_eq!(progress.done(), [0, 1]);
+    let mut script = Script { progress, clock: 0, revision: 200 };
+    assert_eq!(script.started(), "a b", "what is being put right is put right all the same");
+}
+
+#[test]
 fn ranges_are_read_as_they_were_written() {
     for (numbers, text) in [(vec![], ""), (vec![3], "3"), (vec![0, 1, 2, 5, 7, 8], "0-2,5,7-8")] {
         assert_eq!(format_ranges(&numbers), text);

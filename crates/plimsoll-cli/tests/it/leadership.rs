@@ -1,0 +1,97 @@
+//! A leader that loses its lease in the midst of an update writes nothing more, and the one that
+//! follows it completes the update.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
+use kube::client::Body;
+use kube::{Api, Client};
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_controller::{Error, Leadership};
+use serde_json::{Value, json};
+use tower::BoxError;
+
+use crate::rig::{PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads};
+
+/// A client that is cut off from the lease as soon as that is asked for, and from nothing else.
+fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (client, is_cut) = (client.clone(), Arc::clone(&is_cut));
+        async move {
+            if is_cut.load(Ordering::SeqCst) && request.uri().path().contains("/leases") {
+                return Err(BoxError::from("the network is gone"));
+            }
+            client.send(request).await.map_err(BoxError::from)
+        }
+    });
+    Client::new(service, "default")
+}
+
+async fn holder(rig: &Rig) -> String {
+    let leases: Api<Lease> = Api::namespaced(rig.client.clone(), "kube-system");
+    let lease = leases.get("plimsoll").await.expect("there is a lease");
+    lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
+}
+
+async fn pause(rig: &Rig, level: Value) {
+    let patch = json!({ "metadata": { "annotations": { "plimsoll.io/pause-before": level } } });
+    rig.api(CLUSTER_VERSION)
+        .patch("version", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .expect("the ClusterVersion can be annotated");
+}
+
+fn is_held(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|it| it["type"] == "Progressing" && it["reason"] == "UpdatePaused")
+}
+
+#[test]
+fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let (client, log) = rig.cluster.client_with_log();
+        let is_cut = Arc::new(AtomicBool::new(false));
+        rig.settings.leadership = Leadership::Lease("first".to_owned());
+        rig.control_with(severable(client, Arc::clone(&is_cut)));
+        rig.completed(&first.release.version).await;
+        pause(&rig, json!("30")).await;
+        rig.release(&second);
+        rig.cluster_version_until(is_held).await;
+        let halfway = rig.progress().await;
+        assert!(halfway["done"].as_u64() > Some(0), "{halfway:#}");
+
+        is_cut.store(true, Ordering::SeqCst);
+        let deposed = rig.detach();
+        rig.settings.leadership = Leadership::Lease("second".to_owned());
+        rig.control();
+        let succeeded = async {
+            while holder(&rig).await != "second" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, succeeded).await.expect("somebody leads again");
+        assert!(deposed.is_finished(), "it stops before anybody else may begin");
+        let ended = deposed.await.expect("it does not panic");
+        assert!(matches!(ended, Err(Error::LeaseLost)), "{ended:?}");
+        let written = log.count_writes();
+
+        // The one that follows goes on where the first one was.
+        rig.until(|view| view.version == second.release.version).await;
+        rig.cluster_version_until(is_held).await;
+        assert_eq!(rig.progress().await["done"], halfway["done"]);
+        pause(&rig, Value::Null).await;
+        rig.completed(&second.release.version).await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let history = status["history"].as_array().expect("a history");
+        let versions: Vec<&Value> = history.iter().map(|entry| &entry["version"]).collect();
+        assert_eq!(versions, ["1.1.0", "1.0.0"], "{status:#}");
+        assert_eq!(log.count_writes(), written, "a deposed leader writes nothing");
+        rig.stop().await;
+    });
+}

@@ -1,0 +1,98 @@
+//! Spans of the work, for traces: a release, its run levels, and each time a step is carried out.
+//!
+//! What repairs a cluster at rest belongs to no release under way: each such step is a trace of its
+//! own. Without anybody who listens, spans cost next to nothing.
+
+use std::collections::BTreeMap;
+
+use plimsoll_plan::graph;
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::Plan;
+use plimsoll_plan::progress::{Outcome, Progress};
+use tracing::Span;
+use tracing::field::Empty;
+
+/// The spans that are open.
+pub(crate) struct Spans {
+    release: Span,
+    levels: BTreeMap<Option<u32>, Span>,
+}
+
+impl Spans {
+    /// Begins those of a plan.
+    pub(crate) fn begin(plan: &Plan) -> Self {
+        let release = match plan.mode {
+            Mode::Reconciling => Span::none(),
+            mode => tracing::debug_span!(
+                parent: None,
+                "release",
+                version = %plan.release.version,
+                image = %plan.release.image,
+                mode = mode.as_str(),
+                steps = plan.steps.len(),
+            ),
+        };
+        Self { release, levels: BTreeMap::new() }
+    }
+
+    /// A step is carried out: within its run level while the release is under way.
+    pub(crate) fn step(&mut self, plan: &Plan, index: usize) -> Span {
+        let step = &plan.steps[index];
+        let level = level(plan, index);
+        let parent = if self.release.is_disabled() {
+            None
+        } else {
+            let release = &self.release;
+            let number = level.map_or_else(String::new, |level| level.to_string());
+            let span = self.levels.entry(level).or_insert_with(
+                || tracing::debug_span!(parent: release, "run level", level = %number),
+            );
+            span.id()
+        };
+        tracing::debug_span!(
+            parent: parent,
+            "step",
+            object = %step.manifest.key,
+            file = %step.manifest.file,
+            version = %plan.release.version,
+            outcome = Empty,
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+        )
+    }
+
+    /// Ends those whose work is done.
+    pub(crate) fn settle(&mut self, progress: &Progress) {
+        if self.levels.is_empty() {
+            return;
+        }
+        let plan = progress.plan();
+        self.levels.retain(|open, _| {
+            (0..plan.steps.len()).any(|step| level(plan, step) == *open && !progress.is_done(step))
+        });
+        if progress.passes() > 0 {
+            *self = Self { release: Span::none(), levels: BTreeMap::new() };
+        }
+    }
+}
+
+/// Notes in a step's span how it ended.
+pub(crate) fn ended(span: &Span, outcome: &Outcome) {
+    match outcome {
+        Outcome::Applied(_) | Outcome::Deleted(_) => {
+            span.record("outcome", "success");
+        }
+        Outcome::Obstacle(_) => {
+            span.record("outcome", "obstacle");
+        }
+        Outcome::Failed(error) => {
+            span.record("outcome", "error");
+            span.record("otel.status_code", "ERROR");
+            span.record("otel.status_description", error.cause.as_str());
+        }
+    }
+}
+
+fn level(plan: &Plan, step: usize) -> Option<u32> {
+    graph::position(&plan.steps[step].manifest.file).map(|position| position.level)
+}
