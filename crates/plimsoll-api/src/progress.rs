@@ -207,7 +207,7 @@ pub struct Orphan {
     pub object: ObjectKey,
     /// API version that it was applied in, without the group.
     pub api_version: String,
-    /// The manifest that it came from.
+    /// The manifest that it came from; empty if that is not known any more.
     pub file: String,
     /// Version of the last release that applied it.
     pub version: String,

@@ -7,12 +7,14 @@ pub mod demo;
 pub mod deploy;
 pub mod inspect;
 pub mod install_config;
+pub mod orphan;
 pub mod overrides;
 pub mod rehearse;
 pub mod release;
 pub mod resolve;
 pub mod run;
 pub mod sandbox;
+pub mod standing;
 mod store;
 pub mod update;
 pub mod update_plan;
@@ -22,6 +24,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::exit;
+use crate::render::format::is_broken_pipe;
 use crate::render::logs;
 
 /// What the program can be asked to do.
@@ -46,6 +50,8 @@ pub enum Command {
     Inspect(inspect::InspectArguments),
     /// Tell about updates, ask for one, pause it
     Update(update::UpdateArguments),
+    /// See what releases left behind in a cluster, and have it deleted
+    Orphan(orphan::OrphanArguments),
     /// List, set and clear overrides: objects that are left alone, why, and until when
     #[command(name = "override")]
     Overrides(overrides::OverrideArguments),
@@ -77,37 +83,32 @@ pub enum Command {
 ///
 /// Whatever kept the command from doing what it was asked to.
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
-    match command {
-        Command::Release(command) => release::run(command, &mut anstream::stdout().lock()),
-        Command::Capability(command) => release::read_by_people(block_on(async {
+    let out = &mut anstream::stdout();
+    let result = match command {
+        Command::Release(command) => release::run(command, out),
+        Command::Capability(command) => block_on(async {
             logs::init(true);
-            capability::run(command, &mut anstream::stdout()).await
-        })),
-        Command::InstallConfig(command) => {
-            release::read_by_people(install_config::run(command, &mut anstream::stdout()))
-        }
-        Command::Catalog(command) => catalog::run(command, &mut anstream::stdout().lock()),
-        Command::Bundle(command) => bundle::run(command, &mut anstream::stdout().lock()),
-        Command::Rbac(arguments) => {
-            release::read_by_people(deploy::rbac(&arguments, &mut anstream::stdout().lock()))
-        }
-        Command::Manifests(arguments) => {
-            release::read_by_people(deploy::manifests(&arguments, &mut anstream::stdout().lock()))
-        }
-        Command::Resolve(arguments) => resolve::run(&arguments, &mut anstream::stdout().lock()),
+            capability::run(command, out).await
+        }),
+        Command::InstallConfig(command) => install_config::run(command, out),
+        Command::Catalog(command) => catalog::run(command, out),
+        Command::Bundle(command) => bundle::run(command, out),
+        Command::Rbac(arguments) => deploy::rbac(&arguments, out),
+        Command::Manifests(arguments) => deploy::manifests(&arguments, out),
+        Command::Resolve(arguments) => resolve::run(&arguments, out),
         Command::Run(arguments) => block_on(run::run(*arguments)),
-        Command::Inspect(arguments) => {
-            block_on(inspect::run(arguments, &mut anstream::stdout().lock()))
-        }
-        Command::Update(arguments) => {
-            block_on(async { update::run(arguments, &mut anstream::stdout().lock()).await })
-        }
-        Command::Overrides(arguments) => {
-            block_on(async { overrides::run(arguments, &mut anstream::stdout().lock()).await })
-        }
-        Command::Rehearse(arguments) => rehearse::run(arguments),
+        Command::Inspect(arguments) => block_on(inspect::run(arguments, out)),
+        Command::Update(arguments) => block_on(update::run(arguments, out)),
+        Command::Orphan(arguments) => block_on(orphan::run(arguments, out)),
+        Command::Overrides(arguments) => block_on(overrides::run(arguments, out)),
+        Command::Rehearse(arguments) => rehearse::run(arguments, out),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
+    };
+    match result {
+        // Who reads the output has seen enough of it.
+        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
+        result => result,
     }
 }
 

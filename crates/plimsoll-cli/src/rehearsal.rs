@@ -27,11 +27,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::ComponentOverride;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::{ApiServer, Options};
 use plimsoll_content::{Manifest, Payload};
-use plimsoll_controller::{Controller, Leadership, Settings, Survey, View};
+use plimsoll_controller::{Clock as _, Controller, Leadership, Settings, Survey, View};
 use plimsoll_model::{Condition, GroupKind, ObjectKey, Reason};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
@@ -42,7 +42,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::update_plan::{self, Standing};
+use crate::commands::standing::{self, Standing};
+use crate::commands::update_plan;
 use crate::sandbox::standins::{self, FaultError, Faults, Script, StandInOptions};
 
 pub use copy::Snapshot;
@@ -67,8 +68,8 @@ pub struct Rehearsal {
     pub next: Arc<Payload>,
     /// Cluster profile.
     pub profile: String,
-    /// Feature set.
-    pub feature_set: String,
+    /// Feature set; `None` follows the FeatureGate that the cluster has.
+    pub feature_set: Option<String>,
     /// How long each operator takes from the change of its workloads to its report.
     pub delay: Duration,
     /// What goes wrong.
@@ -143,7 +144,7 @@ impl Rehearsal {
             Scenery::Release(outgoing) => self.install(&client, outgoing, clock).await?,
             Scenery::Cluster(_) | Scenery::Nothing => Vec::new(),
         };
-        let (forecast, before) = self.forecast(&client).await?;
+        let (forecast, before) = self.forecast(&client, clock).await?;
         let stop = CancellationToken::new();
         let mut playing = self.stand_ins(&client, clock, &stop).await?;
         let recorder = Recorder::new(server);
@@ -207,7 +208,7 @@ impl Rehearsal {
         };
         match &self.stage {
             Scenery::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
-                .context("the copy of the cluster cannot be used"),
+                .context("the copy of the cluster cannot be used; `rehearse --save` makes one"),
             Scenery::Release(_) | Scenery::Nothing => Ok(ApiServer::new(options)),
         }
     }
@@ -224,7 +225,7 @@ impl Rehearsal {
         let options = StandInOptions {
             payloads: vec![Arc::clone(outgoing)],
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            feature_set: self.feature_set.clone().unwrap_or_default(),
             clock: Arc::new(clock),
             ..StandInOptions::default()
         };
@@ -268,7 +269,7 @@ impl Rehearsal {
             clock: Arc::new(clock),
             settings: Settings {
                 profile: self.profile.clone(),
-                feature_set: Some(self.feature_set.clone()),
+                feature_set: self.feature_set.clone(),
                 create: Some(CLUSTER_ID.to_owned()),
                 leadership: Leadership::Alone,
                 always_enabled: Vec::new(),
@@ -281,9 +282,14 @@ impl Rehearsal {
         }
     }
 
-    async fn forecast(&self, client: &Client) -> Result<(Forecast, Survey), anyhow::Error> {
+    async fn forecast(
+        &self,
+        client: &Client,
+        clock: VirtualClock,
+    ) -> Result<(Forecast, Survey), anyhow::Error> {
         let cluster = Standing::read_opt(client).await?.unwrap_or_default();
-        update_plan::forecast(client, &cluster, &self.next, &self.profile, &self.feature_set).await
+        let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
+        update_plan::forecast(client, &cluster, &self.next, &asked).await
     }
 
     /// Begins to play the workloads and operators, those of the outgoing release too, so that they
@@ -294,10 +300,11 @@ impl Rehearsal {
         clock: VirtualClock,
         stop: &CancellationToken,
     ) -> Result<JoinHandle<Result<(), FaultError>>, anyhow::Error> {
+        let features = Standing::read_opt(client).await?.unwrap_or_default().features;
         let mut options = StandInOptions {
             payloads: vec![Arc::clone(&self.next)],
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            feature_set: self.feature_set.clone().unwrap_or(features.set),
             delay: self.delay,
             faults: self.faults.clone(),
             clock: Arc::new(clock),
@@ -376,7 +383,7 @@ async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyho
     });
     let overrides: Vec<ComponentOverride> = overrides.collect();
     let patch = json!({ "spec": { "overrides": overrides } });
-    let api = update_plan::cluster_versions(client);
+    let api = standing::api(client, CLUSTER_VERSION);
     api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .context("failed to leave alone what cannot be installed")?;

@@ -1,12 +1,10 @@
 //! What people see: live views, tables, logs.
 
-pub mod diagram;
 pub mod forecast;
 pub mod format;
 pub mod graph;
 pub mod live;
 pub mod logs;
 pub mod rehearsal;
-pub mod structured;
 pub mod table;
 pub mod update;

@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{ImpliedCapability, OverrideProgress, ReleaseProgressStatus};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_content::inclusion::{Context, Override};
+use plimsoll_content::inclusion::Override;
 use plimsoll_content::payload::Payload;
 use plimsoll_model::Reason;
 use plimsoll_plan::acknowledge::{self, Acknowledgements};
@@ -27,6 +27,7 @@ use plimsoll_plan::plan::{Plan, plan};
 use plimsoll_plan::progress::{Event, parse_ranges};
 use plimsoll_plan::removal::{Notice, PRUNE, Prune};
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
+use plimsoll_plan::target;
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -45,10 +46,11 @@ use crate::implicit;
 use crate::intake::{self, Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
 use crate::observe::{self, Observation};
-use crate::removals::Removals;
+use crate::removals::{Inherited, Removals};
 use crate::report::{Reporter, Situation};
 use crate::resources::Resources;
 use crate::session::{Session, Turn};
+use crate::survey;
 use crate::view::View;
 use crate::webhook::{self, CapabilityWebhook, Rules};
 use crate::write::Writer;
@@ -255,7 +257,13 @@ impl Controller {
             intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
                 .await?;
         let payload = Arc::clone(&start.0);
+        let mut left = None;
         if !recorded.image.is_empty() && recorded.image != payload.image {
+            left = Some(Inherited {
+                version: recorded.version.clone(),
+                ours: patiently(stop, || survey::ours(client, &resources)).await?,
+                cluster_kinds: survey::cluster_kinds(&resources),
+            });
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = patiently(stop, || async {
@@ -275,6 +283,7 @@ impl Controller {
             recorded,
             seen,
             resources,
+            left,
             recorder,
             rules,
             start,
@@ -363,6 +372,8 @@ struct Beginning {
     /// The ClusterVersion and ReleaseProgress as they were read.
     seen: (Guarded, Guarded),
     resources: Resources,
+    /// What an earlier process left, if it was at another release.
+    left: Option<Inherited>,
     recorder: Recorder,
     rules: watch::Sender<Rules>,
     start: (Arc<Payload>, Listing),
@@ -385,6 +396,7 @@ impl Work {
             recorded,
             seen,
             resources,
+            left,
             recorder,
             rules,
             start,
@@ -396,7 +408,7 @@ impl Work {
         let owner: Arc<str> = first.uid().unwrap_or_default().into();
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
-        let release = release_of(&payload);
+        let release = target::release(&payload);
         let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
         let capabilities = enabled(&payload, settings, &features, &spec, &before);
         let overrides = overriding::overrides_of(cluster_version, &spec);
@@ -408,7 +420,7 @@ impl Work {
         };
         let planned =
             make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
-        removals.begun(&planned);
+        removals.begun(&planned, left.as_ref(), now);
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
@@ -714,7 +726,7 @@ impl Work {
         self.payload = accepted.payload;
         self.verified = accepted.verified;
         self.accepted_risks = accepted.accepted_risks;
-        self.release = release_of(&self.payload);
+        self.release = target::release(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         let settings = &controller.settings;
         self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
@@ -845,15 +857,6 @@ fn enabled(
     capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
 }
 
-fn release_of(payload: &Payload) -> Release {
-    Release {
-        version: payload.release.version.clone(),
-        image: payload.image.clone(),
-        url: payload.release.url.clone(),
-        channels: payload.release.channels.clone(),
-    }
-}
-
 fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
     cluster_version.annotations().get(PAUSE_BEFORE).cloned()
 }
@@ -881,11 +884,8 @@ fn make_plan(
     mode: Mode,
 ) -> Plan {
     let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
-    let context = Context {
-        capabilities: Some(capabilities.for_inclusion()),
-        overrides: request.overrides.clone(),
-        ..features.context(payload, &settings.profile)
-    };
+    let overrides = &request.overrides;
+    let context = target::context(payload, &settings.profile, features, capabilities, overrides);
     let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
     tracing::info!(
         version = %release.version,

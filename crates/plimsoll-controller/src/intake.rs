@@ -50,6 +50,16 @@ pub(crate) enum Brought {
     ListingDue,
 }
 
+impl Brought {
+    /// The payload that was loaded.
+    pub(crate) fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Loaded(_, Ok(payload)) => Some(payload),
+            _ => None,
+        }
+    }
+}
+
 /// The intake of releases.
 pub(crate) struct Intake {
     store: Option<SharedStore>,
@@ -104,6 +114,11 @@ impl Intake {
     /// When to try a rejected release again.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
         self.acceptance.wake_at()
+    }
+
+    /// The payload of the release that is judged.
+    pub(crate) fn payload(&self) -> Option<&Payload> {
+        self.payload.as_deref()
     }
 
     /// Whether there is a store.

@@ -19,7 +19,7 @@ use plimsoll_model::{GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::readiness;
-use plimsoll_plan::removal::Terminating;
+use plimsoll_plan::removal::{self, Terminating};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -59,7 +59,7 @@ pub(crate) enum Depth {
     Metadata,
     /// Metadata of all definitions, whether of the plan or not.
     Definitions,
-    /// Metadata of all namespaces, whether of the plan or not.
+    /// All namespaces, whether of the plan or not, whole: they tell why they do not go.
     Namespaces,
     /// Whole workloads, for their health.
     Workloads,
@@ -79,7 +79,7 @@ pub(crate) async fn watch_kind(
     let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
     let config = watcher::Config::default();
     match depth {
-        Depth::Metadata | Depth::Definitions | Depth::Namespaces => {
+        Depth::Metadata | Depth::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
@@ -88,7 +88,7 @@ pub(crate) async fn watch_kind(
                 }
             }
         }
-        Depth::Workloads | Depth::Operators => {
+        Depth::Namespaces | Depth::Workloads | Depth::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
@@ -256,7 +256,7 @@ impl Relay {
             return false;
         }
         let mark = Mark { revision, trace: trace(metadata) };
-        let terminating = terminating(metadata);
+        let mut terminating = terminating(metadata);
         let key = self.interest.get(&id).cloned();
         if key.is_some() || self.depth == Depth::Operators {
             self.known.insert(id.clone(), revision);
@@ -272,8 +272,12 @@ impl Relay {
             (Depth::Workloads, Some(key)) => {
                 health = readiness::workload(&key.group, &key.kind, &object.into_value());
             }
-            (Depth::Workloads, None)
-            | (Depth::Metadata | Depth::Definitions | Depth::Namespaces, _) => {}
+            (Depth::Namespaces, _) => {
+                if let Some(terminating) = &mut terminating {
+                    terminating.remaining = removal::remaining(&object.into_value());
+                }
+            }
+            (Depth::Workloads, None) | (Depth::Metadata | Depth::Definitions, _) => {}
         }
         match key {
             Some(key) => self.send(Observation::Object { key, mark, health, terminating }).await,
@@ -333,7 +337,8 @@ pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
 /// Since when an object has been going, and what holds it.
 fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
     let since = metadata.deletion_timestamp.as_ref()?.0;
-    Some(Terminating { since, finalizers: metadata.finalizers.clone().unwrap_or_default() })
+    let finalizers = metadata.finalizers.clone().unwrap_or_default();
+    Some(Terminating { since, finalizers, remaining: Vec::new() })
 }
 
 /// What of an object is ours.

@@ -1,14 +1,26 @@
 //! What becomes of what a release removes: deletions are followed through the ledger, and what
 //! releases left behind is remembered.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
 use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::{Action, Plan};
 use plimsoll_plan::progress::{Deleted, Mark, Outcome, Progress, Trace, Transience};
-use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans};
+use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans, orphans_of_cluster};
 
 use crate::resources::Resources;
+
+/// What an earlier process left in a cluster that it had brought to another release.
+pub(crate) struct Inherited {
+    /// Version of that release.
+    pub(crate) version: String,
+    /// The objects that are ours, each with its API version.
+    pub(crate) ours: BTreeMap<ObjectKey, String>,
+    /// The kinds that have no namespace.
+    pub(crate) cluster_kinds: BTreeSet<GroupKind>,
+}
 
 /// Deletions and orphans of a cluster.
 #[derive(Default)]
@@ -30,11 +42,20 @@ impl Removals {
         }
     }
 
-    /// A process begins with a plan: what that applies has been left behind by nobody.
-    pub(crate) fn begun(&mut self, plan: &Plan) {
+    /// A process begins with a plan: what that applies has been left behind by nobody. What else is
+    /// ours in the cluster an earlier process left behind, if it was at another release.
+    pub(crate) fn begun(&mut self, plan: &Plan, left: Option<&Inherited>, now: Timestamp) {
         let is_planned =
             |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
         self.orphans.retain(|orphan| !is_planned(orphan));
+        let Some(Inherited { version, ours, cluster_kinds }) = left else { return };
+        for orphan in orphans_of_cluster(ours, version, plan, cluster_kinds, now) {
+            let is_known = self.orphans.iter().any(|known| known.object == orphan.object)
+                || self.ledger.deletions().any(|deletion| deletion.object == orphan.object);
+            if !is_known {
+                self.orphans.push(orphan);
+            }
+        }
     }
 
     /// What happened since this was asked last.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -56,9 +56,14 @@ pub async fn survey(client: &Client, plan: &Plan) -> Result<Survey, Error> {
         .buffered(REQUESTS_MAX)
         .try_collect()
         .await?;
+    let ours = ours(client, &resources).await?.into_keys().collect();
+    Ok(Survey { sightings, ours, cluster_kinds: cluster_kinds(&resources) })
+}
+
+/// The kinds that have no namespace.
+pub(crate) fn cluster_kinds(resources: &Resources) -> BTreeSet<GroupKind> {
     let kinds = resources.iter().filter(|(_, served)| served.scope == Scope::Cluster);
-    let cluster_kinds = kinds.map(|(kind, _)| GroupKind::new(&kind.group, &kind.kind)).collect();
-    Ok(Survey { sightings, ours: ours(client, &resources).await?, cluster_kinds })
+    kinds.map(|(kind, _)| GroupKind::new(&kind.group, &kind.kind)).collect()
 }
 
 async fn sight(
@@ -89,19 +94,21 @@ async fn sight(
     Ok(Sighting { before: before.map(value), answer })
 }
 
-/// The objects of a cluster that are ours, by metadata alone. Kinds that cannot be listed have
-/// none.
-async fn ours(client: &Client, resources: &Resources) -> Result<BTreeSet<ObjectKey>, Error> {
+/// The objects of a cluster that are ours, by metadata alone, each with an API version that it is
+/// served in. Kinds that cannot be listed have none.
+pub(crate) async fn ours(
+    client: &Client,
+    resources: &Resources,
+) -> Result<BTreeMap<ObjectKey, String>, Error> {
     // One version of each kind is enough: the objects are the same.
     let kinds: BTreeMap<GroupKind, &Served> = resources
         .iter()
         .map(|(kind, served)| (GroupKind::new(&kind.group, &kind.kind), served))
         .collect();
-    let found: Vec<Vec<ObjectKey>> = futures::stream::iter(kinds)
-        .map(|(kind, served)| ours_of(client, kind, served))
-        .buffered(REQUESTS_MAX)
-        .try_collect()
-        .await?;
+    let lists: Vec<_> =
+        kinds.into_iter().map(|(kind, served)| ours_of(client, kind, served).boxed()).collect();
+    let found: Vec<Vec<(ObjectKey, String)>> =
+        futures::stream::iter(lists).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -109,7 +116,7 @@ async fn ours_of(
     client: &Client,
     kind: GroupKind,
     served: &Served,
-) -> Result<Vec<ObjectKey>, Error> {
+) -> Result<Vec<(ObjectKey, String)>, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &served.resource);
     let mut parameters = ListParams::default().limit(PAGE);
     let mut found = Vec::new();
@@ -120,11 +127,14 @@ async fn ours_of(
             Err(source) => return Err(Error::Survey { object: kind.to_string(), source }),
         };
         let ours = page.items.iter().filter(|object| is_ours(&object.metadata));
-        found.extend(ours.map(|object| ObjectKey {
-            group: kind.group.clone(),
-            kind: kind.kind.clone(),
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            name: object.metadata.name.clone().unwrap_or_default(),
+        found.extend(ours.map(|object| {
+            let key = ObjectKey {
+                group: kind.group.clone(),
+                kind: kind.kind.clone(),
+                namespace: object.metadata.namespace.clone().unwrap_or_default(),
+                name: object.metadata.name.clone().unwrap_or_default(),
+            };
+            (key, served.resource.version.clone())
         }));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => parameters = parameters.continue_token(&token),

@@ -134,6 +134,8 @@ reasons! {
     MinorVersionClusterUpdateInProgress,
     /// Another patch is asked for in the midst of a major update.
     MajorVersionClusterUpdateInProgress,
+    /// The release of another minor version asked for deletes what is gone already.
+    ResourceAlreadyDeleted,
     /// Nobody knows of an update to the release asked for.
     UnknownUpdate,
     /// An administrator has to acknowledge something first.

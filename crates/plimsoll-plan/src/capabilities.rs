@@ -24,7 +24,7 @@ use plimsoll_content::inclusion::EnabledCapabilities;
 
 pub use admission::{Change, Objection, review};
 pub use enabling::{Enabling, enabling};
-pub use implied::{Implied, applied, implied, implied_by, implied_by_update, implied_within};
+pub use implied::{Implied, applied, implied, implied_by_update, implied_within};
 
 /// The capabilities in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use plimsoll_api::config::{OperandVersion, Release};
 use plimsoll_content::inclusion::Exclusion;
 use plimsoll_model::{ObjectKey, Reason, Verdict};
+use serde::Serialize;
 
 pub use cluster::{Answer, Sighting, of_cluster};
 pub use files::between;
@@ -23,6 +24,7 @@ pub(crate) use files::orphans;
 use crate::diff::FieldChange;
 use crate::parse;
 use crate::plan::{Action, Plan, Readiness, Step};
+use crate::preconditions::Finding;
 
 /// What would happen if a plan were carried out now.
 #[derive(Debug, Clone)]
@@ -42,8 +44,9 @@ pub struct Forecast {
     pub orphans: Vec<Orphan>,
     /// Capabilities that become enabled.
     pub capabilities: Vec<EnabledCapability>,
-    /// What stands in the way beyond single steps.
-    pub hindrances: Vec<Hindrance>,
+    /// The preconditions of the update that do not hold. Those that block stand in the way; the
+    /// others are risks that are accepted by asking for it.
+    pub preconditions: Vec<Finding>,
 }
 
 /// What becomes of the object of a step.
@@ -170,13 +173,15 @@ pub struct EnabledCapability {
     pub because: String,
 }
 
-/// Something that stands in the way of the whole plan: a precondition that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that stands in the way of the whole plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hindrance {
-    /// Why.
-    pub reason: Reason,
+    /// Why; an operator's own word in some cases.
+    pub reason: String,
     /// What is wrong, and what to do.
     pub message: String,
+    /// Whether an update that is forced begins all the same.
+    pub forcible: bool,
 }
 
 /// A run level of a forecast: its lanes run side by side, and the next level waits for all of them.
@@ -225,22 +230,45 @@ impl Forecast {
         })
     }
 
+    /// The preconditions that do not hold and do not hold the update up.
+    pub fn accepted_risks(&self) -> Vec<Hindrance> {
+        self.findings(false)
+    }
+
+    /// The same update when it is forced: no precondition holds it up.
+    #[must_use]
+    pub fn forced(mut self) -> Self {
+        self.preconditions.iter_mut().for_each(|finding| finding.blocking = false);
+        self
+    }
+
+    fn findings(&self, blocking: bool) -> Vec<Hindrance> {
+        let findings = self.preconditions.iter().filter(|finding| finding.blocking == blocking);
+        let hindrances = findings.map(|Finding { reason, message, .. }| Hindrance {
+            reason: reason.clone(),
+            message: message.clone(),
+            forcible: blocking,
+        });
+        hindrances.collect()
+    }
+
     /// Why the plan would not come to its end, as far as can be told before; empty when it would.
     pub fn stops(&self) -> Vec<Hindrance> {
-        let mut stops = self.hindrances.clone();
+        let mut stops = self.findings(true);
         for (step, change) in self.plan.steps.iter().zip(&self.changes) {
             if let Change::Refused { reason, message } | Change::Waiting { reason, message } =
                 change
             {
                 let message = format!("{}: {message}", step.describe());
-                stops.push(Hindrance { reason: *reason, message });
+                stops.push(Hindrance { reason: reason.to_string(), message, forcible: false });
             }
         }
         for gate in self.gates.iter().filter(|gate| gate.expects.is_empty()) {
             let name = &self.plan.steps[gate.step].manifest.key.name;
             stops.push(Hindrance {
-                reason: Reason::ClusterOperatorNoVersions,
+                reason: Reason::ClusterOperatorNoVersions.to_string(),
                 message: format!("Cluster operator {name} does not declare expected versions"),
+                forcible: false,
             });
         }
         stops

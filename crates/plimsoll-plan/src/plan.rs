@@ -19,6 +19,9 @@ pub const CREATE_ONLY: &str = "release.openshift.io/create-only";
 /// Annotation: the object is to be deleted (design 001).
 pub const DELETE: &str = "release.openshift.io/delete";
 
+/// How the files begin that plans make up to delete orphans by.
+pub(crate) const ORPHAN_FILE: &str = "orphan of ";
+
 /// A kind in one of its versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupVersionKind {
@@ -190,7 +193,7 @@ fn deletion_of(orphan: &Orphan) -> Manifest {
     }
     let object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
     Manifest {
-        file: format!("orphan of {}: {}", orphan.version, orphan.file).into(),
+        file: format!("{ORPHAN_FILE}{}: {}", orphan.version, orphan.file).into(),
         document: 0,
         version: orphan.api_version.clone(),
         annotations: [(DELETE.to_owned(), "true".to_owned())].into(),

@@ -2,10 +2,12 @@
 //!
 //! A patch update begins whatever the cluster says of itself; a minor or major one only while
 //! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
-//! minor version; nobody skips a minor version. What blocks can be forced, and is then recorded as
-//! a risk that was accepted. All checks are made and told together.
+//! minor version; nobody skips a minor version. Another minor version drops the manifests that
+//! delete what the one before has deleted (design 001). What blocks can be forced, and is then
+//! recorded as a risk that was accepted. All checks are made and told together.
 
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+use plimsoll_api::progress::Deletion;
 use plimsoll_model::{Condition, ConditionStatus, Reason};
 use semver::Version;
 
@@ -24,6 +26,9 @@ pub struct Facts<'a> {
     pub objection: Option<&'a Objecting<'a>>,
     /// Whether an override leaves an object unmanaged.
     pub overrides_set: bool,
+    /// What is gone and the release asked for would delete once more
+    /// ([`crate::removal::Ledger::repeated`]).
+    pub repeated: &'a [Deletion],
     /// What the payload store offers from here; `None` if there is no store.
     pub available: Option<&'a [Release]>,
     /// `RetrievedUpdates`.
@@ -64,6 +69,7 @@ pub enum Judgement {
 const ROLLBACK: &str = "ClusterVersionRollback";
 const GIANT_HOP: &str = "ClusterVersionGiantHop";
 const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
+const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
 const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
 
 /// Makes all checks for going to `target`.
@@ -86,6 +92,7 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<Finding> {
             findings.extend(rollback(facts, &current, &next));
             findings.extend(giant_hop(&current, &next));
             findings.extend(upgradeable(facts, &current, &next));
+            findings.extend(repeated_deletions(facts, &current, &next));
         }
     }
     findings.extend(recommended(facts, target));
@@ -174,7 +181,7 @@ fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Fi
     let Some(objecting) = facts.objection else {
         return Vec::new();
     };
-    if target > current && minor(target) != minor(current) {
+    if is_to_another_minor(current, target) {
         return vec![Finding {
             precondition: UPGRADEABLE,
             reason: objecting.reason.to_owned(),
@@ -207,6 +214,27 @@ fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Fi
         findings.push(warning(reason, message));
     }
     findings
+}
+
+/// A patch may go on deleting what is gone; another minor version is to have dropped that (design
+/// 001, update strategy).
+fn repeated_deletions(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Finding> {
+    if facts.repeated.is_empty() || !is_to_another_minor(current, target) {
+        return None;
+    }
+    let gone = facts.repeated.iter().map(|it| format!("{} (by {})", it.object, it.version));
+    let gone: Vec<String> = gone.collect();
+    Some(Finding {
+        precondition: REPEATED_DELETIONS,
+        reason: Reason::ResourceAlreadyDeleted.to_string(),
+        message: format!(
+            "{target} deletes what has been deleted already: {}; patch releases may do so, another \
+             minor version is to have dropped these manifests. Go to a release without them, or \
+             force this one: there is nothing left to delete",
+            gone.join(", ")
+        ),
+        blocking: true,
+    })
 }
 
 /// The version that an update under way comes from.
@@ -245,6 +273,11 @@ fn recommended(facts: &Facts<'_>, target: &Release) -> Option<Finding> {
         ),
         blocking: false,
     })
+}
+
+/// Whether it is an update, and to another minor or major version.
+fn is_to_another_minor(current: &Version, target: &Version) -> bool {
+    target > current && minor(target) != minor(current)
 }
 
 fn minor(version: &Version) -> (u64, u64) {

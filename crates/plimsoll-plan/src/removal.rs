@@ -14,9 +14,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_model::{ObjectKey, Reason};
+use serde_json::Value;
+
+use crate::parse;
 
 pub use ledger::Ledger;
-pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans};
+pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};
 
 /// How long an object may take to go before what holds it is named.
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
@@ -28,6 +31,24 @@ pub struct Terminating {
     pub since: Timestamp,
     /// What has to be done first (`metadata.finalizers`).
     pub finalizers: Vec<String>,
+    /// For a namespace: what is left in it, in the words of its own controller.
+    pub remaining: Vec<String>,
+}
+
+/// The conditions by which a namespace that is being deleted tells why it is still there.
+const REMAINING: [&str; 5] = [
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+    "NamespaceDeletionContentFailure",
+    "NamespaceContentRemaining",
+    "NamespaceFinalizersRemaining",
+];
+
+/// What keeps a namespace that is being deleted: content, its finalizers, kinds that cannot be
+/// listed.
+pub fn remaining(namespace: &Value) -> Vec<String> {
+    let conditions = REMAINING.iter().filter_map(|type_| parse::condition(namespace, type_));
+    conditions.filter(|it| it.status == "True").map(|it| it.message.to_owned()).collect()
 }
 
 /// Something about a deletion that people should hear of.

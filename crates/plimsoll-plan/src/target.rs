@@ -9,6 +9,7 @@ use plimsoll_content::inclusion::{Context, Override};
 use plimsoll_model::ObjectKey;
 
 use crate::capabilities::{self, Capabilities};
+use crate::features::Features;
 use crate::forecast::EnabledCapability;
 use crate::mode::Mode;
 use crate::plan::{Plan, plan};
@@ -18,8 +19,10 @@ use crate::plan::{Plan, plan};
 pub struct Target {
     /// Cluster profile.
     pub profile: String,
-    /// Feature set.
-    pub feature_set: String,
+    /// Features of the cluster.
+    pub features: Features,
+    /// Objects that are out of management now.
+    pub overrides: Vec<Override>,
     /// What the ClusterVersion asks for.
     pub spec: ClusterVersionSpec,
     /// Capabilities that were enabled before: they stay.
@@ -31,7 +34,7 @@ pub struct Target {
 impl Target {
     /// The capabilities in force with a payload.
     pub fn capabilities(&self, payload: &Payload) -> Capabilities {
-        let gates = payload.feature_gates(&self.profile, &self.feature_set);
+        let gates = self.features.gates(payload, &self.profile);
         let before: Vec<String> = self.enabled.iter().cloned().collect();
         let always = &self.always_enabled;
         capabilities::effective(&self.spec, &before, always, &payload.capabilities, &gates)
@@ -44,8 +47,8 @@ impl Target {
         next: &Payload,
         applied: &BTreeSet<ObjectKey>,
     ) -> (Self, Vec<EnabledCapability>) {
-        let (profile, feature_set) = (&self.profile, &self.feature_set);
-        let implied = capabilities::implied_by(applied, next, profile, feature_set, &self.enabled);
+        let context = self.features.context(next, &self.profile);
+        let implied = capabilities::implied_within(applied, next, &context, &self.enabled);
         let mut target = self.clone();
         target.enabled.extend(implied.iter().map(|implied| implied.capability.clone()));
         let asked = target.capabilities(next).enabled;
@@ -63,21 +66,28 @@ impl Target {
 
     /// The plan that brings the cluster to a payload.
     pub fn plan(&self, payload: &Payload, mode: Mode) -> Plan {
+        plan(&payload.manifests, &self.context(payload), release(payload), mode, 0)
+    }
+
+    /// What decides which manifests of a payload are included.
+    pub fn context(&self, payload: &Payload) -> Context {
         let capabilities = self.capabilities(payload);
-        let overrides = self.spec.overrides.iter().filter(|entry| entry.unmanaged);
-        let context = Context {
-            capabilities: Some(capabilities.for_inclusion()),
-            overrides: overrides
-                .map(|entry| Override {
-                    group: entry.group.clone(),
-                    kind: entry.kind.clone(),
-                    namespace: entry.namespace.clone(),
-                    name: entry.name.clone(),
-                })
-                .collect(),
-            ..payload.context(&self.profile, &self.feature_set)
-        };
-        plan(&payload.manifests, &context, release(payload), mode, 0)
+        context(payload, &self.profile, &self.features, &capabilities, &self.overrides)
+    }
+}
+
+/// What decides which manifests of a payload are included in a cluster of a profile.
+pub fn context(
+    payload: &Payload,
+    profile: &str,
+    features: &Features,
+    capabilities: &Capabilities,
+    overrides: &[Override],
+) -> Context {
+    Context {
+        capabilities: Some(capabilities.for_inclusion()),
+        overrides: overrides.to_vec(),
+        ..features.context(payload, profile)
     }
 }
 

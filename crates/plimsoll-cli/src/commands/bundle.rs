@@ -10,8 +10,7 @@ use plimsoll_content::catalog::Code;
 use plimsoll_source::catalog::{bundle, is_bundles};
 
 use super::catalog::write_report;
-use crate::exit;
-use crate::render::format::{Format, is_broken_pipe};
+use crate::render::format::Format;
 
 /// What can be asked about a bundle.
 #[derive(Debug, Subcommand)]
@@ -37,13 +36,6 @@ pub struct ValidateArguments {
 /// When the directory holds no bundle, or the output cannot be written.
 pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     let BundleCommand::Validate(arguments) = command;
-    match validate(&arguments, out) {
-        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
-        result => result,
-    }
-}
-
-fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     let path = &arguments.directory;
     let context = || format!("failed to read bundle `{}`", path.display());
     ensure!(

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
 use crate::exit;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 
 /// What can be asked about capabilities.
 #[derive(Debug, Subcommand)]

@@ -14,8 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::exit;
-use crate::render::format::{Format, is_broken_pipe};
+use crate::render::format::Format;
 use crate::render::graph::Picture;
 
 pub(crate) use lint::write_report;
@@ -123,17 +122,12 @@ pub enum Documents {
 /// When the catalog cannot be opened at all, what is asked for is not in it, or the output cannot
 /// be written.
 pub fn run(command: CatalogCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
-    let result = match command {
+    match command {
         CatalogCommand::Lint(arguments) => lint::run(&arguments, out),
         CatalogCommand::Info(arguments) => info::run(&arguments, out),
         CatalogCommand::Search(arguments) => search::run(&arguments, out),
         CatalogCommand::Show(arguments) => show::run(&arguments, out),
         CatalogCommand::Convert(arguments) => convert::run(&arguments, out),
-    };
-    match result {
-        // Who reads the output has seen enough of it.
-        Err(error) if is_broken_pipe(&error) => Ok(exit::SUCCESS.into()),
-        result => result,
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 
 /// What can be done with an install-config.
 #[derive(Debug, Subcommand)]

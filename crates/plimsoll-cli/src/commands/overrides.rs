@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::run::{client, now};
 use crate::exit;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 use crate::render::table;
 
 /// What the patches of this program are called in `managedFields`.

@@ -1,5 +1,6 @@
 //! `plimsoll rehearse`: an update on a copy of the cluster, before it happens.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 
-use super::release::{is_broken_pipe, load};
 use super::run::client;
+use super::store::StoreArguments;
 use crate::exit;
 use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
+use crate::render::format::read_by_people;
 use crate::render::logs;
 use crate::render::rehearsal::{Format, Report};
 use crate::sandbox::standins::Faults;
@@ -22,12 +24,15 @@ use crate::sandbox::standins::Faults;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("stage").required(true))]
 pub struct RehearseArguments {
-    /// Directory of the release to go to
-    #[arg(long, value_name = "DIR")]
-    pub to: PathBuf,
-    /// Rehearse on an installation of the release in this directory
-    #[arg(long, value_name = "DIR", group = "stage")]
-    pub from: Option<PathBuf>,
+    /// The release to go to: a version of the store, or the directory of a payload
+    #[arg(long, value_name = "VERSION|DIR")]
+    pub to: String,
+    /// Where versions are looked for
+    #[command(flatten)]
+    pub store: StoreArguments,
+    /// Rehearse on an installation of this release
+    #[arg(long, value_name = "VERSION|DIR", group = "stage")]
+    pub from: Option<String>,
     /// Rehearse on a copy of what the release touches in a live cluster
     #[arg(long, group = "stage")]
     pub from_cluster: bool,
@@ -46,6 +51,9 @@ pub struct RehearseArguments {
     /// Keep the copy of the live cluster in this file, for other rehearsals
     #[arg(long, value_name = "FILE", requires = "from_cluster")]
     pub save: Option<PathBuf>,
+    /// Rehearse a forced update: preconditions that do not hold are risks that are accepted
+    #[arg(long)]
+    pub force: bool,
     /// YAML list of faults, as for `plimsoll sandbox operators`
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
@@ -55,9 +63,9 @@ pub struct RehearseArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
+    /// Feature set of the cluster, whatever its FeatureGate says
+    #[arg(long)]
+    pub feature_set: Option<String>,
     /// Show every object, field and condition
     #[arg(long)]
     pub details: bool,
@@ -72,9 +80,9 @@ pub struct RehearseArguments {
 ///
 /// When there is nothing to rehearse on: a payload or a snapshot is defective, or the cluster
 /// cannot be copied.
-pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
+pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
-    let next = Arc::new(load(&arguments.to, &arguments.profile)?);
+    let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
     let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
     let (stage, on) = stage(&arguments, &next)?;
     let rehearsal = Rehearsal {
@@ -85,13 +93,13 @@ pub fn run(arguments: RehearseArguments) -> Result<ExitCode, anyhow::Error> {
         delay: arguments.delay,
         faults,
     };
-    let report = Report::of(&rehearsal.perform()?, on);
-    let written = report.write(arguments.output, arguments.details, &mut anstream::stdout().lock());
-    match written.map_err(anyhow::Error::from) {
-        // Who reads the output has seen enough of it.
-        Err(error) if is_broken_pipe(&error) => {}
-        other => other?,
+    let mut performance = rehearsal.perform()?;
+    if arguments.force {
+        performance.forecast = performance.forecast.forced();
     }
+    let report = Report::of(&performance, on);
+    let written = report.write(arguments.output, arguments.details, out);
+    read_by_people(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
 }
 
@@ -100,8 +108,8 @@ fn stage(
     arguments: &RehearseArguments,
     next: &Payload,
 ) -> Result<(Scenery, String), anyhow::Error> {
-    if let Some(path) = &arguments.from {
-        let outgoing = load(path, &arguments.profile)?;
+    if let Some(from) = &arguments.from {
+        let outgoing = arguments.store.load(from, &arguments.profile)?;
         let on = format!("an installation of {}", outgoing.release.version);
         return Ok((Scenery::Release(Arc::new(outgoing)), on));
     }

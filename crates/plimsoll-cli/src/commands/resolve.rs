@@ -21,7 +21,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::exit;
-use crate::render::format::{self, Format, is_broken_pipe};
+use crate::render::format::{Format, read_by_people};
 use crate::render::graph::Picture;
 
 /// Arguments of `plimsoll resolve`.
@@ -141,10 +141,8 @@ pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode
             "the catalogs are too entangled: whether there is a solution is not found out in time"
         ),
     };
-    match out.write_all(text.as_bytes()).map_err(anyhow::Error::from) {
-        Err(error) if !is_broken_pipe(&error) => Err(error),
-        _ => Ok(code.into()),
-    }
+    read_by_people(out.write_all(text.as_bytes()))?;
+    Ok(code.into())
 }
 
 fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
@@ -190,7 +188,7 @@ fn unsatisfiable(explanation: &Explanation, output: Output) -> Result<String, an
 
 fn json(answer: &Answer<'_>) -> Result<String, anyhow::Error> {
     let mut bytes = Vec::new();
-    format::write(Format::Json, answer, &mut bytes)?;
+    Format::Json.write(answer, &mut bytes)?;
     Ok(String::from_utf8(bytes)?)
 }
 

@@ -1,13 +1,18 @@
-//! Which payload store a command line names, and what is in it.
+//! Which payload store a command line names, and which release.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context as _;
+use clap::Args;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::TemplateContext;
+use plimsoll_content::payload::{ReleaseHead, TemplateContext};
 use plimsoll_controller::SharedStore;
-use plimsoll_source::store::{OciLayout, PayloadDirectory, PayloadStore};
+use plimsoll_source::store::{
+    Fetched, Listing, OciLayout, PayloadDirectory, PayloadStore, StoreError, names,
+};
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +21,15 @@ pub enum Location {
     Directory(PathBuf),
     /// An OCI image layout.
     Oci(PathBuf),
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) => path.display().fmt(f),
+            Self::Oci(path) => write!(f, "oci:{}", path.display()),
+        }
+    }
 }
 
 /// Reads `DIR` or `oci:DIR`.
@@ -41,6 +55,121 @@ impl Location {
     }
 }
 
+/// Where the releases are that a command line names by their versions.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreArguments {
+    /// Store in which releases are looked for by their versions: a directory of payload
+    /// directories, or oci:DIR for an OCI image layout
+    #[arg(long, value_name = "DIR|oci:DIR", value_parser = parse)]
+    pub payloads: Option<Location>,
+}
+
+impl StoreArguments {
+    /// Loads the release that a name means: one of the store, by its version or its pull
+    /// specification, or the payload in a directory.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or it is defective; the message says what there is.
+    pub fn load(&self, name: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+        let listed = match &self.payloads {
+            Some(location) => {
+                let store = location.open();
+                let listing = store.list().with_context(|| {
+                    format!("--payloads: the store `{location}` cannot be read")
+                })?;
+                if let Some(head) = find(&listing.releases, name)? {
+                    let files = store.fetch(&head.image, &AtomicBool::new(false));
+                    return loaded(files, &head.image, profile)
+                        .with_context(|| format!("failed to load release {name}"));
+                }
+                Some((location, listing))
+            }
+            None => None,
+        };
+        let path = Path::new(name);
+        if path.exists() {
+            return directory(path, profile);
+        }
+        match listed {
+            Some((location, Listing { releases, defects })) => {
+                let mut versions = versions(&releases);
+                versions.extend(defects.iter().map(|defect| format!("(unreadable) {defect}")));
+                anyhow::bail!(
+                    "the store `{location}` has no release {name:?}, nor is there a directory of \
+                     that name; the store has {}",
+                    if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
+                )
+            }
+            None if semver::Version::parse(name).is_ok() => anyhow::bail!(
+                "where is release {name}? Name the store that has it with --payloads DIR, or the \
+                 directory of its payload instead of its version"
+            ),
+            None => anyhow::bail!(
+                "{name:?} is neither a version nor a directory; name the directory of a payload, \
+                 or a version and its store with --payloads DIR"
+            ),
+        }
+    }
+}
+
+/// The release of a store that a name means.
+fn find<'a>(
+    releases: &'a [ReleaseHead],
+    name: &str,
+) -> Result<Option<&'a ReleaseHead>, anyhow::Error> {
+    let is_meant = |head: &&ReleaseHead| head.release.version == name || names(name, head);
+    let mut found: Vec<&ReleaseHead> = releases.iter().filter(is_meant).collect();
+    found.dedup_by(|one, other| one.image == other.image);
+    if found.len() > 1 {
+        let images: Vec<String> = found.iter().map(|head| format!("\n  {}", head.image)).collect();
+        anyhow::bail!(
+            "the store has several releases {name}; name one by its image:{}",
+            images.concat()
+        );
+    }
+    Ok(found.first().copied())
+}
+
+/// Loads the payload in a directory.
+fn directory(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
+    let template =
+        TemplateContext { release_image: String::new(), cluster_profile: profile.to_owned() };
+    let result = plimsoll_source::load(path, &template);
+    result.map_err(|error| {
+        // A store that was taken for one of its payloads.
+        let inside = PayloadDirectory::new(path).list().unwrap_or_default();
+        let inside = match versions(&inside.releases).as_slice() {
+            [] => String::new(),
+            versions => format!(
+                "; it is a store of releases: use --payloads {} and name one of {}",
+                path.display(),
+                versions.join(", ")
+            ),
+        };
+        let failed = format!("failed to load release `{}`{inside}", path.display());
+        anyhow::Error::new(error).context(failed)
+    })
+}
+
+fn loaded(
+    fetched: Result<Fetched, StoreError>,
+    image: &str,
+    profile: &str,
+) -> Result<Payload, anyhow::Error> {
+    let template =
+        TemplateContext { release_image: image.to_owned(), cluster_profile: profile.to_owned() };
+    Ok(plimsoll_source::parse(&fetched?.files, &template)?)
+}
+
+/// The versions of releases, oldest first.
+fn versions(releases: &[ReleaseHead]) -> Vec<String> {
+    let mut versions: Vec<&str> = releases.iter().map(|it| it.release.version.as_str()).collect();
+    versions.sort_by_key(|version| semver::Version::parse(version).ok());
+    versions.dedup();
+    versions.into_iter().map(str::to_owned).collect()
+}
+
 /// Loads the newest release of a store.
 pub(super) fn newest(
     store: &dyn PayloadStore,
@@ -53,7 +182,9 @@ pub(super) fn newest(
         let defects = listing.defects.join("\n  ");
         anyhow::bail!("the payload store has no release that can be read\n  {defects}");
     };
-    let files = store.fetch(&newest.image, &AtomicBool::new(false))?.files;
-    let context = TemplateContext { release_image: newest.image.clone(), ..context.clone() };
-    Ok(plimsoll_source::parse(&files, &context)?)
+    let fetched = store.fetch(&newest.image, &AtomicBool::new(false));
+    loaded(fetched, &newest.image, &context.cluster_profile)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,26 +9,18 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use kube::api::{Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Api, Client, ResourceExt as _};
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
-use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
+use kube::Client;
 use plimsoll_plan::pause::{NEXT, PAUSE_BEFORE};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::run::{client, now};
+use super::standing::{Standing, patch};
 use super::update_plan;
 use crate::exit;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 use crate::render::update as render;
 use request::Outcome;
-
-/// What the patches of this program are called in `managedFields`.
-const FIELD_MANAGER: &str = "plimsoll-update";
 
 /// What is asked about updates, and of which cluster.
 #[derive(Debug, Args)]
@@ -95,19 +87,6 @@ pub struct UpdateToArguments {
     pub allow_update_with_warnings: bool,
 }
 
-/// What the server tells of the cluster's version.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// What is asked for.
-    pub spec: ClusterVersionSpec,
-    /// How the cluster stands.
-    pub status: ClusterVersionStatus,
-    /// How far its release is.
-    pub progress: ReleaseProgressStatus,
-    /// The annotation that pauses updates.
-    pub pause: Option<String>,
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -162,7 +141,7 @@ pub async fn run(
         Some(UpdateCommand::Plan(_)) => {}
         Some(UpdateCommand::Resume) => {
             annotate(&client, None).await?;
-            let text = match standing.pause {
+            let text = match standing.annotations.get(PAUSE_BEFORE) {
                 Some(_) => "The update goes on",
                 None => "info: No pause is asked for",
             };
@@ -170,48 +149,6 @@ pub async fn run(
         }
     }
     Ok(exit::SUCCESS.into())
-}
-
-impl Standing {
-    /// Asks the server.
-    async fn read(client: &Client) -> Result<Self, anyhow::Error> {
-        let version = api(client, CLUSTER_VERSION)
-            .get(CLUSTER_VERSION_NAME)
-            .await
-            .context("failed to read ClusterVersion \"version\"; is a controller at work there?")?;
-        let progress = api(client, RELEASE_PROGRESS)
-            .get_opt(CLUSTER_VERSION_NAME)
-            .await
-            .context("failed to read ReleaseProgress \"version\"")?;
-        let part = |object: &DynamicObject, name: &str| -> Value {
-            object.data.get(name).cloned().unwrap_or_else(|| json!({}))
-        };
-        let progress = progress.map_or_else(|| json!({}), |object| part(&object, "status"));
-        Ok(Self {
-            spec: serde_json::from_value(part(&version, "spec"))
-                .context("the spec of the ClusterVersion cannot be read")?,
-            status: serde_json::from_value(part(&version, "status"))
-                .context("the status of the ClusterVersion cannot be read")?,
-            progress: serde_json::from_value(progress)
-                .context("the status of the ReleaseProgress cannot be read")?,
-            pause: version.annotations().get(PAUSE_BEFORE).cloned(),
-        })
-    }
-}
-
-fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
-}
-
-async fn patch(client: &Client, patch: &Value) -> Result<(), anyhow::Error> {
-    let parameters =
-        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    api(client, CLUSTER_VERSION)
-        .patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(patch))
-        .await
-        .context("failed to change ClusterVersion \"version\"")?;
-    Ok(())
 }
 
 async fn annotate(client: &Client, level: Option<&str>) -> Result<(), anyhow::Error> {

@@ -29,11 +29,12 @@ const REQUESTS_MAX: usize = 8;
 const FIRST_SUBNET: usize = 100;
 
 /// Kinds of which everything is copied, by group.
-const WHOLE: [(&str, &str); 7] = [
+const WHOLE: [(&str, &str); 8] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("config.openshift.io", "ClusterVersion"),
     ("config.openshift.io", "ClusterOperator"),
+    ("config.openshift.io", "FeatureGate"),
     ("plimsoll.io", "ReleaseProgress"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),

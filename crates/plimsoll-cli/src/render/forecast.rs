@@ -1,5 +1,5 @@
 //! Forecasts as people and programs read them: text, Markdown, JSON, and the run levels as a
-//! diagram.
+//! picture.
 
 mod markdown;
 mod text;
@@ -17,10 +17,10 @@ use plimsoll_plan::forecast::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::diagram::{Diagram, Node, Rank, Tone};
+use super::graph::{Graph, Node, Picture, Rank, Tone};
 
-pub(super) use markdown::escaped;
-pub(super) use text::sign;
+pub(super) use markdown::{escaped, in_the_way as in_the_way_as_markdown};
+pub(super) use text::{in_the_way, sign};
 pub use value::field;
 
 /// What a plan is told as.
@@ -56,7 +56,9 @@ pub struct Report {
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// What stands in the way; empty when nothing does.
-    pub in_the_way: Vec<Obstruction>,
+    pub in_the_way: Vec<Hindrance>,
+    /// Preconditions that do not hold and do not hold the update up.
+    pub accepted_risks: Vec<Hindrance>,
     /// Capabilities that become enabled, and why.
     pub capabilities: Vec<Capability>,
     /// The run levels in their order.
@@ -69,19 +71,13 @@ pub struct Report {
     pub excluded: Vec<Excluded>,
 }
 
-/// Something that stands in the way.
+/// Something that stands in the way of an object or at a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Obstruction {
     /// From the list of reasons.
     pub reason: &'static str,
     /// The whole story.
     pub message: String,
-}
-
-impl From<Hindrance> for Obstruction {
-    fn from(hindrance: Hindrance) -> Self {
-        Self { reason: hindrance.reason.as_str(), message: hindrance.message }
-    }
 }
 
 /// A capability that becomes enabled.
@@ -223,7 +219,8 @@ impl Report {
             plan_hash: plan.hash.clone(),
             mode: plan.mode.as_str(),
             counts: named(&forecast.counts()),
-            in_the_way: forecast.stops().into_iter().map(Obstruction::from).collect(),
+            in_the_way: forecast.stops(),
+            accepted_risks: forecast.accepted_risks(),
             capabilities: capabilities
                 .map(|it| Capability { name: it.name, because: it.because })
                 .collect(),
@@ -268,9 +265,9 @@ impl Report {
                 writeln!(out)
             }
             Format::Markdown => self.markdown(out),
-            Format::Svg => out.write_all(self.diagram().svg().as_bytes()),
-            Format::Dot => out.write_all(self.diagram().dot().as_bytes()),
-            Format::Mermaid => out.write_all(self.diagram().mermaid().as_bytes()),
+            Format::Svg => out.write_all(self.graph().draw(Picture::Svg).as_bytes()),
+            Format::Dot => out.write_all(self.graph().draw(Picture::Dot).as_bytes()),
+            Format::Mermaid => out.write_all(self.graph().draw(Picture::Mermaid).as_bytes()),
         }
     }
 
@@ -293,12 +290,15 @@ impl Report {
     }
 
     /// The run levels and what happens in them.
-    pub fn diagram(&self) -> Diagram {
-        Diagram {
-            title: self.title(),
-            ranks: self.levels.iter().map(rank).collect(),
-            edges: Vec::new(),
+    pub fn graph(&self) -> Graph {
+        let mut graph = Graph { title: self.title(), ..Graph::default() };
+        for level in &self.levels {
+            let first = graph.nodes.len();
+            graph.nodes.extend(level.lanes.iter().map(node));
+            let nodes = (first..graph.nodes.len()).collect();
+            graph.ranks.push(Rank { label: level_name(level.level), nodes });
         }
+        graph
     }
 
     /// What it is about.
@@ -374,23 +374,20 @@ pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-fn rank(level: &Level) -> Rank {
-    let nodes = level.lanes.iter().map(|lane| {
-        let mut lines = vec![lane.component.clone().unwrap_or_else(|| "(no component)".to_owned())];
-        lines.push(in_words(&lane.counts));
-        let gates = lane.steps.iter().filter(|step| step.awaits.is_some()).count();
-        if gates > 0 {
-            lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
-        }
-        let quiet = lane.steps.iter().all(|step| step.change == ChangeKind::Unchanged.as_str());
-        let tone = match (lane.steps.iter().any(|step| step.problem.is_some()), quiet) {
-            (true, _) => Tone::Bad,
-            (false, true) => Tone::Quiet,
-            (false, false) => Tone::Active,
-        };
-        Node { lines, tone }
-    });
-    Rank { label: level_name(level.level), nodes: nodes.collect() }
+fn node(lane: &Lane) -> Node {
+    let mut lines = vec![lane.component.clone().unwrap_or_else(|| "(no component)".to_owned())];
+    lines.push(in_words(&lane.counts));
+    let gates = lane.steps.iter().filter(|step| step.awaits.is_some()).count();
+    if gates > 0 {
+        lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
+    }
+    let quiet = lane.steps.iter().all(|step| step.change == ChangeKind::Unchanged.as_str());
+    let tone = match (lane.steps.iter().any(|step| step.problem.is_some()), quiet) {
+        (true, _) => Tone::Bad,
+        (false, true) => Tone::Faint,
+        (false, false) => Tone::Active,
+    };
+    Node { lines, tone }
 }
 
 /// How a run level is called.

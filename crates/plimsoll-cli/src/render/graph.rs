@@ -1,9 +1,12 @@
 //! Graphs as pictures: for Graphviz, for Mermaid, and as SVG that needs neither.
+//!
+//! What is drawn is a value; the three forms of it say the same. Nodes lie where edges lead them, or
+//! in ranks that follow each other, such as run levels and their lanes.
 
+mod dot;
 mod layout;
+mod mermaid;
 mod svg;
-
-use std::fmt::Write as _;
 
 use clap::ValueEnum;
 
@@ -21,10 +24,15 @@ pub enum Picture {
 /// A graph; edges point from one node to what it comes after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Graph {
+    /// What stands above it; empty for nothing.
+    pub title: String,
     /// Its nodes.
     pub nodes: Vec<Node>,
     /// Its edges.
     pub edges: Vec<Edge>,
+    /// The ranks of its nodes, from the top; each follows the one before as a whole. Without any,
+    /// nodes lie where the edges lead them.
+    pub ranks: Vec<Rank>,
 }
 
 /// A node of a graph.
@@ -36,7 +44,7 @@ pub struct Node {
     pub tone: Tone,
 }
 
-/// How much a node stands out.
+/// How a node stands out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Like most.
@@ -44,8 +52,12 @@ pub enum Tone {
     Plain,
     /// What it is about.
     Strong,
-    /// Of no use any more.
+    /// Of no use any more, or nothing happens there.
     Faint,
+    /// Something changes there.
+    Active,
+    /// Something stands in the way there.
+    Bad,
 }
 
 /// An edge of a graph.
@@ -61,64 +73,29 @@ pub struct Edge {
     pub is_dashed: bool,
 }
 
+/// Nodes that belong side by side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rank {
+    /// What stands beside them.
+    pub label: String,
+    /// Their indexes.
+    pub nodes: Vec<usize>,
+}
+
 impl Graph {
     /// Draws the graph.
     pub fn draw(&self, picture: Picture) -> String {
         match picture {
-            Picture::Dot => self.dot(),
-            Picture::Mermaid => self.mermaid(),
+            Picture::Dot => dot::draw(self),
+            Picture::Mermaid => mermaid::draw(self),
             Picture::Svg => svg::draw(self),
         }
-    }
-
-    fn dot(&self) -> String {
-        let mut text = "digraph {\n  node [shape=box, fontname=\"sans-serif\"];\n".to_owned();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let label = node.lines.iter().map(|it| quoted(it)).collect::<Vec<_>>().join("\\n");
-            let style = match node.tone {
-                Tone::Plain => "",
-                Tone::Strong => ", style=bold",
-                Tone::Faint => ", style=dashed",
-            };
-            line(&mut text, format_args!("  n{index} [label=\"{label}\"{style}];"));
-        }
-        for Edge { from, to, label, is_dashed } in &self.edges {
-            let style = if *is_dashed { "dashed" } else { "solid" };
-            let label = quoted(label);
-            line(&mut text, format_args!("  n{from} -> n{to} [label=\"{label}\", style={style}];"));
-        }
-        text.push_str("}\n");
-        text
-    }
-
-    fn mermaid(&self) -> String {
-        let mut text = "flowchart TD\n".to_owned();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let label = node.lines.iter().map(|it| entities(it)).collect::<Vec<_>>().join("<br/>");
-            line(&mut text, format_args!("  n{index}[\"{label}\"]"));
-            if node.tone != Tone::Plain {
-                let class = if node.tone == Tone::Strong { "strong" } else { "faint" };
-                line(&mut text, format_args!("  class n{index} {class}"));
-            }
-        }
-        for Edge { from, to, label, is_dashed } in &self.edges {
-            let arrow = if *is_dashed { "-.->" } else { "-->" };
-            let label =
-                if label.is_empty() { String::new() } else { format!("|\"{}\"|", entities(label)) };
-            line(&mut text, format_args!("  n{from} {arrow}{label} n{to}"));
-        }
-        text.push_str("  classDef strong stroke-width:3px\n");
-        text.push_str("  classDef faint stroke-dasharray:4\n");
-        text
     }
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    use std::fmt::Write as _;
     writeln!(text, "{arguments}").expect("writing to a string does not fail");
-}
-
-fn quoted(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
 }
 
 /// A text in which nothing is markup.

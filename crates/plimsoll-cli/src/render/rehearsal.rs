@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
+use plimsoll_plan::forecast::{Change, ChangeKind, Forecast, Hindrance};
 use serde::Serialize;
 
 use super::forecast::{self, Capability, OrphanReport, StepReport};
@@ -41,8 +41,15 @@ pub struct Report {
     pub to: String,
     /// Hash of the plan; the ReleaseProgress object shows the same while it is carried out.
     pub plan_hash: String,
-    /// Whether the update came to its end without a complaint.
+    /// Whether the update would begin, and came to its end without a complaint.
     pub succeeds: bool,
+    /// Whether it came to its end without a complaint, begun by force or not.
+    #[serde(skip)]
+    ends_well: bool,
+    /// The preconditions because of which it would not even begin, unless it is forced.
+    pub in_the_way: Vec<Hindrance>,
+    /// Preconditions that do not hold and do not hold it up.
+    pub accepted_risks: Vec<Hindrance>,
     /// Why not, in the words of the ClusterVersion; empty if it does.
     pub complaints: Vec<ConditionReport>,
     /// How long it took, or how long it got on.
@@ -170,6 +177,9 @@ impl Report {
             Forecast { changes: performance.changes.clone(), ..performance.forecast.clone() };
         let told = forecast::Report::of(&happened);
         let complaints = complaints(performance);
+        let ends_well = complaints.is_empty() && timeline.ending == Ending::Complete;
+        let in_the_way: Vec<Hindrance> =
+            told.in_the_way.into_iter().filter(|it| it.forcible).collect();
         let waits: Vec<&Wait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
         let lanes = happened.levels().into_iter().flat_map(|level| level.lanes);
         let mut steps = lanes.flat_map(|lane| lane.steps);
@@ -209,7 +219,10 @@ impl Report {
             from: told.from,
             to: told.to,
             plan_hash: told.plan_hash,
-            succeeds: complaints.is_empty() && timeline.ending == Ending::Complete,
+            succeeds: in_the_way.is_empty() && ends_well,
+            ends_well,
+            in_the_way,
+            accepted_risks: told.accepted_risks,
             complaints,
             seconds: seconds(timeline.took),
             done: timeline.done.0,

@@ -13,6 +13,7 @@ mod install;
 mod leadership;
 mod overrides;
 mod plans;
+mod readme;
 mod removal;
 mod restart;
 mod rig;

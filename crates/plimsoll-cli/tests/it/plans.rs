@@ -6,19 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::CLUSTER_VERSION;
-use plimsoll_cli::commands::update_plan::{self, Standing};
+use plimsoll_cli::commands::standing::Standing;
+use plimsoll_cli::commands::update_plan;
 use plimsoll_cli::rehearsal::{Ending, Performance, Rehearsal, Scenery, Snapshot};
 use plimsoll_cli::render::rehearsal::Report;
+use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_model::ObjectKey;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
 use plimsoll_plan::plan::Action;
+use plimsoll_source::store::{PayloadSet, Signature};
 use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
@@ -89,8 +93,8 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 /// The forecast of a live cluster.
 async fn forecast(rig: &Rig, payload: &Payload) -> Forecast {
     let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
-    let (profile, feature_set) = (DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
-    let forecast = update_plan::forecast(&rig.client, &standing, payload, profile, feature_set);
+    let asked = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
+    let forecast = update_plan::forecast(&rig.client, &standing, payload, &asked);
     forecast.await.expect("the cluster answers").0
 }
 
@@ -259,7 +263,7 @@ fn rehearsal(stage: Scenery, next: &Arc<Payload>, faults: &str) -> Rehearsal {
         stage,
         next: Arc::clone(next),
         profile: DEFAULT_PROFILE.to_owned(),
-        feature_set: DEFAULT_FEATURE_SET.to_owned(),
+        feature_set: None,
         delay: Duration::from_secs(60),
         faults: if faults.is_empty() {
             Faults::default()
@@ -336,6 +340,53 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         assert_eq!(performance.forecast.plan.hash, foretold.plan.hash);
         let waited = report.levels.iter().flat_map(|level| &level.lanes);
         assert!(waited.flat_map(|lane| &lane.waits).count() > 0, "operators take their time");
+    });
+}
+
+#[test]
+fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [first, Arc::clone(&second)];
+        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let store = PayloadSet::new();
+        for files in [sample::v1(), sample::v2()] {
+            store.add(files, None, Signature::NotSigned).expect("the sample is in order");
+        }
+        rig.store = Some(Arc::new(store));
+        rig.control();
+        rig.completed("1.0.0").await;
+        rig.set_spec(json!({"overrides": [{
+            "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
+            "unmanaged": true,
+        }]}))
+        .await;
+        let objects = |status: &Value| {
+            let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+            conditions.iter().any(|it| it["type"] == "Upgradeable" && it["status"] == "False")
+                && conditions
+                    .iter()
+                    .any(|it| it["type"] == "Progressing" && it["status"] == "False")
+        };
+        rig.cluster_version_until(objects).await;
+        rig.stop().await;
+        let foretold = forecast(&rig, &second).await;
+        let stops = |forecast: &Forecast| -> Vec<String> {
+            forecast.stops().into_iter().map(|stop| stop.reason).collect()
+        };
+        assert_eq!(stops(&foretold), ["ClusterVersionOverridesSet"], "{kind}");
+        assert!(foretold.forced().stops().is_empty());
+        let copy = Snapshot::of_cluster(&rig.client, &second).await.expect("it can be copied");
+        let performance = tokio::task::spawn_blocking(move || {
+            rehearsal(Scenery::Cluster(copy), &second, "").perform()
+        });
+        let mut performance = performance.await.expect("no panic").expect("it can be rehearsed");
+        let report = Report::of(&performance, String::new());
+        assert!(!report.succeeds && report.complaints.is_empty(), "{:?}", report.complaints);
+        assert_eq!(report.in_the_way.len(), 1, "{:?}", report.in_the_way);
+        assert_eq!(report.done, report.total);
+        performance.forecast = performance.forecast.forced();
+        assert!(Report::of(&performance, String::new()).succeeds);
     });
 }
 

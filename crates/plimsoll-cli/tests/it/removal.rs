@@ -3,14 +3,22 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use plimsoll_cli::commands::standing::Standing;
+use plimsoll_cli::sandbox::sample;
 use plimsoll_content::Payload;
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_content::payload::{Directory, SourceFile};
+use plimsoll_source::store::{PayloadSet, Signature};
 use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
-use crate::rig::{PATIENCE, Rig, on_each_cluster, sample_with, sample_with_next};
+use crate::rig::{
+    PATIENCE, Rig, StandIns, on_each_cluster, sample_payload, sample_with, sample_with_next,
+};
 
 const NAMESPACE: &str = "harbour-beacon";
 
@@ -139,6 +147,43 @@ fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version
     });
 }
 
+/// The manifests of a namespace and a ConfigMap in it, or of the namespace's deletion.
+fn attic(deleted: bool) -> Vec<(String, String)> {
+    let delete = if deleted { "    release.openshift.io/delete: \"true\"\n" } else { "" };
+    let (name, text) = map("attic", delete);
+    let text = text.replace("kind: ConfigMap", "kind: Namespace");
+    let text =
+        text.replace(&format!("  namespace: {NAMESPACE}\n"), "").replace("data:\n  a: b\n", "");
+    let (inside, content) = map("chest", "");
+    let content = content.replace(NAMESPACE, "attic");
+    let manifests = [(name, text), (inside, content)];
+    manifests.into_iter().take(if deleted { 1 } else { 2 }).collect()
+}
+
+#[test]
+fn a_namespace_that_does_not_go_names_what_is_left_in_it() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &attic(false), &attic(true)).await;
+        let maps: Api<ConfigMap> = Api::namespaced(scene.rig.client.clone(), "attic");
+        let hold = async |finalizers: Value| {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+            maps.patch("chest", &PatchParams::default(), &patch).await.expect("a change");
+        };
+        hold(json!(["example.com/hold"])).await;
+        scene.update().await;
+        let deletions = scene
+            .until("deletions", |it| {
+                let message = it.first().and_then(|it| it["message"].as_str()).unwrap_or_default();
+                message.contains("example.com/hold in 1 resource")
+            })
+            .await;
+        let message = deletions[0]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("configmaps. has 1 resource"), "{message}");
+        hold(Value::Null).await;
+        scene.until("deletions", |it| states(it).contains(&("attic", "Completed"))).await;
+    });
+}
+
 #[test]
 fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
     on_each_cluster(|kind| async move {
@@ -171,6 +216,27 @@ fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
 }
 
 #[test]
+fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_release() {
+    on_each_cluster(|kind| async move {
+        let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
+        scene.rig.stop().await;
+        scene.rig.release(&scene.next);
+        scene.rig.control();
+        scene.rig.completed("1.1.0").await;
+        let orphans = scene.until("orphans", |it| it.len() == 1).await;
+        assert_eq!(
+            (&orphans[0]["name"], &orphans[0]["version"]),
+            (&json!("first"), &json!("1.0.0"))
+        );
+        let patch = json!({"metadata": {"annotations": {"plimsoll.io/prune": "all"}}});
+        let api = scene.rig.api(plimsoll_api::CLUSTER_VERSION);
+        api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("asked");
+        scene.until("orphans", <[Value]>::is_empty).await;
+        assert!(!scene.exists("first").await);
+    });
+}
+
+#[test]
 fn an_orphan_that_somebody_else_deletes_is_forgotten() {
     on_each_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
@@ -178,5 +244,85 @@ fn an_orphan_that_somebody_else_deletes_is_forgotten() {
         scene.until("orphans", |it| it.len() == 1).await;
         scene.maps.delete("first", &DeleteParams::default()).await.expect("it is deleted");
         scene.until("orphans", <[Value]>::is_empty).await;
+    });
+}
+
+/// The files of the sample release under another version, with manifests more.
+fn files(version: &str, manifests: &[(String, String)]) -> Vec<SourceFile> {
+    let (files, base) = match version.starts_with("1.0.") {
+        true => (sample::v1(), "1.0.0"),
+        false => (sample::v2(), "1.1.0"),
+    };
+    let renamed = files.into_iter().map(|mut file| {
+        let text = String::from_utf8_lossy(&file.bytes).replace(base, version);
+        file.bytes = text.into_bytes();
+        file
+    });
+    let more = manifests.iter().map(|(name, text)| SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: name.clone(),
+        bytes: text.clone().into_bytes(),
+    });
+    renamed.chain(more).collect()
+}
+
+#[test]
+fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
+    let deleting = [removed("first")];
+    let releases = [
+        files("1.0.0", &[kept("first")]),
+        files("1.0.1", &deleting),
+        files("1.0.2", &deleting),
+        files("1.1.0", &deleting),
+    ];
+    on_each_cluster(|kind| {
+        let releases = releases.clone();
+        async move {
+            let payloads = releases.each_ref().map(|files| sample_payload(files));
+            let store = PayloadSet::new();
+            for files in releases {
+                store.add(files, None, Signature::NotSigned).expect("in order");
+            }
+            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+            rig.store = Some(Arc::new(store));
+            rig.control();
+            rig.completed("1.0.0").await;
+            for payload in &payloads[1..3] {
+                let update = json!({"desiredUpdate": {"image": payload.image}});
+                rig.set_spec(update).await;
+                rig.completed(&payload.release.version).await;
+            }
+            let minor = &payloads[3].image;
+            rig.set_spec(json!({"desiredUpdate": {"image": minor}})).await;
+            let accepted = |status: &Value| {
+                let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+                conditions.into_iter().find(|it| it["type"] == "ReleaseAccepted")
+            };
+            let status = rig
+                .cluster_version_until(|status| {
+                    accepted(status).is_some_and(|it| it["reason"] == "PreconditionChecks")
+                })
+                .await;
+            let message = accepted(&status).expect("it is there")["message"].to_string();
+            assert!(message.contains("ResourceAlreadyDeleted"), "{message}");
+            assert!(message.contains("harbour-beacon/first"), "{message}");
+            assert_eq!(status["desired"]["version"], "1.0.2");
+
+            // What `plimsoll update plan` tells of it.
+            let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
+            let target = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
+            let findings = standing.findings(&payloads[3], &target);
+            let blocking = findings.iter().filter(|it| it.blocking);
+            let reasons: Vec<&str> = blocking.map(|it| it.reason.as_str()).collect();
+            assert_eq!(reasons, ["ResourceAlreadyDeleted"], "{findings:?}");
+            assert!(standing.findings(&payloads[2], &target).iter().all(|it| !it.blocking));
+
+            rig.set_spec(json!({"desiredUpdate": {"image": minor, "force": true}})).await;
+            rig.completed("1.1.0").await;
+            let status = rig.cluster_version_until(|_| true).await;
+            let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
+            assert!(risks.contains("ClusterVersionRepeatedDeletions"), "{risks}");
+            rig.stop().await;
+        }
     });
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::{ClusterVersionStatus, Release, Update};
+use plimsoll_api::progress::Deletion;
+use plimsoll_content::Payload;
 use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::acceptance::{self, Wanted};
 use plimsoll_plan::acknowledge;
@@ -14,6 +16,7 @@ use plimsoll_plan::offers;
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::preconditions::{Facts, Objecting};
 use plimsoll_plan::status::{LoadStep, Updates};
+use plimsoll_plan::target;
 use plimsoll_plan::upgradeable::{self, Objection};
 use plimsoll_plan::validate;
 use tokio::time::Instant;
@@ -31,6 +34,7 @@ struct Judged {
     status: ClusterVersionStatus,
     objection: Option<Objection>,
     overrides_set: bool,
+    repeated: Vec<Deletion>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
 }
@@ -46,6 +50,7 @@ impl Judged {
             history: &self.status.history,
             objection: objecting.as_ref(),
             overrides_set: self.overrides_set,
+            repeated: &self.repeated,
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
         })
@@ -70,7 +75,7 @@ impl Work {
         }
         if accepted.is_none() && (retry || held_up) {
             self.reconsider_at = Instant::now() + RECONSIDER_INTERVAL;
-            let judged = self.judged(now);
+            let judged = self.judged(controller, self.intake.payload(), now);
             accepted = judged.with(|facts| self.intake.reconsider(facts, now));
         }
         self.tell_of_acceptance();
@@ -83,7 +88,7 @@ impl Work {
     pub(super) async fn brought(&mut self, controller: &Controller, brought: Brought) {
         let listed = matches!(brought, Brought::Listed(_));
         let now = controller.clock.now();
-        let judged = self.judged(now);
+        let judged = self.judged(controller, brought.payload(), now);
         let accepted = judged.with(|facts| self.intake.handle(brought, facts, now));
         if listed {
             self.look_for_updates();
@@ -250,11 +255,19 @@ impl Work {
         acceptance::resolve(update, &available, update.and_then(multi).as_ref())
     }
 
-    fn judged(&self, now: Timestamp) -> Judged {
+    /// What the release that is asked for is judged by, as far as its payload is known.
+    fn judged(&self, controller: &Controller, asked: Option<&Payload>, now: Timestamp) -> Judged {
+        let ledger = &self.session.removals.ledger;
+        let repeated = asked.map(|payload| {
+            let (profile, overrides) = (&controller.settings.profile, &self.request.overrides);
+            let capabilities = &self.capabilities;
+            let context =
+                target::context(payload, profile, &self.features, capabilities, overrides);
+            ledger.repeated(&payload.manifests, &context)
+        });
         let status = self.reporter.status();
         let overrides = self.overrides.told(now);
-        let deletions: Vec<ObjectKey> =
-            self.session.removals.ledger.unfinished().cloned().collect();
+        let deletions: Vec<ObjectKey> = ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
             overrides.as_deref(),
             self.session.progress.mode() != Mode::Reconciling,
@@ -270,6 +283,7 @@ impl Work {
             },
             objection: objections.into_iter().next(),
             overrides_set: overrides.is_some(),
+            repeated: repeated.unwrap_or_default(),
             available: self
                 .intake
                 .has_store()

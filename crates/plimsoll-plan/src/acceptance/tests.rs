@@ -53,6 +53,7 @@ impl Script {
             history: &[],
             objection: self.objects.then_some(&objecting),
             overrides_set: false,
+            repeated: &[],
             available: None,
             retrieved: None,
         };

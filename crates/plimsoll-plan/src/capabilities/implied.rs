@@ -103,19 +103,8 @@ pub fn implied(
 }
 
 /// The capabilities beyond the enabled ones that a payload makes necessary where some objects have
-/// been `applied` before, in a cluster of a profile and feature set. Those that do not exist there
-/// because their feature gates are off are not among them.
-pub fn implied_by(
-    applied: &BTreeSet<ObjectKey>,
-    next: &Payload,
-    profile: &str,
-    feature_set: &str,
-    enabled: &BTreeSet<String>,
-) -> Vec<Implied> {
-    implied_within(applied, next, &next.context(profile, feature_set), enabled)
-}
-
-/// The same in a cluster where a `context` decides about inclusion.
+/// been `applied` before, in a cluster where a `context` decides about inclusion. Those that do not
+/// exist there because their feature gates are off are not among them.
 pub fn implied_within(
     applied: &BTreeSet<ObjectKey>,
     next: &Payload,

@@ -70,8 +70,8 @@ pub fn of_cluster(
         let remover = brought.remover(obstacle).filter(|&it| !places.precedes(it, step));
         set_aside.extend(remover.map(|remover| (step, remover)));
     }
-    let (capabilities, hindrances) = (Vec::new(), Vec::new());
-    Forecast { from, changes, set_aside, gates, orphans, capabilities, hindrances, plan }
+    let (capabilities, preconditions) = (Vec::new(), Vec::new());
+    Forecast { from, changes, set_aside, gates, orphans, capabilities, preconditions, plan }
 }
 
 /// The kinds whose definition changes before their objects are applied.

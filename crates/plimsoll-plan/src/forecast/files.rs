@@ -39,7 +39,7 @@ pub fn between(
         gates: gates(&plan),
         orphans,
         capabilities: Vec::new(),
-        hindrances: Vec::new(),
+        preconditions: Vec::new(),
         plan,
     }
 }

@@ -153,7 +153,7 @@ fn what_an_operator_reports_is_no_change_of_the_release() {
     assert!(forecast.stops().is_empty());
     let without = [manifest("0000_10_a_9.yaml", "ClusterOperator", "crane", json!({}))];
     let forecast = files(&operator("1"), &without);
-    assert_eq!(forecast.stops()[0].reason, Reason::ClusterOperatorNoVersions);
+    assert_eq!(forecast.stops()[0].reason, Reason::ClusterOperatorNoVersions.as_str());
 }
 
 #[test]

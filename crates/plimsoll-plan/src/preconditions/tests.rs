@@ -2,8 +2,10 @@
 
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+use plimsoll_api::progress::Deletion;
+use plimsoll_model::ObjectKey;
 
-use super::{Facts, Judgement, Objecting, check, digest, judge};
+use super::{Facts, Judgement, Objecting, REPEATED_DELETIONS, check, digest, judge};
 
 fn release(version: &str) -> Release {
     Release {
@@ -46,6 +48,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
         history: &history,
         objection: (!objection.is_empty()).then_some(&objecting),
         overrides_set: overrides,
+        repeated: &[],
         available: None,
         retrieved: None,
     };
@@ -102,6 +105,42 @@ fn the_way_back_leads_to_the_previous_patch_only() {
 }
 
 #[test]
+fn another_minor_version_does_not_delete_what_is_gone_already() {
+    let check = |current: &str, target: &str, expected: bool| {
+        let key = ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: "pier".to_owned(),
+            name: "tides".to_owned(),
+        };
+        let gone = [Deletion::new(&key, "f.yaml", "4.2.0", Timestamp::UNIX_EPOCH)];
+        let facts = Facts {
+            current: &release(current),
+            history: &[],
+            objection: None,
+            overrides_set: false,
+            repeated: &gone,
+            available: None,
+            retrieved: None,
+        };
+        let findings = check(&facts, &release(target));
+        let found = findings.iter().find(|it| it.precondition == REPEATED_DELETIONS);
+        assert_eq!(found.is_some(), expected, "{current} to {target}");
+        let Some(found) = found else { return };
+        assert!(found.blocking && found.reason == "ResourceAlreadyDeleted", "{found:?}");
+        assert!(found.message.contains("configmap \"pier/tides\" (by 4.2.0)"), "{found:?}");
+        let Judgement::Accepted(risks) = judge(&findings, true) else {
+            unreachable!("what is forced is accepted")
+        };
+        assert!(risks.contains(REPEATED_DELETIONS), "{risks}");
+    };
+    check("4.3.2", "4.3.3", false);
+    check("4.3.2", "4.4.0", true);
+    check("4.3.2", "5.0.0", true);
+    check("4.3.2", "4.2.9", false);
+}
+
+#[test]
 fn force_turns_what_blocks_into_an_accepted_risk() {
     let history = history("4.5.0 4.4.9");
     let facts = Facts {
@@ -109,6 +148,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         history: &history,
         objection: Some(&Objecting { reason: "OldNodes", message: "Nodes are old" }),
         overrides_set: false,
+        repeated: &[],
         available: Some(&[]),
         retrieved: None,
     };

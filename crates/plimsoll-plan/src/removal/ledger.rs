@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, DeletionState};
 use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::{self, Context, Decision};
 use plimsoll_model::{GroupKind, ObjectKey, Reason};
 
-use crate::plan::DELETE;
+use crate::plan::{DELETE, ORPHAN_FILE};
 
 use super::{Notice, STUCK_AFTER, Terminating};
 
@@ -24,9 +25,15 @@ struct Entry {
     seen: bool,
     /// Told that it is stuck.
     told: bool,
+    /// What is left in a namespace, as far as a watch of this process has shown it.
+    remaining: Vec<String>,
 }
 
 impl Entry {
+    fn new(deletion: Deletion) -> Self {
+        Self { deletion, seen: false, told: false, remaining: Vec::new() }
+    }
+
     fn is_unfinished(&self) -> bool {
         matches!(self.deletion.state, DeletionState::Requested | DeletionState::Refused)
     }
@@ -35,10 +42,9 @@ impl Entry {
 impl Ledger {
     /// Takes up what an earlier process recorded.
     pub fn recorded(deletions: &[Deletion]) -> Self {
-        let entries = deletions.iter().map(|deletion| {
-            let entry = Entry { deletion: deletion.clone(), seen: false, told: false };
-            (deletion.object.clone(), entry)
-        });
+        let entries = deletions
+            .iter()
+            .map(|deletion| (deletion.object.clone(), Entry::new(deletion.clone())));
         Self { entries: entries.collect() }
     }
 
@@ -52,14 +58,20 @@ impl Ledger {
         self.entries.iter().filter(|(_, entry)| entry.is_unfinished()).map(|(key, _)| key)
     }
 
-    /// What an earlier release removed and `manifests` would delete again. That is in order within
-    /// a minor version; another minor version is to drop such manifests, and is held up by them
-    /// (design 001, update strategy).
-    pub fn repeated(&self, manifests: &[Manifest]) -> Vec<&Deletion> {
-        let deleting = manifests.iter().filter(|manifest| manifest.is_annotated_true(DELETE));
+    /// What a release has removed and `manifests`, as far as they are included, would delete again.
+    /// That is in order within a minor version; another minor version is to drop such manifests,
+    /// and is held up by them (design 001, update strategy). What was pruned on request is not
+    /// meant: no release has asked for that yet.
+    pub fn repeated(&self, manifests: &[Manifest], context: &Context) -> Vec<Deletion> {
+        let deleting = manifests.iter().filter(|manifest| {
+            manifest.is_annotated_true(DELETE)
+                && inclusion::decide(manifest, context) == Decision::Included
+        });
         let done = deleting.filter_map(|manifest| {
             let deletion = &self.entries.get(&manifest.key)?.deletion;
-            (deletion.state == DeletionState::Completed).then_some(deletion)
+            let by_release = deletion.state == DeletionState::Completed
+                && !deletion.file.starts_with(ORPHAN_FILE);
+            by_release.then(|| deletion.clone())
         });
         done.collect()
     }
@@ -115,11 +127,8 @@ impl Ledger {
     }
 
     fn entry(&mut self, key: &ObjectKey, file: &str, version: &str, now: Timestamp) -> &mut Entry {
-        self.entries.entry(key.clone()).or_insert_with(|| Entry {
-            deletion: Deletion::new(key, file, version, now),
-            seen: false,
-            told: false,
-        })
+        let deletion = || Deletion::new(key, file, version, now);
+        self.entries.entry(key.clone()).or_insert_with(|| Entry::new(deletion()))
     }
 
     /// A watch showed an object.
@@ -142,8 +151,9 @@ impl Ledger {
                 deletion.state = DeletionState::Requested;
                 deletion.terminating_since = Some(terminating.since);
                 deletion.finalizers.clone_from(&terminating.finalizers);
-                deletion.message =
-                    format!("{key} is being deleted{}", held_by(&terminating.finalizers));
+                entry.remaining.clone_from(&terminating.remaining);
+                let held = held_by(&terminating.finalizers, &terminating.remaining);
+                deletion.message = format!("{key} is being deleted{held}");
                 if is_known {
                     return None;
                 }
@@ -211,7 +221,7 @@ impl Ledger {
             let deletion = &mut entry.deletion;
             deletion.message = format!(
                 "{key} has been going since {since}{}; see what should handle that",
-                held_by(&deletion.finalizers)
+                held_by(&deletion.finalizers, &entry.remaining)
             );
             notices.push(Notice {
                 key: key.clone(),
@@ -241,10 +251,11 @@ fn overdue_since(entry: &Entry, now: Timestamp) -> Option<Timestamp> {
     (entry.is_unfinished() && !entry.told && due(since) <= now).then_some(since)
 }
 
-fn held_by(finalizers: &[String]) -> String {
-    match finalizers {
+fn held_by(finalizers: &[String], remaining: &[String]) -> String {
+    let held = match finalizers {
         [] => String::new(),
         [one] => format!(", held by finalizer {one}"),
         several => format!(", held by finalizers {}", several.join(", ")),
-    }
+    };
+    remaining.iter().fold(held, |held, what| format!("{held}: {what}"))
 }

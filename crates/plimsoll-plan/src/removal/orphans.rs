@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::progress::Orphan;
 use plimsoll_content::Manifest;
-use plimsoll_model::ObjectKey;
+use plimsoll_model::{GroupKind, ObjectKey};
 
 use crate::forecast::{self, OrphanCause};
 use crate::plan::{Action, Plan, Step};
@@ -73,14 +73,35 @@ pub fn orphans(before: &[Orphan], outgoing: &Plan, next: &Plan, now: Timestamp) 
         Some(known) => Some((*known).clone()),
         None => {
             let Manifest { file, version, .. } = &applied.get(&left.key)?.manifest;
-            let why = match &left.cause {
-                OrphanCause::Vanished => format!("not in release {}", next.release.version),
-                OrphanCause::Excluded(exclusion) => {
-                    format!("left out of release {}: {exclusion}", next.release.version)
-                }
-            };
+            let why = why(&left.cause, next);
             Some(Orphan::new(&left.key, version, file, &outgoing.release.version, &why, now))
         }
     };
     left.into_iter().filter_map(of).collect()
+}
+
+/// What is left behind when `next` begins in a cluster that an earlier process brought to release
+/// `version`, whose plan is not at hand: of the objects that are ours, each with its API version,
+/// those that are not mentioned. `cluster_kinds` are the kinds known to have no namespace.
+pub fn orphans_of_cluster(
+    ours: &BTreeMap<ObjectKey, String>,
+    version: &str,
+    next: &Plan,
+    cluster_kinds: &BTreeSet<GroupKind>,
+    now: Timestamp,
+) -> Vec<Orphan> {
+    let left = forecast::orphans(ours.keys(), next, cluster_kinds);
+    let of = |left: forecast::Orphan| {
+        let api_version = ours.get(&left.key)?;
+        Some(Orphan::new(&left.key, api_version, "", version, &why(&left.cause, next), now))
+    };
+    left.into_iter().filter_map(of).collect()
+}
+
+fn why(cause: &OrphanCause, next: &Plan) -> String {
+    let version = &next.release.version;
+    match cause {
+        OrphanCause::Vanished => format!("not in release {version}"),
+        OrphanCause::Excluded(exclusion) => format!("left out of release {version}: {exclusion}"),
+    }
 }

@@ -3,10 +3,15 @@
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, Orphan};
 use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::Context;
 use plimsoll_model::{GroupKind, ObjectKey};
+use serde_json::json;
 
-use super::{Ledger, Prune, Terminating};
+use super::{Ledger, Prune, Terminating, remaining};
 use crate::plan::DELETE;
+
+/// Includes a manifest in a profile called `here`.
+const INCLUDE: &str = "include.release.openshift.io/here";
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey {
@@ -37,7 +42,7 @@ fn check(script: &str) {
             "seen" => ledger.seen(&key, None).into_iter().collect(),
             "going" => {
                 let finalizers = rest.split_whitespace().map(str::to_owned).collect();
-                let terminating = Terminating { since: at(0), finalizers };
+                let terminating = Terminating { since: at(0), finalizers, remaining: Vec::new() };
                 ledger.seen(&key, Some(&terminating)).into_iter().collect()
             }
             "gone" => ledger.gone(&key, at(now)).into_iter().collect(),
@@ -88,6 +93,32 @@ fn what_holds_an_object_is_named_once_after_a_minute() {
          after 1s => ResourceDeletionStuck! (unfinished)
          after 600s => (unfinished)",
     );
+}
+
+#[test]
+fn a_namespace_that_does_not_go_tells_what_is_left_in_it() {
+    let key = ObjectKey {
+        group: String::new(),
+        kind: "Namespace".to_owned(),
+        namespace: String::new(),
+        name: "pier".to_owned(),
+    };
+    let condition = |type_: &str, status: &str, message: &str| json!({"type": type_, "status": status, "message": message});
+    let namespace = json!({"status": {"conditions": [
+        condition("NamespaceDeletionDiscoveryFailure", "False", "All resources discovered"),
+        condition("NamespaceContentRemaining", "True", "Some resources are remaining: boats. has 1"),
+        condition("NamespaceFinalizersRemaining", "True", "Some content has finalizers: a/b in 1"),
+    ]}});
+    let left = "Some resources are remaining: boats. has 1: Some content has finalizers: a/b in 1";
+    let terminating =
+        Terminating { since: at(0), finalizers: Vec::new(), remaining: remaining(&namespace) };
+    let mut ledger = Ledger::default();
+    ledger.requested(&key, "f.yaml", "1.0.0", at(0));
+    let ongoing = ledger.seen(&key, Some(&terminating)).expect("it is told");
+    assert_eq!(ongoing.message, format!("namespace \"pier\" is being deleted: {left}"));
+    let stuck = ledger.stuck(at(60)).pop().expect("it is told");
+    assert!(stuck.message.contains(left), "{}", stuck.message);
+    assert!(remaining(&json!({"status": {"phase": "Active"}})).is_empty());
 }
 
 #[test]
@@ -164,20 +195,25 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
     for name in ["done", "held"] {
         ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
     }
+    ledger.requested(&key("pruned"), "orphan of 0.9.0: f.yaml", "1.0.0", at(0));
     ledger.gone(&key("done"), at(1));
-    let manifests = ["done", "held", "other"].map(|name| Manifest {
+    ledger.gone(&key("pruned"), at(1));
+    let manifests = ["done", "pruned", "held", "other"].map(|name| Manifest {
         file: "g.yaml".into(),
         document: 0,
         key: key(name),
         version: "v1".to_owned(),
-        annotations: [(DELETE.to_owned(), "true".to_owned())].into(),
+        annotations: [DELETE, INCLUDE].map(|name| (name.to_owned(), "true".to_owned())).into(),
         raw: (*b"{}").into(),
     });
-    let names = |found: Vec<&Deletion>| -> Vec<String> {
-        found.into_iter().map(|deletion| deletion.object.name.clone()).collect()
+    let names = |found: Vec<Deletion>| -> Vec<String> {
+        found.into_iter().map(|deletion| deletion.object.name).collect()
     };
-    assert_eq!(names(ledger.repeated(&manifests)), ["done"]);
-    assert!(ledger.repeated(&manifests[1..]).is_empty());
+    let context = Context { profile: Some("here".to_owned()), ..Context::default() };
+    assert_eq!(names(ledger.repeated(&manifests, &context)), ["done"]);
+    assert!(ledger.repeated(&manifests[1..], &context).is_empty());
+    let elsewhere = Context { profile: Some("elsewhere".to_owned()), ..Context::default() };
+    assert!(ledger.repeated(&manifests, &elsewhere).is_empty(), "they are left out there");
 }
 
 #[test]

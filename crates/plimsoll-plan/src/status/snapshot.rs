@@ -77,6 +77,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::MultipleMinorVersionsUpdate,
         Reason::MinorVersionClusterUpdateInProgress,
         Reason::MajorVersionClusterUpdateInProgress,
+        Reason::ResourceAlreadyDeleted,
         Reason::UnknownUpdate,
         Reason::UpdateStarted,
         Reason::UpdateCompleted,

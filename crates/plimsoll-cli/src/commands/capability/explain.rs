@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::describe::Description;
 use super::subject::Subject;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 use crate::render::table;
 
 /// What the command says.

@@ -6,7 +6,7 @@ use plimsoll_content::capability::CURRENT;
 
 use super::describe::Description;
 use super::subject::Subject;
-use crate::render::structured::Format;
+use crate::render::format::Format;
 use crate::render::table;
 
 pub(super) fn run(subject: &Subject, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Api, Client};
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
-use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability, ReleaseProgressStatus};
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
+use kube::Client;
+use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::{Registry, meant};
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_plan::capabilities::effective;
-use serde::de::DeserializeOwned;
 
 use super::About;
 use crate::commands::run::client;
+use crate::commands::standing::Standing;
 
 /// A release, a cluster, or a cluster and the release that it is at.
 pub(super) struct Subject {
@@ -91,18 +88,7 @@ impl Subject {
 
     /// Asks a cluster what it has.
     async fn ask(&mut self, client: &Client) -> anyhow::Result<()> {
-        let (spec, status): (ClusterVersionSpec, ClusterVersionStatus) =
-            match get(client, CLUSTER_VERSION).await? {
-                Some(object) => (part(&object, "spec"), part(&object, "status")),
-                None => bail!(
-                    "the cluster has no ClusterVersion \"{CLUSTER_VERSION_NAME}\": `plimsoll run \
-                     --create` makes it"
-                ),
-            };
-        // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
-        let progress: ReleaseProgressStatus = get(client, RELEASE_PROGRESS)
-            .await?
-            .map_or_else(ReleaseProgressStatus::default, |object| part(&object, "status"));
+        let Standing { spec, status, progress, .. } = Standing::read(client).await?;
         let mut enabled: BTreeSet<String> =
             status.capabilities.enabled_capabilities.into_iter().collect();
         enabled.extend(progress.capabilities.withheld.iter().cloned());
@@ -130,24 +116,4 @@ impl Subject {
             }
         }
     }
-}
-
-async fn get(client: &Client, kind: ApiKind) -> anyhow::Result<Option<DynamicObject>> {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    match api.get_opt(CLUSTER_VERSION_NAME).await {
-        Ok(found) => Ok(found),
-        // Not even the kind is there.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => {
-            let what = format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind);
-            Err(anyhow::Error::new(error).context(what))
-        }
-    }
-}
-
-fn part<T: DeserializeOwned + Default>(object: &DynamicObject, name: &str) -> T {
-    let value = object.data.get(name).cloned().unwrap_or_default();
-    serde_json::from_value(value).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::InfoArguments;
 use super::opened::with_catalog;
 use crate::exit;
-use crate::render::format::{self, Format};
 
 /// What the command says.
 #[derive(Debug, Serialize)]
@@ -60,8 +59,7 @@ pub(super) fn run(
             set_aside,
         })
     })?;
-    if arguments.output != Format::Text {
-        format::write(arguments.output, &report, out)?;
+    if arguments.output.write(&report, out)? {
         return Ok(exit::SUCCESS.into());
     }
     writeln!(out, "Packages:  {}", report.packages)?;

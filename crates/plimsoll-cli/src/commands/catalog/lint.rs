@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::LintArguments;
 use super::opened::shown;
 use crate::exit;
-use crate::render::format::{self, Format};
+use crate::render::format::Format;
 
 pub(super) fn run(
     arguments: &LintArguments,
@@ -58,15 +58,13 @@ pub(crate) fn write_report(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    if format == Format::Text {
+    if !format.write(&report(defects), out)? {
         for defect in defects {
             writeln!(out, "{defect}")?;
         }
         let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
         let warnings = defects.len() - errors;
         writeln!(out, "{errors} errors, {warnings} warnings")?;
-    } else {
-        format::write(format, &report(defects), out)?;
     }
     Ok(if has_errors(defects) { exit::FAILURE } else { exit::SUCCESS }.into())
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::SearchArguments;
 use super::opened::with_catalog;
 use crate::exit;
-use crate::render::format::{self, Format};
 use crate::render::table;
 
 /// Most characters of a description in the table.
@@ -45,9 +44,10 @@ pub(super) fn run(
         }
         Ok(rows)
     })?;
-    if arguments.output != Format::Text {
-        format::write(arguments.output, &rows, out)?;
-    } else if rows.is_empty() {
+    if arguments.output.write(&rows, out)? {
+        return Ok(exit::SUCCESS.into());
+    }
+    if rows.is_empty() {
         writeln!(out, "No packages found")?;
     } else {
         let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();

@@ -12,7 +12,6 @@ use super::lint::{Reported, report};
 use super::opened::with_catalog;
 use super::{ShowArguments, graph};
 use crate::exit;
-use crate::render::format::{self, Format};
 use crate::render::table;
 
 /// A package as programs read it.
@@ -76,10 +75,10 @@ pub(super) fn run(
             package.channels.retain(|channel| *channel.name == **wanted);
         }
         let mut text = Vec::new();
-        match (arguments.graph, arguments.output) {
-            (Some(picture), _) => text.extend(graph::of(&package).draw(picture).into_bytes()),
-            (None, Format::Text) => write_text(&package, &mut text)?,
-            (None, format) => format::write(format, &shown(&package), &mut text)?,
+        if let Some(picture) = arguments.graph {
+            text.extend(graph::of(&package).draw(picture).into_bytes());
+        } else if !arguments.output.write(&shown(&package), &mut text)? {
+            write_text(&package, &mut text)?;
         }
         Ok(text)
     })?;

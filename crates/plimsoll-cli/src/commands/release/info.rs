@@ -14,7 +14,7 @@ use plimsoll_content::payload::{Payload, ReleaseInfo, TemplateContext};
 use plimsoll_content::position::Position;
 use serde::Serialize;
 
-use super::{InfoArguments, Output};
+use super::InfoArguments;
 use crate::exit;
 use crate::render::table;
 
@@ -29,12 +29,8 @@ pub(super) fn run(
     let payload = plimsoll_source::load(&arguments.directory, &template)
         .with_context(|| format!("failed to load release `{}`", arguments.directory.display()))?;
     let report = report(&payload, &arguments.profile, &arguments.feature_set);
-    match arguments.output {
-        Output::Json => {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
-        }
-        Output::Text => write_text(&report, out)?,
+    if !arguments.output.write(&report, out)? {
+        write_text(&report, out)?;
     }
     Ok(exit::SUCCESS.into())
 }

@@ -9,7 +9,7 @@ use plimsoll_content::payload::TemplateContext;
 use plimsoll_source::{ReadError, read_directory};
 use serde::Serialize;
 
-use super::{LintArguments, Output};
+use super::LintArguments;
 use crate::exit;
 
 #[derive(Debug, Serialize)]
@@ -41,20 +41,14 @@ pub(super) fn run(
         unreadable: unread.iter().map(ReadError::to_string).collect(),
         findings,
     };
-    match arguments.output {
-        Output::Json => {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
+    if !arguments.output.write(&report, out)? {
+        for unreadable in &report.unreadable {
+            writeln!(out, "{unreadable}")?;
         }
-        Output::Text => {
-            for unreadable in &report.unreadable {
-                writeln!(out, "{unreadable}")?;
-            }
-            for finding in &report.findings {
-                writeln!(out, "{finding}")?;
-            }
-            writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
+        for finding in &report.findings {
+            writeln!(out, "{finding}")?;
         }
+        writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
     }
     Ok(if failed { exit::FAILURE } else { exit::SUCCESS }.into())
 }

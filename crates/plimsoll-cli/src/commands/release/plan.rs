@@ -1,33 +1,35 @@
 //! `plimsoll release plan`: what an update would do, from the files of both releases alone.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use clap::Args;
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_content::payload::TemplateContext;
 use plimsoll_plan::capabilities;
+use plimsoll_plan::features::Features;
 use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::target::Target;
 
+use crate::commands::store::StoreArguments;
 use crate::exit;
 use crate::render::forecast::{Format, Report};
 
 /// Arguments of `plimsoll release plan`.
 #[derive(Debug, Args)]
 pub struct PlanArguments {
-    /// Directory of the release that the cluster is at; without it, an installation is planned
-    #[arg(long, value_name = "DIR")]
-    from: Option<PathBuf>,
-    /// Directory of the release to go to
-    #[arg(long, value_name = "DIR")]
-    to: PathBuf,
+    /// The release that the cluster is at; without it, an installation is planned
+    #[arg(long, value_name = "VERSION|DIR")]
+    from: Option<String>,
+    /// The release to go to: a version of the store, or the directory of a payload
+    #[arg(long, value_name = "VERSION|DIR")]
+    to: String,
+    /// Where versions are looked for
+    #[command(flatten)]
+    store: StoreArguments,
     /// How the cluster is set up
     #[command(flatten)]
     setup: Setup,
@@ -65,7 +67,7 @@ impl Setup {
         };
         Target {
             profile: self.profile.clone(),
-            feature_set: self.feature_set.clone(),
+            features: Features::of_set(&self.feature_set),
             spec: ClusterVersionSpec {
                 capabilities: Some(capabilities),
                 ..ClusterVersionSpec::default()
@@ -80,25 +82,14 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let target = arguments.setup.target();
-    let from = arguments.from.as_deref().map(|path| load(path, &target.profile)).transpose()?;
-    let to = load(&arguments.to, &target.profile)?;
+    let load = |name: &str| arguments.store.load(name, &target.profile);
+    let from = arguments.from.as_deref().map(load).transpose()?;
+    let to = load(&arguments.to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
     let report = Report::of(&forecast);
     report.write(arguments.output, arguments.details, out)?;
     let would_stop = !report.in_the_way.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
-}
-
-/// Loads a payload.
-///
-/// # Errors
-///
-/// Everything that is wrong with it.
-pub fn load(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
-    let template =
-        TemplateContext { release_image: String::new(), cluster_profile: profile.to_owned() };
-    plimsoll_source::load(path, &template)
-        .with_context(|| format!("failed to load release `{}`", path.display()))
 }
 
 /// Forecasts the way from one payload to another on a cluster that is at the first.
@@ -108,7 +99,7 @@ fn forecast(from: Option<&Payload>, to: &Payload, target: &Target) -> Forecast {
         return between(None, plan, &to.cluster_kinds());
     };
     let enabled = target.capabilities(from).enabled;
-    let context = from.context(&target.profile, &target.feature_set);
+    let context = target.features.context(from, &target.profile);
     let applied = capabilities::applied(&from.manifests, &context, &enabled);
     let before = Target { enabled, ..target.clone() };
     let (next, capabilities) = before.towards(to, &applied);

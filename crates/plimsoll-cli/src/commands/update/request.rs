@@ -4,7 +4,8 @@ use plimsoll_api::config::{Release, Update, UpdateState};
 use plimsoll_model::{Condition, ConditionStatus};
 use plimsoll_plan::preconditions::digest;
 
-use super::{Standing, UpdateToArguments};
+use super::UpdateToArguments;
+use crate::commands::standing::Standing;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]

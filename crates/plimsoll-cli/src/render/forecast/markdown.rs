@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use plimsoll_plan::forecast::Hindrance;
+
 use super::{Lane, Report, field, in_words, level_name, sign};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -9,14 +11,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}. Plan `{}`.\n", in_words(&report.counts), report.plan_hash)?;
     if report.in_the_way.is_empty() {
         writeln!(out, "Nothing stands in the way.\n")?;
-    } else {
-        writeln!(out, "## In the way\n")?;
-        for obstruction in &report.in_the_way {
-            let message = obstruction.message.replace('\n', " ");
-            writeln!(out, "- **{}**: {}", obstruction.reason, escaped(&message))?;
-        }
-        writeln!(out)?;
     }
+    in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
     if !report.capabilities.is_empty() {
         writeln!(out, "## Capabilities that become enabled\n")?;
         for capability in &report.capabilities {
@@ -48,6 +44,27 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         for orphan in &report.orphans {
             writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
         }
+    }
+    Ok(())
+}
+
+/// What stands in the way, and the risks that are accepted by going on.
+pub(in crate::render) fn in_the_way(
+    stops: &[Hindrance],
+    accepted: &[Hindrance],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (heading, list) in [("In the way", stops), ("Accepted risks", accepted)] {
+        if list.is_empty() {
+            continue;
+        }
+        writeln!(out, "## {heading}\n")?;
+        for Hindrance { reason, message, forcible } in list {
+            let message = escaped(&message.replace('\n', " "));
+            let force = if *forcible { " (a precondition: `--force` lets it pass)" } else { "" };
+            writeln!(out, "- **{reason}**: {message}{force}")?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

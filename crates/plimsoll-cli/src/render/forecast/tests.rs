@@ -2,28 +2,29 @@
 
 use std::sync::Arc;
 
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
-use plimsoll_plan::forecast::between;
+use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
+use plimsoll_plan::preconditions::Finding;
 use plimsoll_plan::target::Target;
 
 use super::{Format, Report};
 use crate::sandbox::sample;
 
-fn report() -> Report {
-    let target = Target {
-        profile: DEFAULT_PROFILE.to_owned(),
-        feature_set: DEFAULT_FEATURE_SET.to_owned(),
-        ..Target::default()
-    };
+fn forecast() -> Forecast {
+    let target = Target { profile: DEFAULT_PROFILE.to_owned(), ..Target::default() };
     let payload = |files: &[SourceFile]| {
         parse(files, &TemplateContext::default()).expect("the sample is in order")
     };
     let (from, to) = (payload(&sample::v1()), payload(&sample::v2()));
     let outgoing = target.plan(&from, Mode::Updating);
     let plan = Arc::new(target.plan(&to, Mode::Updating));
-    Report::of(&between(Some(&outgoing), plan, &to.cluster_kinds()))
+    between(Some(&outgoing), plan, &to.cluster_kinds())
+}
+
+fn report() -> Report {
+    Report::of(&forecast())
 }
 
 fn written(format: Format, details: bool) -> String {
@@ -63,4 +64,34 @@ fn every_form_tells_the_same_plan() {
     assert_eq!(written(Format::Mermaid, false).matches("[\"").count(), lanes + report.levels.len());
     assert!(written(Format::Dot, false).starts_with("digraph {"));
     assert!(written(Format::Svg, false).starts_with("<svg "));
+}
+
+#[test]
+fn a_precondition_is_in_the_way_until_the_update_is_forced() {
+    let finding = |reason: &str, blocking| Finding {
+        precondition: "ClusterVersionUpgradeable",
+        reason: reason.to_owned(),
+        message: "WHY".to_owned(),
+        blocking,
+    };
+    let preconditions = vec![finding("OldNodes", true), finding("UnknownUpdate", false)];
+    let forecast = Forecast { preconditions, ..forecast() };
+    let told = |forecast: &Forecast, format| {
+        let mut out = Vec::new();
+        Report::of(forecast).write(format, false, &mut out).expect("a vector takes everything");
+        String::from_utf8(out).expect("it is text")
+    };
+    let text = told(&forecast, Format::Text);
+    let expected = "\nIn the way\n  ✗ OldNodes: WHY\n      (a precondition: --force lets it pass)\n\
+                    \nAccepted risks\n  ! UnknownUpdate: WHY\n";
+    assert!(text.contains(expected), "{text}");
+    let markdown = told(&forecast, Format::Markdown);
+    assert!(
+        markdown.contains("## In the way\n\n- **OldNodes**: WHY (a precondition:"),
+        "{markdown}"
+    );
+    let forced = forecast.forced();
+    assert!(forced.stops().is_empty());
+    let text = told(&forced, Format::Text);
+    assert!(text.contains("Nothing stands in the way.\n\nAccepted risks\n  ! OldNodes"), "{text}");
 }

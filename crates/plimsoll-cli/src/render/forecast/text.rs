@@ -3,14 +3,17 @@
 use std::io::{self, Write};
 
 use super::{Lane, Report, StepReport, field, in_words, level_name};
-use plimsoll_plan::forecast::ChangeKind;
+use plimsoll_plan::forecast::{ChangeKind, Hindrance};
 
 /// Objects of a list that are shown; the rest is counted.
 const LISTED_MAX: usize = 20;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
     writeln!(out, "{}: {}", report.title(), in_words(&report.counts))?;
-    in_the_way(report, out)?;
+    if report.in_the_way.is_empty() {
+        writeln!(out, "Nothing stands in the way.")?;
+    }
+    in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
     capabilities(report, out)?;
     levels(report, out, details)?;
     orphans(report, out, details)?;
@@ -20,14 +23,27 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
     Ok(())
 }
 
-fn in_the_way(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    if report.in_the_way.is_empty() {
-        return writeln!(out, "Nothing stands in the way.");
+/// What stands in the way, and the risks that are accepted by going on.
+pub(in crate::render) fn in_the_way(
+    stops: &[Hindrance],
+    accepted: &[Hindrance],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if !stops.is_empty() {
+        writeln!(out, "\nIn the way")?;
     }
-    writeln!(out, "\nIn the way")?;
-    for obstruction in &report.in_the_way {
-        let message = obstruction.message.replace('\n', "\n      ");
-        writeln!(out, "  ✗ {}: {message}", obstruction.reason)?;
+    let lines = |it: &Hindrance| it.message.replace('\n', "\n      ");
+    for stop in stops {
+        writeln!(out, "  ✗ {}: {}", stop.reason, lines(stop))?;
+        if stop.forcible {
+            writeln!(out, "      (a precondition: --force lets it pass)")?;
+        }
+    }
+    if !accepted.is_empty() {
+        writeln!(out, "\nAccepted risks")?;
+    }
+    for risk in accepted {
+        writeln!(out, "  ! {}: {}", risk.reason, lines(risk))?;
     }
     Ok(())
 }

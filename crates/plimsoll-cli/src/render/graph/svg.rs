@@ -1,9 +1,9 @@
-//! A graph as an SVG document: boxes in rows, lines between them.
+//! A graph as an SVG document: boxes in rows or ranks, lines between them.
 
 use std::fmt::Write as _;
 
 use super::layout::rows;
-use super::{Edge, Graph, Node, Tone, entities};
+use super::{Edge, Graph, Node, Tone, entities, line};
 
 /// Sizes in pixels. The font is of fixed width, so that a text's length is known.
 const CHARACTER: usize = 8;
@@ -11,6 +11,8 @@ const LINE: usize = 18;
 const PADDING: usize = 10;
 const GAP: usize = 30;
 const ROW_GAP: usize = 50;
+/// Nodes beyond this begin another row of their rank.
+const WIDTH: usize = 1200;
 
 /// A box.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,9 +33,21 @@ impl Frame {
     }
 }
 
+/// Where everything stands.
+struct Places {
+    frames: Vec<Frame>,
+    /// The frames of the ranks.
+    bands: Vec<Frame>,
+    width: usize,
+    height: usize,
+}
+
 /// Draws a graph.
 pub(super) fn draw(graph: &Graph) -> String {
-    let (frames, width, height) = place(graph);
+    let places = if graph.ranks.is_empty() { by_edges(graph) } else { by_ranks(graph) };
+    let Places { frames, bands, width, height } = places;
+    let title_width = graph.title.chars().count() * CHARACTER + 2 * GAP;
+    let width = width.max(title_width);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"13\">\n\
@@ -41,6 +55,28 @@ pub(super) fn draw(graph: &Graph) -> String {
          markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#555\"/></marker>\
          </defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
+    if !graph.title.is_empty() {
+        let title = entities(&graph.title);
+        line(
+            &mut text,
+            format_args!(
+                "<title>{title}</title>\n<text x=\"{GAP}\" y=\"{LINE}\" font-weight=\"bold\">\
+                 {title}</text>"
+            ),
+        );
+    }
+    for (rank, band) in graph.ranks.iter().zip(&bands) {
+        draw_band(&rank.label, *band, &mut text);
+    }
+    for pair in bands.windows(2) {
+        let (x, from, to) = (pair[0].middle(), pair[0].bottom(), pair[1].top);
+        line(
+            &mut text,
+            format_args!(
+                "<path d=\"M{x} {from}L{x} {to}\" stroke=\"#555\" marker-end=\"url(#arrow)\"/>"
+            ),
+        );
+    }
     for edge in &graph.edges {
         draw_edge(edge, &frames, &mut text);
     }
@@ -51,11 +87,18 @@ pub(super) fn draw(graph: &Graph) -> String {
     text
 }
 
-fn place(graph: &Graph) -> (Vec<Frame>, usize, usize) {
-    let size = |node: &Node| {
-        let longest = node.lines.iter().map(|line| line.chars().count()).max().unwrap_or(1);
-        (longest * CHARACTER + 2 * PADDING, node.lines.len().max(1) * LINE + PADDING)
-    };
+fn size(node: &Node) -> (usize, usize) {
+    let longest = node.lines.iter().map(|line| line.chars().count()).max().unwrap_or(1);
+    (longest * CHARACTER + 2 * PADDING, node.lines.len().max(1) * LINE + PADDING)
+}
+
+/// Where the first row begins.
+fn first(graph: &Graph) -> usize {
+    if graph.title.is_empty() { GAP } else { LINE + GAP }
+}
+
+/// Nodes in rows, so that edges point downwards where they can.
+fn by_edges(graph: &Graph) -> Places {
     let rows = rows(graph);
     let widths: Vec<usize> = rows
         .iter()
@@ -63,7 +106,7 @@ fn place(graph: &Graph) -> (Vec<Frame>, usize, usize) {
         .collect();
     let all = widths.iter().copied().max().unwrap_or_default() + GAP;
     let mut frames = vec![Frame::default(); graph.nodes.len()];
-    let mut top = GAP;
+    let mut top = first(graph);
     for (row, row_width) in rows.iter().zip(widths) {
         let mut left = (all - row_width + GAP) / 2;
         let mut tallest = 0;
@@ -76,20 +119,62 @@ fn place(graph: &Graph) -> (Vec<Frame>, usize, usize) {
         top += tallest + ROW_GAP;
     }
     // Bent lines need room at the right.
-    (frames, all + 4 * GAP, top - ROW_GAP.min(top) + GAP)
+    let (width, height) = (all + 4 * GAP, top - ROW_GAP.min(top) + GAP);
+    Places { frames, bands: Vec::new(), width, height }
+}
+
+/// Nodes in their ranks, in as many rows as each needs.
+fn by_ranks(graph: &Graph) -> Places {
+    let mut frames = vec![Frame::default(); graph.nodes.len()];
+    let mut bands = Vec::with_capacity(graph.ranks.len());
+    let labels = graph.ranks.iter().map(|rank| rank.label.chars().count()).max().unwrap_or(0);
+    let start = GAP + labels * CHARACTER + 2 * PADDING;
+    let mut top = first(graph);
+    let mut widest = start;
+    for rank in &graph.ranks {
+        let (mut x, mut y, mut tallest) = (start, top + PADDING, LINE);
+        for &index in &rank.nodes {
+            let (width, height) = size(&graph.nodes[index]);
+            if x > start && x + width > WIDTH {
+                (x, y, tallest) = (start, y + tallest + PADDING, 0);
+            }
+            frames[index] = Frame { left: x, top: y, width, height };
+            (x, tallest) = (x + width + PADDING, tallest.max(height));
+            widest = widest.max(x);
+        }
+        let height = y + tallest + PADDING - top;
+        bands.push(Frame { left: GAP, top, width: 0, height });
+        top += height + GAP;
+    }
+    bands.iter_mut().for_each(|band| band.width = widest - GAP);
+    Places { frames, bands, width: widest + GAP, height: top }
+}
+
+fn draw_band(label: &str, band: Frame, text: &mut String) {
+    let Frame { left, top, width, height } = band;
+    let (x, y, label) = (left + PADDING, top + height / 2 + LINE / 4, entities(label));
+    line(
+        text,
+        format_args!(
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"6\" \
+             fill=\"#f6f6f6\" stroke=\"#ddd\"/><text x=\"{x}\" y=\"{y}\" fill=\"#555\">{label}</text>"
+        ),
+    );
 }
 
 fn draw_node(node: &Node, frame: Frame, text: &mut String) {
-    let (stroke, line, colour) = match node.tone {
-        Tone::Plain => ("#555", 1, "#111"),
-        Tone::Strong => ("#06c", 3, "#111"),
-        Tone::Faint => ("#bbb", 1, "#888"),
+    let (fill, stroke, line, colour) = match node.tone {
+        Tone::Plain => ("#fff", "#555", 1, "#111"),
+        Tone::Strong => ("#fff", "#06c", 3, "#111"),
+        Tone::Faint => ("#fff", "#bbb", 1, "#888"),
+        Tone::Active => ("#cfe6fa", "#3b7fb5", 1, "#12344d"),
+        Tone::Bad => ("#fbdcd8", "#b5443b", 1, "#4d1612"),
     };
     let Frame { left, top, width, height } = frame;
     write!(
         text,
         "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"4\" \
-         fill=\"#fafafa\" stroke=\"{stroke}\" stroke-width=\"{line}\"/>"
+         fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"{line}\"/>"
     )
     .expect("writing to a string does not fail");
     for (index, content) in node.lines.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Small graphs as pictures.
 
-use super::{Edge, Graph, Node, Picture, Tone, layout};
+use super::{Edge, Graph, Node, Picture, Rank, Tone, layout};
 
 /// A graph with the edges `0>1 1>2`; a dash before the arrow makes a broken line.
 fn graph(nodes: usize, edges: &str) -> Graph {
@@ -18,6 +18,7 @@ fn graph(nodes: usize, edges: &str) -> Graph {
     Graph {
         nodes: (0..nodes).map(node).collect(),
         edges: edges.split_whitespace().map(edge).collect(),
+        ..Graph::default()
     }
 }
 
@@ -49,4 +50,51 @@ fn pictures_name_every_node_and_edge_and_no_text_is_markup() {
     assert_eq!(svg.matches("marker-end").count(), 2);
     assert!(svg.contains("&lt;2&gt;") && svg.ends_with("</svg>\n"));
     assert!(Graph::default().draw(Picture::Svg).contains("<svg"));
+}
+
+/// A graph whose nodes lie in two ranks: one node, and the others.
+fn ranked(nodes: usize) -> Graph {
+    let mut graph = graph(nodes, "");
+    graph.title = "from \"1\" to <2>".to_owned();
+    graph.nodes[0].tone = Tone::Active;
+    let rank = |label: &str, nodes: std::ops::Range<usize>| Rank {
+        label: label.to_owned(),
+        nodes: nodes.collect(),
+    };
+    graph.ranks = vec![rank("10", 0..1), rank("20", 1..nodes)];
+    graph
+}
+
+#[test]
+fn ranks_follow_each_other_as_a_whole() {
+    let graph = ranked(3);
+    let dot = graph.draw(Picture::Dot);
+    assert!(dot.contains("n0 -> n1 [ltail=cluster_0, lhead=cluster_1];"), "{dot}");
+    assert!(dot.contains(r#"label="from \"1\" to <2>""#), "{dot}");
+    assert!(dot.contains(r#"n0 [label="<0>", style=filled, fillcolor=lightskyblue1]"#), "{dot}");
+    let mermaid = graph.draw(Picture::Mermaid);
+    assert!(mermaid.contains("  r0 --> r1\n"), "{mermaid}");
+    assert!(mermaid.contains("n0[\"&lt;0&gt;\"]:::active"), "{mermaid}");
+    assert!(mermaid.contains("title: \"from &quot;1&quot; to &lt;2&gt;\""), "{mermaid}");
+    assert_eq!(graph.draw(Picture::Svg).matches("marker-end").count(), 1);
+}
+
+#[test]
+fn a_picture_holds_all_its_boxes() {
+    let mut graph = ranked(60);
+    graph.nodes.iter_mut().for_each(|node| node.lines = vec!["some-component".to_owned()]);
+    let svg = graph.draw(Picture::Svg);
+    let number = |line: &str, name: &str| -> usize {
+        let start = line.find(&format!(" {name}=\"")).expect("a number") + name.len() + 3;
+        let end = line[start..].find('"').expect("an end") + start;
+        line[start..end].parse().expect("a number")
+    };
+    let (width, height) = (number(&svg, "width"), number(&svg, "height"));
+    assert!(width < 1400, "rows are broken: {width}");
+    let boxes: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect x")).collect();
+    assert_eq!(boxes.len(), 60 + 2);
+    for line in boxes {
+        assert!(number(line, "x") + number(line, "width") <= width, "{line}");
+        assert!(number(line, "y") + number(line, "height") <= height, "{line}");
+    }
 }

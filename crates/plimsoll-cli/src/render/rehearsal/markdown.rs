@@ -2,20 +2,26 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::{escaped, field, in_words, level_name, sign};
+use super::super::forecast::{escaped, field, in_the_way_as_markdown, in_words, level_name, sign};
 use super::{Level, Report, moment, short, span};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Rehearsal: {}\n", report.title())?;
     writeln!(out, "On {}. Plan `{}`.\n", escaped(&report.on), report.plan_hash)?;
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
-    if report.succeeds {
-        writeln!(out, "**It would succeed**, in {took} of simulated time: {counts}.\n")?;
+    let forced = !report.in_the_way.is_empty();
+    let it = if forced { "Forced, it" } else { "It" };
+    if forced {
+        writeln!(out, "**It would not begin.** What follows is a forced update.\n")?;
+    }
+    in_the_way_as_markdown(&report.in_the_way, &report.accepted_risks, out)?;
+    if report.ends_well {
+        writeln!(out, "**{it} would succeed**, in {took} of simulated time: {counts}.\n")?;
     } else {
         let (done, total) = (report.done, report.total);
         writeln!(
             out,
-            "**It would stop** after {took}, with {done} of {total} steps done: {counts}.\n"
+            "**{it} would stop** after {took}, with {done} of {total} steps done: {counts}.\n"
         )?;
         for complaint in &report.complaints {
             let message = escaped(&complaint.message.replace('\n', " "));

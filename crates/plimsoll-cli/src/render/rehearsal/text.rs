@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::{field, in_words, level_name, sign};
+use super::super::forecast::{field, in_the_way, in_words, level_name, sign};
 use super::{Lane, Level, Report, Step, WaitReport, moment, short, span};
 
 /// Objects of a lane that are shown without details.
@@ -38,14 +38,33 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
 
 fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
-    if report.succeeds {
-        return writeln!(out, "It would succeed, in {took} of simulated time: {counts}.");
+    let forced = !report.in_the_way.is_empty();
+    let it = if forced { "Forced, it" } else { "It" };
+    if forced {
+        let preconditions = match report.in_the_way.len() {
+            1 => "a precondition does not hold".to_owned(),
+            several => format!("{several} preconditions do not hold"),
+        };
+        writeln!(out, "It would not begin: {preconditions}. What follows is a forced update.")?;
+    }
+    if !report.in_the_way.is_empty() || !report.accepted_risks.is_empty() {
+        in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
+        writeln!(out)?;
+    }
+    if report.ends_well {
+        return writeln!(out, "{it} would succeed, in {took} of simulated time: {counts}.");
     }
     let (done, total) = (report.done, report.total);
     if done == total {
-        writeln!(out, "It would be applied in {took} of simulated time, and then fail: {counts}.")?;
+        writeln!(
+            out,
+            "{it} would be applied in {took} of simulated time, and then fail: {counts}."
+        )?;
     } else {
-        writeln!(out, "It would stop after {took}, with {done} of {total} steps done: {counts}.")?;
+        writeln!(
+            out,
+            "{it} would stop after {took}, with {done} of {total} steps done: {counts}."
+        )?;
     }
     for complaint in &report.complaints {
         let reason = match complaint.reason.as_str() {

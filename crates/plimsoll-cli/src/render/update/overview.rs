@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use plimsoll_api::config::Release;
 use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_plan::pause::PAUSE_BEFORE;
 use serde::Serialize;
 
 use super::condition;
-use crate::commands::update::Standing;
+use crate::commands::standing::Standing;
 use crate::render::table;
 
 /// How a cluster stands and where it may go.
@@ -48,7 +49,7 @@ impl Overview {
         Self {
             version: status.desired.version.clone(),
             in_progress: progressing.is_some_and(|it| it.status == ConditionStatus::True),
-            pause_before: standing.pause.clone(),
+            pause_before: standing.annotations.get(PAUSE_BEFORE).cloned(),
             conditions: status.conditions.iter().filter(telling).cloned().collect(),
             channel: standing.spec.channel.clone(),
             channels: status.desired.channels.clone(),

@@ -11,7 +11,7 @@ use plimsoll_plan::timeline::{Estimate, estimate};
 use serde::Serialize;
 
 use super::{condition, duration};
-use crate::commands::update::Standing;
+use crate::commands::standing::Standing;
 use crate::render::table;
 
 /// Seconds under which a rest is not told to the minute.

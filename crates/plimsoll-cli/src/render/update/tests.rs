@@ -8,7 +8,7 @@ use plimsoll_api::progress::{
 use plimsoll_model::{Condition, ConditionStatus};
 
 use super::{Overview, Report, duration};
-use crate::commands::update::Standing;
+use crate::commands::standing::Standing;
 
 fn at(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)

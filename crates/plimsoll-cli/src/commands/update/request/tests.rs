@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
 use plimsoll_model::{Condition, ConditionStatus};
 
-use super::super::{Standing, UpdateToArguments};
+use super::super::UpdateToArguments;
 use super::{Outcome, cleared, update};
+use crate::commands::standing::Standing;
 
 fn release(version: &str) -> Release {
     Release {

@@ -1,0 +1,231 @@
+//! `plimsoll orphan`: what releases left behind in a cluster, and having it deleted.
+//!
+//! What is told is the server's own, from the ReleaseProgress. What is to go is written to the
+//! annotation of the ClusterVersion that the controller reads; nothing is deleted from here.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use plimsoll_api::progress::{Deletion, DeletionState, Orphan};
+use plimsoll_model::ObjectKey;
+use plimsoll_plan::removal::{PRUNE, Prune};
+use serde::Serialize;
+use serde_json::json;
+
+use super::run::client;
+use super::standing::{Standing, patch};
+use crate::exit;
+use crate::render::format::Format;
+use crate::render::table;
+
+/// What is done about orphans, and in which cluster.
+#[derive(Debug, Args)]
+pub struct OrphanArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub command: OrphanCommand,
+    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, global = true)]
+    pub context: Option<String>,
+}
+
+/// What can be done about orphans.
+#[derive(Debug, Subcommand)]
+pub enum OrphanCommand {
+    /// List the objects that releases left behind, and how far those are that are to go
+    List {
+        /// Output format
+        #[arg(long, short, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Have orphans deleted, the last applied first; without --yes, tell which
+    Prune(PruneArguments),
+}
+
+/// Which orphans are to go.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PruneArguments {
+    /// Orphans, as `plimsoll orphan list` names them
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// Every orphan that there is now
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// Have them deleted, instead of telling which they are
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// An orphan, as people and programs read of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    /// How it is named on the command line.
+    id: String,
+    #[serde(flatten)]
+    orphan: &'a Orphan,
+    /// `Kept`, `ToBeDeleted`, or the state of its deletion.
+    state: &'static str,
+    /// What its deletion waits for.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    waits_for: &'a str,
+}
+
+/// Which orphans are to go, and what to write for that.
+#[derive(Debug, PartialEq, Eq)]
+struct Pruning {
+    /// Those that were not asked to go before.
+    added: Vec<String>,
+    /// The annotation.
+    annotation: String,
+}
+
+/// Why nothing is asked for.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    /// There is no such orphan.
+    #[error("there is no orphan {}; {there}", .names.join(", "))]
+    NoSuchOrphan {
+        /// What was named.
+        names: Vec<String>,
+        /// What there is.
+        there: String,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, or has no orphan of a name.
+pub async fn run(
+    arguments: OrphanArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let OrphanArguments { command, kubeconfig, context } = arguments;
+    let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let standing = Standing::read(&client).await?;
+    match command {
+        OrphanCommand::List { output } => list(&standing, output, out)?,
+        OrphanCommand::Prune(asked) => {
+            let Pruning { added, annotation } = pruning(&standing, &asked)?;
+            if added.is_empty() {
+                writeln!(out, "info: There is nothing to delete that is not asked to go already")?;
+                return Ok(exit::SUCCESS.into());
+            }
+            if asked.yes {
+                patch(&client, &json!({"metadata": {"annotations": {PRUNE: annotation}}})).await?;
+            }
+            let what = if asked.yes { "Asked for the deletion of" } else { "Would delete" };
+            writeln!(out, "{what}:")?;
+            added.iter().try_for_each(|name| writeln!(out, "  {name}"))?;
+            let next = if asked.yes {
+                "`plimsoll orphan list` tells how far it is."
+            } else {
+                "Nothing is deleted yet; repeat that with --yes to have it done."
+            };
+            writeln!(out, "\n{next}")?;
+        }
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+fn list(standing: &Standing, output: Format, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let prune = Prune::parse(standing.annotations.get(PRUNE).map(String::as_str));
+    let entries: Vec<Entry<'_>> = standing
+        .progress
+        .orphans
+        .iter()
+        .map(|orphan| entry(orphan, &prune, &standing.progress.deletions))
+        .collect();
+    if output.write(&entries, out)? {
+        return Ok(());
+    }
+    if entries.is_empty() {
+        let version = &standing.status.desired.version;
+        writeln!(out, "No orphans: release {version} has a manifest of all that is applied")?;
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            let state = match entry.waits_for {
+                "" => entry.state.to_owned(),
+                waits_for => format!("{}: {waits_for}", entry.state),
+            };
+            let Orphan { version, message, .. } = entry.orphan;
+            vec![entry.id.clone(), version.clone(), message.clone(), state]
+        })
+        .collect();
+    Ok(table::print(out, &["NAME", "RELEASE", "WHY", "STATE"], &rows)?)
+}
+
+fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> Entry<'a> {
+    let deletion = deletions.iter().find(|deletion| deletion.object == orphan.object);
+    let asked = !prune.select(std::slice::from_ref(orphan)).is_empty();
+    let (state, waits_for) = match deletion {
+        Some(Deletion { state: DeletionState::Requested, message, .. }) => {
+            ("Requested", message.as_str())
+        }
+        Some(Deletion { state: DeletionState::Refused, message, .. }) => {
+            ("Refused", message.as_str())
+        }
+        Some(_) | None if asked => ("ToBeDeleted", ""),
+        Some(_) | None => ("Kept", ""),
+    };
+    Entry { id: name(&orphan.object), orphan, state, waits_for }
+}
+
+/// What to write so that orphans go. Those that were asked to go before still are; what is no
+/// orphan any more is not asked for.
+fn pruning(standing: &Standing, asked: &PruneArguments) -> Result<Pruning, Refusal> {
+    let orphans = &standing.progress.orphans;
+    let unknown: Vec<String> = asked
+        .names
+        .iter()
+        .filter(|name| !orphans.iter().any(|orphan| is_named(orphan, name)))
+        .cloned()
+        .collect();
+    if !unknown.is_empty() {
+        let known: Vec<String> = orphans.iter().map(|orphan| name(&orphan.object)).collect();
+        let there = match known.as_slice() {
+            [] => "there are none".to_owned(),
+            known => format!("there are:\n  {}", known.join("\n  ")),
+        };
+        return Err(Refusal::NoSuchOrphan { names: unknown, there });
+    }
+    let annotation = standing.annotations.get(PRUNE);
+    let before = Prune::parse(annotation.map(String::as_str));
+    if before == Prune::All {
+        let annotation = annotation.cloned().unwrap_or_default();
+        return Ok(Pruning { added: Vec::new(), annotation });
+    }
+    let keys = |orphans: Vec<Orphan>| -> BTreeSet<ObjectKey> {
+        orphans.into_iter().map(|orphan| orphan.object).collect()
+    };
+    let before = keys(before.select(orphans));
+    let is_asked =
+        |orphan: &&Orphan| asked.all || asked.names.iter().any(|name| is_named(orphan, name));
+    let asked = keys(orphans.iter().filter(is_asked).cloned().collect());
+    let all: Vec<String> = before.union(&asked).map(ToString::to_string).collect();
+    Ok(Pruning { added: asked.difference(&before).map(name).collect(), annotation: all.join(",") })
+}
+
+/// `kind.group/namespace/name`, which no shell takes for its own.
+fn name(key: &ObjectKey) -> String {
+    format!("{}/{}", key.group_kind().to_string().to_lowercase(), key.namespaced_name())
+}
+
+/// Whether somebody means an orphan: as it is listed, or as ReleaseProgress and events name it.
+fn is_named(orphan: &Orphan, text: &str) -> bool {
+    name(&orphan.object) == text || orphan.object.to_string() == text
+}
+
+#[cfg(test)]
+mod tests;

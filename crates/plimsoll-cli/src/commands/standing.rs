@@ -1,0 +1,193 @@
+//! How a cluster stands: its ClusterVersion and its ReleaseProgress, as the server tells them; and
+//! what a person asks for in the first of them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
+use plimsoll_api::progress::ReleaseProgressStatus;
+use plimsoll_api::{
+    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, FEATURE_GATE, RELEASE_PROGRESS,
+};
+use plimsoll_content::Payload;
+use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
+use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides};
+use plimsoll_plan::preconditions::{self, Facts, Finding, Objecting};
+use plimsoll_plan::removal::Ledger;
+use plimsoll_plan::target::{self, Target};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What the patches of this program are called in `managedFields`.
+const FIELD_MANAGER: &str = "plimsoll-update";
+
+/// What the server tells of the cluster's version.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// What is asked for.
+    pub spec: ClusterVersionSpec,
+    /// How the cluster stands.
+    pub status: ClusterVersionStatus,
+    /// How far its release is.
+    pub progress: ReleaseProgressStatus,
+    /// The annotations of the ClusterVersion.
+    pub annotations: BTreeMap<String, String>,
+    /// The features that the FeatureGate of the cluster tells.
+    pub features: Features,
+}
+
+impl Standing {
+    /// Asks the server.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be asked, has no ClusterVersion, or one that cannot be read.
+    pub async fn read(client: &Client) -> Result<Self, anyhow::Error> {
+        Self::read_opt(client).await?.context(
+            "the cluster has no ClusterVersion \"version\", so no release keeps it: `plimsoll run \
+             --create` makes one, and `plimsoll release plan --to DIR` tells what an installation \
+             would do",
+        )
+    }
+
+    /// Asks the server; `None` where there is no ClusterVersion.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be asked, or what it says cannot be read.
+    pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
+        let Some(version) = get(client, CLUSTER_VERSION).await? else { return Ok(None) };
+        // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
+        let progress = get(client, RELEASE_PROGRESS).await?;
+        let progress = progress.map(|object| part(&object, RELEASE_PROGRESS, "status"));
+        // The controller takes the features for the default ones too where it may not look.
+        let features = api(client, FEATURE_GATE).get(FEATURE_GATE_NAME).await;
+        let features = match features {
+            Ok(object) => Features::of_cluster(&object.data),
+            Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
+                Features::default()
+            }
+            Err(error) => return Err(error).context("failed to read FeatureGate \"cluster\""),
+        };
+        Ok(Some(Self {
+            spec: part(&version, CLUSTER_VERSION, "spec")?,
+            status: part(&version, CLUSTER_VERSION, "status")?,
+            progress: progress.transpose()?.unwrap_or_default(),
+            annotations: version.annotations().clone(),
+            features,
+        }))
+    }
+
+    /// A condition of the ClusterVersion.
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == type_)
+    }
+
+    /// The release that it is at, or on its way to.
+    pub fn release(&self) -> Option<Release> {
+        Some(self.status.desired.clone()).filter(|release| !release.version.is_empty())
+    }
+
+    /// What it asks for, in words that decide a plan; with another feature set than its own if
+    /// one is named.
+    pub fn target(&self, profile: &str, feature_set: Option<&str>, now: Timestamp) -> Target {
+        let terms = self.annotations.get(OVERRIDE_TERMS).map(String::as_str);
+        let capabilities = &self.progress.capabilities;
+        let implied = capabilities.implied.iter().map(|implied| &implied.capability);
+        let shown = self.status.capabilities.enabled_capabilities.iter();
+        Target {
+            profile: profile.to_owned(),
+            features: feature_set.map_or_else(|| self.features.clone(), Features::of_set),
+            overrides: Overrides::parse(&self.spec.overrides, terms).for_inclusion(now),
+            spec: self.spec.clone(),
+            enabled: shown.chain(&capabilities.withheld).chain(implied).cloned().collect(),
+            ..Target::default()
+        }
+    }
+
+    /// The rules by which it would go to a release.
+    pub fn mode(&self, release: &Release) -> Mode {
+        mode::choose(&self.status.history, &release.image)
+    }
+
+    /// The preconditions that do not hold for going to a payload, in the controller's own words.
+    /// One that has no store checks none: there, nothing of it blocks.
+    pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<Finding> {
+        let next = target::release(payload);
+        let current = self.release().filter(|current| current.image != next.image);
+        let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
+            return Vec::new();
+        };
+        let objection = self.condition("Upgradeable");
+        let objection = objection.filter(|it| it.status == ConditionStatus::False);
+        let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
+        let retrieved = self.condition("RetrievedUpdates");
+        let has_store = retrieved.is_some_and(|it| it.reason != Reason::NoChannel.as_str());
+        let available = self.status.available_updates.clone().unwrap_or_default();
+        let ledger = Ledger::recorded(&self.progress.deletions);
+        let mut findings = preconditions::check(
+            &Facts {
+                current: &current,
+                history: &self.status.history,
+                objection: objecting.as_ref(),
+                overrides_set: !target.overrides.is_empty(),
+                repeated: &ledger.repeated(&payload.manifests, &target.context(payload)),
+                available: has_store.then_some(available.as_slice()),
+                retrieved,
+            },
+            &next,
+        );
+        findings.iter_mut().for_each(|finding| finding.blocking &= has_store);
+        findings
+    }
+}
+
+/// The objects of one of our kinds.
+pub fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
+}
+
+/// Changes the ClusterVersion.
+pub(super) async fn patch(client: &Client, patch: &Value) -> Result<(), anyhow::Error> {
+    let parameters =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    api(client, CLUSTER_VERSION)
+        .patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(patch))
+        .await
+        .context("failed to change ClusterVersion \"version\"")?;
+    Ok(())
+}
+
+async fn get(client: &Client, kind: ApiKind) -> Result<Option<DynamicObject>, anyhow::Error> {
+    match api(client, kind).get(CLUSTER_VERSION_NAME).await {
+        Ok(object) => Ok(Some(object)),
+        // There is none, or the kind is not even served.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => {
+            let what = format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind);
+            Err(anyhow::Error::new(error).context(what))
+        }
+    }
+}
+
+fn part<T: DeserializeOwned + Default>(
+    object: &DynamicObject,
+    kind: ApiKind,
+    name: &str,
+) -> Result<T, anyhow::Error> {
+    match object.data.get(name) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(value) => serde_json::from_value(value.clone())
+            .with_context(|| format!("the {name} of the {} cannot be read", kind.kind)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What a cluster asks for, and which preconditions hold there, from what its server tells.
+
+use jiff::Timestamp;
+use plimsoll_api::config::{ComponentOverride, Release, UpdateHistory, UpdateState};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_content::payload::{TemplateContext, parse};
+use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_plan::overrides::OVERRIDE_TERMS;
+use serde_json::json;
+
+use super::Standing;
+use crate::sandbox::sample;
+
+/// A cluster that is at 1.0.0, whose controller has a store or none.
+fn standing(has_store: bool) -> Standing {
+    let mut standing = Standing::default();
+    let image = "r@sha256:1.0.0".to_owned();
+    let version = "1.0.0".to_owned();
+    standing.status.history = vec![UpdateHistory {
+        state: UpdateState::Completed,
+        started_time: Timestamp::UNIX_EPOCH,
+        completion_time: None,
+        version: version.clone(),
+        image: image.clone(),
+        verified: false,
+        accepted_risks: String::new(),
+    }];
+    standing.status.desired = Release { version, image, ..Release::default() };
+    let condition = |type_: &str, reason: &str| Condition {
+        type_: type_.to_owned(),
+        status: ConditionStatus::False,
+        last_transition_time: Timestamp::UNIX_EPOCH,
+        reason: reason.to_owned(),
+        message: "WHY".to_owned(),
+    };
+    let retrieved = if has_store { "VersionNotFound" } else { "NoChannel" };
+    standing.status.conditions =
+        vec![condition("Upgradeable", "OldNodes"), condition("RetrievedUpdates", retrieved)];
+    standing
+}
+
+#[test]
+fn preconditions_block_where_a_controller_checks_them() {
+    let next = parse(&sample::v2(), &TemplateContext::default()).expect("the sample is in order");
+    let check = |standing: &Standing, expected: &str| {
+        let target = standing.target(DEFAULT_PROFILE, None, Timestamp::UNIX_EPOCH);
+        let found: Vec<String> = standing
+            .findings(&next, &target)
+            .into_iter()
+            .map(|it| format!("{}{}", it.reason, if it.blocking { "!" } else { "" }))
+            .collect();
+        assert_eq!(found.join(" "), expected);
+    };
+    check(&standing(true), "OldNodes! UnknownUpdate");
+    check(&standing(false), "OldNodes");
+    check(&Standing::default(), "");
+    let mut there = standing(true);
+    there.status.desired.image.clone_from(&next.image);
+    there.status.history[0].image.clone_from(&next.image);
+    check(&there, "");
+    let mut installing = standing(true);
+    installing.status.history[0].state = UpdateState::Partial;
+    check(&installing, "");
+}
+
+#[test]
+fn an_override_that_has_expired_decides_nothing() {
+    let mut standing = standing(true);
+    standing.spec.overrides = vec![ComponentOverride {
+        kind: "ConfigMap".to_owned(),
+        group: String::new(),
+        namespace: "pier".to_owned(),
+        name: "tides".to_owned(),
+        unmanaged: true,
+    }];
+    let expires = "2026-01-01T00:00:00Z";
+    let terms = json!([
+        {"kind": "ConfigMap", "namespace": "pier", "name": "tides", "expires": expires},
+    ]);
+    standing.annotations.insert(OVERRIDE_TERMS.to_owned(), terms.to_string());
+    let at = |time: &str| {
+        let now = time.parse().expect("a time");
+        standing.target(DEFAULT_PROFILE, None, now).overrides.len()
+    };
+    assert_eq!((at("2025-12-31T23:59:59Z"), at(expires)), (1, 0));
+}
+
+#[test]
+fn the_features_are_those_of_the_cluster_unless_others_are_named() {
+    let mut standing = standing(true);
+    let feature_gate = json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}});
+    standing.features = plimsoll_plan::features::Features::of_cluster(&feature_gate);
+    let set = |named: Option<&str>| {
+        standing.target(DEFAULT_PROFILE, named, Timestamp::UNIX_EPOCH).features.set
+    };
+    assert_eq!(set(None), "TechPreviewNoUpgrade");
+    assert_eq!(set(Some("Default")), "Default");
+}

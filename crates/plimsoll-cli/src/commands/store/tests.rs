@@ -1,0 +1,76 @@
+//! What a name on the command line means, and what is said when it means nothing.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_content::payload::SourceFile;
+
+use super::{StoreArguments, parse};
+use crate::sandbox::sample;
+
+fn write(files: &[SourceFile], directory: &Path) {
+    for file in files {
+        let path = directory.join(file.directory.name()).join(&file.name);
+        fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("a directory");
+        fs::write(path, &file.bytes).expect("a file");
+    }
+}
+
+/// A store `releases` with both versions of the sample, an empty one, and a file.
+fn here() -> tempfile::TempDir {
+    let here = tempfile::tempdir().expect("a directory");
+    write(&sample::v1(), &here.path().join("releases/first"));
+    write(&sample::v2(), &here.path().join("releases/second"));
+    fs::create_dir(here.path().join("empty")).expect("a directory");
+    fs::write(here.path().join("file"), "text").expect("a file");
+    here
+}
+
+/// What a name means with a store; `~` is the directory of [`here`].
+#[track_caller]
+fn check(store: Option<&str>, name: &str, expected: &str) {
+    let here = here();
+    let root = here.path().to_str().expect("it is text");
+    let full = |text: &str| text.replace('~', root);
+    let payloads = store.map(|store| parse(&full(store)).expect("it names a store"));
+    let told = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE) {
+        Ok(payload) => {
+            assert!(payload.image.contains("@sha256:"), "{}", payload.image);
+            payload.release.version
+        }
+        Err(error) => format!("{error:#}"),
+    };
+    let told = told.replace(root, "~");
+    assert!(told.starts_with(expected), "{store:?} {name}:\n{told}\nand not\n{expected}");
+}
+
+#[test]
+fn a_release_is_a_version_of_the_store_or_a_directory() {
+    check(Some("~/releases"), "1.1.0", "1.1.0");
+    check(Some("~/releases/first"), "1.0.0", "1.0.0");
+    check(Some("~/releases"), "~/releases/first", "1.0.0");
+    check(None, "~/releases/second", "1.1.0");
+}
+
+#[test]
+fn who_names_nothing_is_told_what_there_is() {
+    let store = Some("~/releases");
+    let nothing = "the store `~/releases` has no release \"1.2.0\", nor is there a directory of that \
+                   name; the store has 1.0.0, 1.1.0";
+    check(store, "1.2.0", nothing);
+    check(Some("~/empty"), "1.1.0", "the store `~/empty` has no release \"1.1.0\", nor is there a");
+    check(Some("~/no"), "1.1.0", "--payloads: the store `~/no` cannot be read: cannot read ~/no:");
+    check(Some("oci:~/no"), "1.1.0", "--payloads: the store `oci:~/no` cannot be read: ");
+    check(None, "1.1.0", "where is release 1.1.0? Name the store that has it with --payloads DIR");
+    check(None, "~/no", "\"~/no\" is neither a version nor a directory; ");
+    check(
+        None,
+        "~/empty",
+        "failed to load release `~/empty`: 2 files of the payload cannot be read",
+    );
+    check(None, "~/file", "failed to load release `~/file`: 1 file of the payload cannot be read");
+    let inside = "failed to load release `~/releases`; it is a store of releases: use --payloads \
+                  ~/releases and name one of 1.0.0, 1.1.0: ";
+    check(None, "~/releases", inside);
+}
