@@ -416,6 +416,12 @@ impl Work {
         let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
         let mode = match mode::choose(&status.history, &release.image) {
             Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+            // Other capabilities or overrides were being applied, which the history does not tell.
+            Mode::Reconciling
+                if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
+            {
+                Mode::Updating
+            }
             mode => mode,
         };
         let planned =

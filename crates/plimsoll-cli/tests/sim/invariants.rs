@@ -1,6 +1,7 @@
 //! What must hold of every course of events: judged by what was written and what is left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -94,22 +95,25 @@ fn requests(writes: &[Write]) -> Vec<String> {
 }
 
 /// Once an update is told to be held, nothing is begun from that run level on until it is resumed.
+/// What was sent before arrives at the same moment.
 fn pauses(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
     let updates = updates(writes, releases);
     let mut written: BTreeSet<(usize, &str)> = BTreeSet::new();
     let mut applied = applied(writes, releases).peekable();
-    let mut held: Option<u32> = None;
+    let mut held: Option<(u32, Duration)> = None;
     for (at, write) in writes.iter().enumerate() {
         if write.held.is_none() {
             held = None;
         } else if let Some(conditions) = write.told["conditions"].as_array() {
             let is_told = conditions.iter().any(|it| it["reason"] == "UpdatePaused");
-            held = if is_told { write.held } else { None };
+            let level = write.held.filter(|_| is_told);
+            held = level.map(|level| (level, held.map_or(write.at, |(_, since)| since)));
         }
         let Some((_, _, release, item)) = applied.next_if(|it| it.0 == at) else { continue };
         let is_new = written.insert((release, &item.path));
-        let is_held = held.is_some_and(|level| level > 0 && item.level >= level);
+        let is_held =
+            held.is_some_and(|(level, since)| level > 0 && item.level >= level && write.at > since);
         if is_new && is_held && updates[release] {
             found.push(format!("write {at} of {} although the update is held", write.path));
         }
