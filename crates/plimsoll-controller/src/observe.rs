@@ -349,8 +349,9 @@ pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
             && entry.subresource.as_deref().unwrap_or_default().is_empty()
     };
     let entry = metadata.managed_fields.as_ref().and_then(|entries| entries.iter().find(ours));
-    match entry.and_then(|entry| entry.fields_v1.as_ref()) {
-        Some(fields) => Trace::Ours(fingerprint(&fields.0)),
-        None => Trace::Foreign,
-    }
+    let Some((entry, fields)) = entry.and_then(|it| Some((it, it.fields_v1.as_ref()?))) else {
+        return Trace::Foreign;
+    };
+    let time = entry.time.as_ref().map(|time| time.0.as_second()).unwrap_or_default();
+    Trace::Ours(fingerprint(&fields.0, time))
 }

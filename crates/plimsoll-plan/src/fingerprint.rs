@@ -2,7 +2,8 @@
 //!
 //! An API server takes a field out of a manager's managedFields entry when somebody else changes
 //! or removes it. So an entry that is as our last write left it means that all our fields still
-//! have our values, without looking at any of them.
+//! have our values, without looking at any of them. Its time tells of a write under our own name
+//! that was not ours: one of a process before this one that came late.
 
 use std::hash::Hasher;
 
@@ -12,10 +13,12 @@ use serde_json::Value;
 /// The field manager under which everything is applied.
 pub const FIELD_MANAGER: &str = "plimsoll";
 
-/// Digest of the `fieldsV1` of our managedFields entry. Times and versions do not count.
-pub fn fingerprint(fields: &Value) -> u64 {
+/// Digest of the `fieldsV1` of our managedFields entry and of its time, in seconds since the epoch:
+/// the server keeps the time when a write changes nothing. Versions do not count.
+pub fn fingerprint(fields: &Value, time: i64) -> u64 {
     let mut hasher = FnvHasher::default();
     digest(fields, &mut hasher);
+    hasher.write_i64(time);
     hasher.finish()
 }
 
