@@ -1,5 +1,7 @@
 //! The loop: what happened, what to do next, what to report.
 
+mod adopting;
+mod beginning;
 mod features;
 mod overriding;
 mod telling;
@@ -9,26 +11,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::core::DynamicObject;
-use kube::{Client, ResourceExt};
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::{ImpliedCapability, OverrideProgress, ReleaseProgressStatus};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use kube::Client;
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_api::config::{ClusterVersionSpec, Release};
+use plimsoll_api::progress::{ImpliedCapability, OverrideProgress};
 use plimsoll_content::inclusion::Override;
 use plimsoll_content::payload::Payload;
-use plimsoll_model::Reason;
-use plimsoll_plan::acknowledge::{self, Acknowledgements};
-use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
+use plimsoll_plan::acknowledge::Acknowledgements;
+use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::features::Features;
-use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::overrides::Overrides;
-use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
-use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::progress::{Event, parse_ranges};
-use plimsoll_plan::removal::{Notice, PRUNE, Prune};
+use plimsoll_plan::pause::Pause;
+use plimsoll_plan::progress::Event;
+use plimsoll_plan::removal::Notice;
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
-use plimsoll_plan::target;
-use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -41,24 +37,19 @@ use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::fence::fenced;
-use crate::guarded::Guarded;
-use crate::implicit;
-use crate::intake::{self, Accepted, Intake, SharedStore};
+use crate::intake::{Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
-use crate::observe::{self, Observation};
-use crate::removals::{Inherited, Removals};
-use crate::report::{Reporter, Situation};
-use crate::resources::Resources;
+use crate::observe::Observation;
+use crate::report::Reporter;
 use crate::session::{Session, Turn};
-use crate::survey;
 use crate::view::View;
-use crate::webhook::{self, CapabilityWebhook, Rules};
+use crate::webhook::{CapabilityWebhook, Rules};
 use crate::write::Writer;
 
 /// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
 macro_rules! situation {
     ($work:expr, $now:expr) => {
-        Situation {
+        crate::report::Situation {
             progress: &$work.session.progress,
             release: &$work.release,
             spec: &$work.spec,
@@ -78,6 +69,7 @@ macro_rules! situation {
         }
     };
 }
+use situation;
 
 /// How often everything is applied once more although no watch showed a change: a safety net
 /// against what watches cannot show, such as a server restored from a backup.
@@ -214,99 +206,6 @@ impl Controller {
             }
         }
     }
-
-    /// Reads what there is to begin with, and watches it from then on.
-    async fn look_around(
-        &mut self,
-        writer: &Writer,
-        recorder: &Recorder,
-        rules: &watch::Sender<Rules>,
-        stop: &CancellationToken,
-        watches: &mut JoinSet<()>,
-        sender: mpsc::Sender<Observation>,
-    ) -> Result<Beginning, Error> {
-        let client = &self.client;
-        let create = self.settings.create.as_deref();
-        let first =
-            patiently(stop, || bootstrap::cluster_version(client, writer, create, stop)).await?;
-        let uid = first.uid().unwrap_or_default();
-        let progress =
-            patiently(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
-        let seen = (Guarded::of(&first), Guarded::of(&progress));
-        let mut recorded = recorded(&progress);
-        watches.spawn(observe::watch_named(
-            self.client.clone(),
-            (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
-            Observation::ClusterVersion,
-            sender.clone(),
-        ));
-        for name in [acknowledge::GATES, acknowledge::ACKS] {
-            watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
-        }
-        let resources = patiently(stop, || async {
-            Resources::discover(client).await.map_err(|source| Error::Discover { source })
-        })
-        .await?;
-        let features = patiently(stop, || features::find(client, &self.settings)).await?;
-        let feature_watch =
-            FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
-        let given = Arc::clone(&self.release.borrow_and_update());
-        let (_, status) = read(&first);
-        let profile = &self.settings.profile;
-        let start =
-            intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
-                .await?;
-        let payload = Arc::clone(&start.0);
-        let mut left = None;
-        if !recorded.image.is_empty() && recorded.image != payload.image {
-            left = Some(Inherited {
-                version: recorded.version.clone(),
-                ours: patiently(stop, || survey::ours(client, &resources)).await?,
-                cluster_kinds: survey::cluster_kinds(&resources),
-            });
-            let before = enabled_before(&status, &recorded).into_iter().collect();
-            let (kind, now) = ((profile.as_str(), &features), self.clock.now());
-            let implied = patiently(stop, || async {
-                implicit::by_what_is_there(client, &resources, &payload, kind, &before)
-                    .await
-                    .map_err(|source| Error::Discover { source })
-            })
-            .await?;
-            recorded
-                .capabilities
-                .implied
-                .extend(implied.iter().map(|it| implicit::record(it, recorder, &uid, now)));
-        }
-        let (recorder, rules) = (recorder.clone(), rules.clone());
-        Ok(Beginning {
-            first,
-            recorded,
-            seen,
-            resources,
-            left,
-            recorder,
-            rules,
-            start,
-            features,
-            feature_watch,
-        })
-    }
-}
-
-impl Controller {
-    /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
-    async fn offer_reviews(
-        &self,
-        work: &Work,
-        writer: &Writer,
-        stop: &CancellationToken,
-    ) -> Result<(), Error> {
-        let client = &self.client;
-        let Some(settings) = &self.settings.capability_webhook else {
-            return patiently(stop, || webhook::remove(client, writer)).await;
-        };
-        webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
-    }
 }
 
 /// What is asked for, as far as it decides the plan.
@@ -363,24 +262,6 @@ struct Work {
     unwritten: Option<(Instant, Accepted)>,
 }
 
-/// What a [`Work`] begins with.
-struct Beginning {
-    /// The ClusterVersion.
-    first: DynamicObject,
-    /// What an earlier process recorded.
-    recorded: ReleaseProgressStatus,
-    /// The ClusterVersion and ReleaseProgress as they were read.
-    seen: (Guarded, Guarded),
-    resources: Resources,
-    /// What an earlier process left, if it was at another release.
-    left: Option<Inherited>,
-    recorder: Recorder,
-    rules: watch::Sender<Rules>,
-    start: (Arc<Payload>, Listing),
-    features: Features,
-    feature_watch: FeatureWatch,
-}
-
 /// Why a [`Work`] ended.
 enum Ended {
     /// It was told to.
@@ -390,117 +271,6 @@ enum Ended {
 }
 
 impl Work {
-    fn begin(controller: &Controller, beginning: Beginning) -> Self {
-        let Beginning {
-            first,
-            recorded,
-            seen,
-            resources,
-            left,
-            recorder,
-            rules,
-            start,
-            features,
-            feature_watch,
-        } = beginning;
-        let (payload, listing) = start;
-        let (cluster_version, recorded) = (&first, &recorded);
-        let owner: Arc<str> = first.uid().unwrap_or_default().into();
-        let now = controller.clock.now();
-        let (spec, status) = read(cluster_version);
-        let release = target::release(&payload);
-        let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
-        let capabilities = enabled(&payload, settings, &features, &spec, &before);
-        let overrides = overriding::overrides_of(cluster_version, &spec);
-        let request = request(&release, &overrides, &capabilities, now);
-        let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
-        let mode = match mode::choose(&status.history, &release.image) {
-            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
-            // Other capabilities or overrides were being applied, which the history does not tell.
-            Mode::Reconciling
-                if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
-            {
-                Mode::Updating
-            }
-            mode => mode,
-        };
-        let planned =
-            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
-        removals.begun(&planned, left.as_ref(), now);
-        let planned = Arc::new(removals.and_prune(planned));
-        let total = planned.steps.len();
-        let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
-        let client = controller.client.clone();
-        let mut session =
-            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
-        if same && mode != Mode::Reconciling {
-            let done = parse_ranges(&recorded.done_steps, total);
-            tracing::info!(done = done.len(), total, "going on where an earlier process was");
-            session.progress = session.progress.clone().resume(&done, now);
-        }
-        let annotated = pause_of(cluster_version);
-        let held = recorded.update.as_ref().and_then(|update| update.paused_before);
-        let pause = match (Pause::parse(annotated.as_deref()), held) {
-            // What "next" meant to an earlier process, it means to this one.
-            (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
-            (pause, _) => pause,
-        };
-        let news = Told::recorded(&status.conditions);
-        let mut reporter = Reporter::new(controller.client.clone(), status, seen);
-        reporter.remember(recorded);
-        rules.send_replace(self::rules(&payload, settings, &features, &capabilities));
-        let intake = Intake::new(
-            controller.store.clone(),
-            &controller.settings.profile,
-            &release,
-            intake::architecture(&payload),
-            listing,
-        );
-        let mut work = Self {
-            owner,
-            payload,
-            release,
-            request,
-            spec,
-            generation: cluster_version.metadata.generation.unwrap_or_default(),
-            created: cluster_version.creation_timestamp().map(|time| time.0),
-            features,
-            feature_watch,
-            capabilities,
-            overrides,
-            overrides_told: (recorded.overrides.clone(), Vec::new()),
-            implied: recorded.capabilities.implied.clone(),
-            rules,
-            session,
-            intake,
-            updates: Updates::default(),
-            acknowledgements: Acknowledgements::default(),
-            annotated,
-            pause: None,
-            verified: false,
-            accepted_risks: String::new(),
-            unconsidered: true,
-            reconsider_at: Instant::now(),
-            told: None,
-            news,
-            completion_told: false,
-            pause_told: None,
-            recorder,
-            reporter,
-            sweep_at: Instant::now() + SWEEP_INTERVAL,
-            woken_at: Instant::now(),
-            limits: controller.settings.limits.clone(),
-            unwritten: None,
-        };
-        work.look_for_updates();
-        work.hold(pause, now);
-        work.note_gates();
-        if !work.is_told() {
-            work.session.hold();
-        }
-        work
-    }
-
     async fn run(
         &mut self,
         controller: &mut Controller,
@@ -662,248 +432,4 @@ impl Work {
     fn payload_created(&self) -> Option<Timestamp> {
         self.payload.release.created.as_ref()?.parse().ok()
     }
-
-    /// The ClusterVersion changed, perhaps what it asks for.
-    async fn asked(&mut self, controller: &Controller, object: &DynamicObject) {
-        let (spec, status) = read(object);
-        self.generation = object.metadata.generation.unwrap_or_default();
-        if object.uid().as_deref() != Some(&*self.owner) {
-            tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
-            self.owner = object.uid().unwrap_or_default().into();
-        }
-        self.overrides = overriding::overrides_of(object, &spec);
-        self.spec = spec;
-        let kept: Vec<String> = status
-            .capabilities
-            .enabled_capabilities
-            .iter()
-            .chain(&self.capabilities.enabled)
-            .cloned()
-            .collect();
-        let settings = &controller.settings;
-        let now_enabled = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
-        let before = std::mem::replace(&mut self.capabilities, now_enabled);
-        self.tell_of_capabilities(&before);
-        self.judge_by_capabilities(controller);
-        self.pause(pause_of(object), controller.clock.now());
-        self.look_for_updates();
-        let now = controller.clock.now();
-        let request = request(&self.release, &self.overrides, &self.capabilities, now);
-        let plan = Arc::clone(self.session.progress.plan());
-        let prunes = self.session.removals.asked(prune_asked(object), &plan);
-        if request != self.request || prunes {
-            self.request = request;
-            self.replan(controller).await;
-        }
-        self.reporter.touch();
-    }
-
-    /// A first installation is finished before anything else is begun (cluster-version §2.2).
-    fn takes_releases(&self) -> bool {
-        self.session.progress.mode() != Mode::Initializing
-    }
-
-    /// Another release is to be kept.
-    async fn released(&mut self, controller: &mut Controller) {
-        let payload = Arc::clone(&controller.release.borrow_and_update());
-        let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
-        self.adopt(controller, accepted).await;
-    }
-
-    /// Takes up the release that could not be, once it is time.
-    async fn adopt_again(&mut self, controller: &Controller) {
-        if let Some((_, accepted)) = self.unwritten.take_if(|(at, _)| *at <= Instant::now()) {
-            self.adopt(controller, accepted).await;
-        }
-    }
-
-    /// A release takes the place of the one that is applied.
-    async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
-        // How far the release before came is on record before it is left.
-        let situation = situation!(self, controller.clock.now());
-        self.reporter.settle(&situation);
-        if !self.imply(controller, &accepted.payload).await {
-            // Without a record of it, a process that died now would not know it any more.
-            self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
-            return;
-        }
-        self.unwritten = None;
-        let from = self.release.version.clone();
-        self.payload = accepted.payload;
-        self.verified = accepted.verified;
-        self.accepted_risks = accepted.accepted_risks;
-        self.release = target::release(&self.payload);
-        let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
-        self.judge_by_capabilities(controller);
-        self.intake.swapped(&self.release, &self.payload);
-        self.pause = Pause::parse(self.annotated.as_deref());
-        self.reporter.superseded();
-        self.forget_gates();
-        self.look_for_updates();
-        let now = controller.clock.now();
-        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
-        let mut note = format!("Working towards {}, from {from}", self.release.version);
-        if !self.accepted_risks.is_empty() {
-            note.push_str("; accepted risks: ");
-            note.push_str(&self.accepted_risks);
-        }
-        self.tell(Severity::Normal, Reason::UpdateStarted, note);
-        self.replan(controller).await;
-    }
-
-    /// Changes of the spec are judged by what is in force now.
-    fn judge_by_capabilities(&self, controller: &Controller) {
-        let settings = &controller.settings;
-        let rules = rules(&self.payload, settings, &self.features, &self.capabilities);
-        self.rules.send_replace(rules);
-    }
-
-    /// Enables what a release makes necessary and has it written down, before the release is begun
-    /// (cluster-version §5.3); false if that failed.
-    async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
-        let (profile, before) = (&controller.settings.profile, &self.capabilities.enabled);
-        let found = implied_by_update(&self.payload, next, profile, &self.features, before);
-        let now = controller.clock.now();
-        for implied in &found {
-            self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
-            self.capabilities.enabled.insert(implied.capability.clone());
-            self.capabilities.implicit.insert(implied.capability.clone());
-        }
-        let situation = situation!(self, now);
-        // What an attempt before this one enabled may still have to be written down.
-        self.implied.is_empty() || self.reporter.persist(&situation).await
-    }
-
-    /// Plans anew. What is done and unchanged stays done; any change while not initializing is
-    /// an update (cluster-version §2.4).
-    async fn replan(&mut self, controller: &Controller) {
-        // A request of the old plan that reached the server after one of the new plan would undo
-        // it unseen.
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
-        let now = controller.clock.now();
-        let mode = match self.session.progress.mode() {
-            Mode::Initializing => Mode::Initializing,
-            Mode::Updating | Mode::Reconciling => Mode::Updating,
-        };
-        let planned = make_plan(
-            &self.payload,
-            &controller.settings,
-            &self.features,
-            &self.release,
-            &self.request,
-            &self.capabilities,
-            mode,
-        );
-        let mut removals = std::mem::take(&mut self.session.removals);
-        let planned = removals.replanned(self.session.progress.plan(), planned, now);
-        let planned = Arc::new(planned);
-        let resources = self.session.resources().clone();
-        let client = controller.client.clone();
-        let owner = Arc::clone(&self.owner);
-        let mut session = Session::new(client, owner, planned, resources, removals, now);
-        session.progress.set_pause(self.pause, now);
-        session.take_over(&mut self.session, now);
-        self.session = session;
-        self.pin_pause();
-        self.completion_told = false;
-        if !self.is_told() {
-            self.session.hold();
-        }
-        self.session.start_due(now);
-    }
-}
-
-/// What an earlier process recorded.
-fn recorded(progress: &DynamicObject) -> ReleaseProgressStatus {
-    let status = progress.data.get("status").cloned().unwrap_or_default();
-    serde_json::from_value(status).unwrap_or_default()
-}
-
-fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
-    let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
-    let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
-        ClusterVersionSpec::default()
-    });
-    (spec, serde_json::from_value(part("status")).unwrap_or_default())
-}
-
-fn rules(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    capabilities: &Capabilities,
-) -> Rules {
-    Rules {
-        registry: payload.capabilities.clone(),
-        gates: features.gates(payload, &settings.profile),
-        enabled: capabilities.enabled.clone(),
-    }
-}
-
-/// The capabilities that an earlier process left enabled. The status does not name those that the
-/// definition of ClusterVersion refuses, nor those of a release that was about to begin.
-fn enabled_before(status: &ClusterVersionStatus, recorded: &ReleaseProgressStatus) -> Vec<String> {
-    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
-    let named = status.capabilities.enabled_capabilities.iter();
-    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
-}
-
-/// The capabilities in force, given those that were enabled before.
-fn enabled(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    spec: &ClusterVersionSpec,
-    before: &[String],
-) -> Capabilities {
-    let gates = features.gates(payload, &settings.profile);
-    capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
-}
-
-fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
-    cluster_version.annotations().get(PAUSE_BEFORE).cloned()
-}
-
-fn request(
-    release: &Release,
-    overrides: &Overrides,
-    capabilities: &Capabilities,
-    now: Timestamp,
-) -> Request {
-    Request {
-        image: release.image.clone(),
-        overrides: overrides.for_inclusion(now),
-        enabled: capabilities.enabled.iter().cloned().collect(),
-    }
-}
-
-fn make_plan(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    release: &Release,
-    request: &Request,
-    capabilities: &Capabilities,
-    mode: Mode,
-) -> Plan {
-    let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
-    let overrides = &request.overrides;
-    let context = target::context(payload, &settings.profile, features, capabilities, overrides);
-    let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
-    tracing::info!(
-        version = %release.version,
-        mode = ?mode,
-        steps = planned.steps.len(),
-        excluded = planned.excluded.len(),
-        "planned"
-    );
-    planned
-}
-
-/// The orphans that somebody asked to be deleted.
-fn prune_asked(cluster_version: &DynamicObject) -> Prune {
-    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
 }

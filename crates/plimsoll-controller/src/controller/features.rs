@@ -9,7 +9,8 @@ use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Controller, Settings, Work, enabled, request};
+use super::adopting::{enabled, request};
+use super::{Controller, Settings, Work};
 use crate::bootstrap::api_resource;
 use crate::error::Error;
 use crate::events::Severity;

@@ -7,7 +7,8 @@ use plimsoll_api::progress::OverrideState;
 use plimsoll_model::Reason;
 use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
 
-use super::{Controller, Work, request};
+use super::adopting::request;
+use super::{Controller, Work};
 use crate::events::{self, Occurrence, Severity};
 
 /// The overrides of a ClusterVersion.

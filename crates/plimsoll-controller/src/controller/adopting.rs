@@ -1,0 +1,278 @@
+//! What is asked for changes: the spec, the release, and the plan that follows from them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
+use plimsoll_api::progress::ReleaseProgressStatus;
+use plimsoll_content::payload::Payload;
+use plimsoll_model::Reason;
+use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
+use plimsoll_plan::features::Features;
+use plimsoll_plan::mode::Mode;
+use plimsoll_plan::overrides::Overrides;
+use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
+use plimsoll_plan::plan::{Plan, plan};
+use plimsoll_plan::removal::{PRUNE, Prune};
+use plimsoll_plan::target;
+use tokio::time::Instant;
+
+use super::{
+    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, situation,
+};
+use crate::events::Severity;
+use crate::implicit;
+use crate::intake::Accepted;
+use crate::session::Session;
+use crate::webhook::Rules;
+
+impl Work {
+    /// The ClusterVersion changed, perhaps what it asks for.
+    pub(super) async fn asked(&mut self, controller: &Controller, object: &DynamicObject) {
+        let (spec, status) = read(object);
+        self.generation = object.metadata.generation.unwrap_or_default();
+        if object.uid().as_deref() != Some(&*self.owner) {
+            tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
+            self.owner = object.uid().unwrap_or_default().into();
+        }
+        self.overrides = overriding::overrides_of(object, &spec);
+        self.spec = spec;
+        let kept: Vec<String> = status
+            .capabilities
+            .enabled_capabilities
+            .iter()
+            .chain(&self.capabilities.enabled)
+            .cloned()
+            .collect();
+        let settings = &controller.settings;
+        let now_enabled = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
+        let before = std::mem::replace(&mut self.capabilities, now_enabled);
+        self.tell_of_capabilities(&before);
+        self.judge_by_capabilities(controller);
+        self.pause(pause_of(object), controller.clock.now());
+        self.look_for_updates();
+        let now = controller.clock.now();
+        let request = request(&self.release, &self.overrides, &self.capabilities, now);
+        let plan = Arc::clone(self.session.progress.plan());
+        let prunes = self.session.removals.asked(prune_asked(object), &plan);
+        if request != self.request || prunes {
+            self.request = request;
+            self.replan(controller).await;
+        }
+        self.reporter.touch();
+    }
+
+    /// A first installation is finished before anything else is begun (cluster-version §2.2).
+    pub(super) fn takes_releases(&self) -> bool {
+        self.session.progress.mode() != Mode::Initializing
+    }
+
+    /// Another release is to be kept.
+    pub(super) async fn released(&mut self, controller: &mut Controller) {
+        let payload = Arc::clone(&controller.release.borrow_and_update());
+        let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
+        self.adopt(controller, accepted).await;
+    }
+
+    /// Takes up the release that could not be, once it is time.
+    pub(super) async fn adopt_again(&mut self, controller: &Controller) {
+        if let Some((_, accepted)) = self.unwritten.take_if(|(at, _)| *at <= Instant::now()) {
+            self.adopt(controller, accepted).await;
+        }
+    }
+
+    /// A release takes the place of the one that is applied.
+    pub(super) async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+        // How far the release before came is on record before it is left.
+        let situation = situation!(self, controller.clock.now());
+        self.reporter.settle(&situation);
+        if !self.imply(controller, &accepted.payload).await {
+            // Without a record of it, a process that died now would not know it any more.
+            self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
+            return;
+        }
+        self.unwritten = None;
+        let from = self.release.version.clone();
+        self.payload = accepted.payload;
+        self.verified = accepted.verified;
+        self.accepted_risks = accepted.accepted_risks;
+        self.release = target::release(&self.payload);
+        let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
+        let settings = &controller.settings;
+        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
+        self.judge_by_capabilities(controller);
+        self.intake.swapped(&self.release, &self.payload);
+        self.pause = Pause::parse(self.annotated.as_deref());
+        self.reporter.superseded();
+        self.forget_gates();
+        self.look_for_updates();
+        let now = controller.clock.now();
+        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        let mut note = format!("Working towards {}, from {from}", self.release.version);
+        if !self.accepted_risks.is_empty() {
+            note.push_str("; accepted risks: ");
+            note.push_str(&self.accepted_risks);
+        }
+        self.tell(Severity::Normal, Reason::UpdateStarted, note);
+        self.replan(controller).await;
+    }
+
+    /// Changes of the spec are judged by what is in force now.
+    pub(super) fn judge_by_capabilities(&self, controller: &Controller) {
+        let settings = &controller.settings;
+        let rules = rules(&self.payload, settings, &self.features, &self.capabilities);
+        self.rules.send_replace(rules);
+    }
+
+    /// Enables what a release makes necessary and has it written down, before the release is begun
+    /// (cluster-version §5.3); false if that failed.
+    pub(super) async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
+        let (profile, before) = (&controller.settings.profile, &self.capabilities.enabled);
+        let found = implied_by_update(&self.payload, next, profile, &self.features, before);
+        let now = controller.clock.now();
+        for implied in &found {
+            self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
+            self.capabilities.enabled.insert(implied.capability.clone());
+            self.capabilities.implicit.insert(implied.capability.clone());
+        }
+        let situation = situation!(self, now);
+        // What an attempt before this one enabled may still have to be written down.
+        self.implied.is_empty() || self.reporter.persist(&situation).await
+    }
+
+    /// Plans anew. What is done and unchanged stays done; any change while not initializing is
+    /// an update (cluster-version §2.4).
+    pub(super) async fn replan(&mut self, controller: &Controller) {
+        // A request of the old plan that reached the server after one of the new plan would undo
+        // it unseen.
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        let now = controller.clock.now();
+        let mode = match self.session.progress.mode() {
+            Mode::Initializing => Mode::Initializing,
+            Mode::Updating | Mode::Reconciling => Mode::Updating,
+        };
+        let planned = make_plan(
+            &self.payload,
+            &controller.settings,
+            &self.features,
+            &self.release,
+            &self.request,
+            &self.capabilities,
+            mode,
+        );
+        let mut removals = std::mem::take(&mut self.session.removals);
+        let planned = removals.replanned(self.session.progress.plan(), planned, now);
+        let planned = Arc::new(planned);
+        let resources = self.session.resources().clone();
+        let client = controller.client.clone();
+        let owner = Arc::clone(&self.owner);
+        let mut session = Session::new(client, owner, planned, resources, removals, now);
+        session.progress.set_pause(self.pause, now);
+        session.take_over(&mut self.session, now);
+        self.session = session;
+        self.pin_pause();
+        self.completion_told = false;
+        if !self.is_told() {
+            self.session.hold();
+        }
+        self.session.start_due(now);
+    }
+}
+
+/// What an earlier process recorded.
+pub(super) fn recorded(progress: &DynamicObject) -> ReleaseProgressStatus {
+    let status = progress.data.get("status").cloned().unwrap_or_default();
+    serde_json::from_value(status).unwrap_or_default()
+}
+
+pub(super) fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
+    let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
+    let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
+        ClusterVersionSpec::default()
+    });
+    (spec, serde_json::from_value(part("status")).unwrap_or_default())
+}
+
+pub(super) fn rules(
+    payload: &Payload,
+    settings: &Settings,
+    features: &Features,
+    capabilities: &Capabilities,
+) -> Rules {
+    Rules {
+        registry: payload.capabilities.clone(),
+        gates: features.gates(payload, &settings.profile),
+        enabled: capabilities.enabled.clone(),
+    }
+}
+
+/// The capabilities that an earlier process left enabled. The status does not name those that the
+/// definition of ClusterVersion refuses, nor those of a release that was about to begin.
+pub(super) fn enabled_before(
+    status: &ClusterVersionStatus,
+    recorded: &ReleaseProgressStatus,
+) -> Vec<String> {
+    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
+    let named = status.capabilities.enabled_capabilities.iter();
+    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
+}
+
+/// The capabilities in force, given those that were enabled before.
+pub(super) fn enabled(
+    payload: &Payload,
+    settings: &Settings,
+    features: &Features,
+    spec: &ClusterVersionSpec,
+    before: &[String],
+) -> Capabilities {
+    let gates = features.gates(payload, &settings.profile);
+    capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
+}
+
+pub(super) fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
+    cluster_version.annotations().get(PAUSE_BEFORE).cloned()
+}
+
+pub(super) fn request(
+    release: &Release,
+    overrides: &Overrides,
+    capabilities: &Capabilities,
+    now: Timestamp,
+) -> Request {
+    Request {
+        image: release.image.clone(),
+        overrides: overrides.for_inclusion(now),
+        enabled: capabilities.enabled.iter().cloned().collect(),
+    }
+}
+
+pub(super) fn make_plan(
+    payload: &Payload,
+    settings: &Settings,
+    features: &Features,
+    release: &Release,
+    request: &Request,
+    capabilities: &Capabilities,
+    mode: Mode,
+) -> Plan {
+    let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
+    let overrides = &request.overrides;
+    let context = target::context(payload, &settings.profile, features, capabilities, overrides);
+    let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
+    tracing::info!(
+        version = %release.version,
+        mode = ?mode,
+        steps = planned.steps.len(),
+        excluded = planned.excluded.len(),
+        "planned"
+    );
+    planned
+}
+
+/// The orphans that somebody asked to be deleted.
+pub(super) fn prune_asked(cluster_version: &DynamicObject) -> Prune {
+    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
+}

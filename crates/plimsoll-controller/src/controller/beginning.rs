@@ -1,0 +1,265 @@
+//! What a process finds when it begins, and how its work begins with that.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use plimsoll_api::progress::ReleaseProgressStatus;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_content::payload::Payload;
+use plimsoll_plan::acknowledge::{self, Acknowledgements};
+use plimsoll_plan::features::Features;
+use plimsoll_plan::mode::{self, Mode};
+use plimsoll_plan::pause::Pause;
+use plimsoll_plan::progress::parse_ranges;
+use plimsoll_plan::status::Updates;
+use plimsoll_plan::target;
+use plimsoll_source::store::Listing;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::adopting::{
+    enabled, enabled_before, make_plan, pause_of, prune_asked, read, recorded, request, rules,
+};
+use super::features::{self, FeatureWatch};
+use super::telling::Told;
+use super::{Controller, SWEEP_INTERVAL, Work, overriding};
+use crate::bootstrap::{self, patiently};
+use crate::error::Error;
+use crate::events::Recorder;
+use crate::guarded::Guarded;
+use crate::intake::{self, Intake};
+use crate::observe::{self, Observation};
+use crate::removals::{Inherited, Removals};
+use crate::report::Reporter;
+use crate::resources::Resources;
+use crate::session::Session;
+use crate::webhook::{self, Rules};
+use crate::write::Writer;
+use crate::{implicit, survey};
+
+/// What a [`Work`] begins with.
+pub(super) struct Beginning {
+    /// The ClusterVersion.
+    first: DynamicObject,
+    /// What an earlier process recorded.
+    recorded: ReleaseProgressStatus,
+    /// The ClusterVersion and ReleaseProgress as they were read.
+    seen: (Guarded, Guarded),
+    resources: Resources,
+    /// What an earlier process left, if it was at another release.
+    left: Option<Inherited>,
+    recorder: Recorder,
+    rules: watch::Sender<Rules>,
+    start: (Arc<Payload>, Listing),
+    features: Features,
+    feature_watch: FeatureWatch,
+}
+
+impl Controller {
+    /// Reads what there is to begin with, and watches it from then on.
+    pub(super) async fn look_around(
+        &mut self,
+        writer: &Writer,
+        recorder: &Recorder,
+        rules: &watch::Sender<Rules>,
+        stop: &CancellationToken,
+        watches: &mut JoinSet<()>,
+        sender: mpsc::Sender<Observation>,
+    ) -> Result<Beginning, Error> {
+        let client = &self.client;
+        let create = self.settings.create.as_deref();
+        let first =
+            patiently(stop, || bootstrap::cluster_version(client, writer, create, stop)).await?;
+        let uid = first.uid().unwrap_or_default();
+        let progress =
+            patiently(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
+        let seen = (Guarded::of(&first), Guarded::of(&progress));
+        let mut recorded = recorded(&progress);
+        watches.spawn(observe::watch_named(
+            self.client.clone(),
+            (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
+            Observation::ClusterVersion,
+            sender.clone(),
+        ));
+        for name in [acknowledge::GATES, acknowledge::ACKS] {
+            watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
+        }
+        let resources = patiently(stop, || async {
+            Resources::discover(client).await.map_err(|source| Error::Discover { source })
+        })
+        .await?;
+        let features = patiently(stop, || features::find(client, &self.settings)).await?;
+        let feature_watch =
+            FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
+        let given = Arc::clone(&self.release.borrow_and_update());
+        let (_, status) = read(&first);
+        let profile = &self.settings.profile;
+        let start =
+            intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
+                .await?;
+        let payload = Arc::clone(&start.0);
+        let mut left = None;
+        if !recorded.image.is_empty() && recorded.image != payload.image {
+            left = Some(Inherited {
+                version: recorded.version.clone(),
+                ours: patiently(stop, || survey::ours(client, &resources)).await?,
+                cluster_kinds: survey::cluster_kinds(&resources),
+            });
+            let before = enabled_before(&status, &recorded).into_iter().collect();
+            let (kind, now) = ((profile.as_str(), &features), self.clock.now());
+            let implied = patiently(stop, || async {
+                implicit::by_what_is_there(client, &resources, &payload, kind, &before)
+                    .await
+                    .map_err(|source| Error::Discover { source })
+            })
+            .await?;
+            recorded
+                .capabilities
+                .implied
+                .extend(implied.iter().map(|it| implicit::record(it, recorder, &uid, now)));
+        }
+        let (recorder, rules) = (recorder.clone(), rules.clone());
+        Ok(Beginning {
+            first,
+            recorded,
+            seen,
+            resources,
+            left,
+            recorder,
+            rules,
+            start,
+            features,
+            feature_watch,
+        })
+    }
+
+    /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
+    pub(super) async fn offer_reviews(
+        &self,
+        work: &Work,
+        writer: &Writer,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let client = &self.client;
+        let Some(settings) = &self.settings.capability_webhook else {
+            return patiently(stop, || webhook::remove(client, writer)).await;
+        };
+        webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
+    }
+}
+
+impl Work {
+    pub(super) fn begin(controller: &Controller, beginning: Beginning) -> Self {
+        let Beginning {
+            first,
+            recorded,
+            seen,
+            resources,
+            left,
+            recorder,
+            rules,
+            start,
+            features,
+            feature_watch,
+        } = beginning;
+        let (payload, listing) = start;
+        let (cluster_version, recorded) = (&first, &recorded);
+        let owner: Arc<str> = first.uid().unwrap_or_default().into();
+        let now = controller.clock.now();
+        let (spec, status) = read(cluster_version);
+        let release = target::release(&payload);
+        let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
+        let capabilities = enabled(&payload, settings, &features, &spec, &before);
+        let overrides = overriding::overrides_of(cluster_version, &spec);
+        let request = request(&release, &overrides, &capabilities, now);
+        let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
+        let mode = match mode::choose(&status.history, &release.image) {
+            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+            // Other capabilities or overrides were being applied, which the history does not tell.
+            Mode::Reconciling
+                if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
+            {
+                Mode::Updating
+            }
+            mode => mode,
+        };
+        let planned =
+            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
+        removals.begun(&planned, left.as_ref(), now);
+        let planned = Arc::new(removals.and_prune(planned));
+        let total = planned.steps.len();
+        let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
+        let client = controller.client.clone();
+        let mut session =
+            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
+        if same && mode != Mode::Reconciling {
+            let done = parse_ranges(&recorded.done_steps, total);
+            tracing::info!(done = done.len(), total, "going on where an earlier process was");
+            session.progress = session.progress.clone().resume(&done, now);
+        }
+        let annotated = pause_of(cluster_version);
+        let held = recorded.update.as_ref().and_then(|update| update.paused_before);
+        let pause = match (Pause::parse(annotated.as_deref()), held) {
+            // What "next" meant to an earlier process, it means to this one.
+            (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
+            (pause, _) => pause,
+        };
+        let news = Told::recorded(&status.conditions);
+        let mut reporter = Reporter::new(controller.client.clone(), status, seen);
+        reporter.remember(recorded);
+        rules.send_replace(self::rules(&payload, settings, &features, &capabilities));
+        let intake = Intake::new(
+            controller.store.clone(),
+            &controller.settings.profile,
+            &release,
+            intake::architecture(&payload),
+            listing,
+        );
+        let mut work = Self {
+            owner,
+            payload,
+            release,
+            request,
+            spec,
+            generation: cluster_version.metadata.generation.unwrap_or_default(),
+            created: cluster_version.creation_timestamp().map(|time| time.0),
+            features,
+            feature_watch,
+            capabilities,
+            overrides,
+            overrides_told: (recorded.overrides.clone(), Vec::new()),
+            implied: recorded.capabilities.implied.clone(),
+            rules,
+            session,
+            intake,
+            updates: Updates::default(),
+            acknowledgements: Acknowledgements::default(),
+            annotated,
+            pause: None,
+            verified: false,
+            accepted_risks: String::new(),
+            unconsidered: true,
+            reconsider_at: Instant::now(),
+            told: None,
+            news,
+            completion_told: false,
+            pause_told: None,
+            recorder,
+            reporter,
+            sweep_at: Instant::now() + SWEEP_INTERVAL,
+            woken_at: Instant::now(),
+            limits: controller.settings.limits.clone(),
+            unwritten: None,
+        };
+        work.look_for_updates();
+        work.hold(pause, now);
+        work.note_gates();
+        if !work.is_told() {
+            work.session.hold();
+        }
+        work
+    }
+}
