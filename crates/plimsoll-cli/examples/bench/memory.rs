@@ -47,8 +47,14 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     anyhow::ensure!(installed, "the payload was not installed");
     let (now, peak) = (kib(&status, "VmRSS:"), kib(&status, "VmHWM:"));
     let mib = |kib: u64| kib as f64 / 1024.0;
-    let text = format!("{:.1} MiB resident (peak {:.1} MiB)", mib(now), mib(peak));
-    let json = json!({ "resident_kib": now, "peak_kib": peak });
+    let own = kib(&status, "RssAnon:");
+    let text = format!(
+        "{:.1} MiB resident (peak {:.1} MiB), of which {:.1} MiB are pages of the program's file",
+        mib(now),
+        mib(peak),
+        mib(now - own)
+    );
+    let json = json!({ "resident_kib": now, "peak_kib": peak, "anonymous_kib": own });
     Ok(vec![Figure::new("memory after installation", "ControlPlane", text, "40 MiB", json)])
 }
 
