@@ -10,11 +10,14 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
+use kube::Discovery;
 use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::discovery::Scope;
 use kube::{Api, ResourceExt as _};
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_model::ObjectKey;
 use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
@@ -58,7 +61,7 @@ pub enum OverrideCommand {
 /// Which object.
 #[derive(Debug, Args)]
 pub struct ObjectArguments {
-    /// Its kind and group, such as `Deployment.apps` or `ConfigMap`
+    /// Its kind and group, such as `Deployment.apps`, `configmap` or `deployments`
     #[arg(value_name = "KIND[.GROUP]")]
     pub kind: String,
     /// Its name
@@ -99,7 +102,7 @@ pub async fn run(
     let kind = CLUSTER_VERSION;
     let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let object = api
         .get(CLUSTER_VERSION_NAME)
         .await
@@ -111,7 +114,17 @@ pub async fn run(
             list(&standing.parsed(), now, output, out)?;
             return Ok(exit::SUCCESS.into());
         }
-        OverrideCommand::Set(asked) => {
+        OverrideCommand::Set(mut asked) => {
+            let discovery = Discovery::new(client).run_aggregated().await;
+            let discovery = discovery.context("failed to ask the server for its kinds")?;
+            let served = discovery.groups().flat_map(|group| group.recommended_resources());
+            let served = served.map(|(it, is)| Served {
+                kind: it.kind,
+                plural: it.plural,
+                group: it.group,
+                namespaced: is.scope == Scope::Namespaced,
+            });
+            asked.object.complete(&served.collect::<Vec<_>>())?;
             let until = asked.until.or_else(|| now.checked_add(asked.duration?).ok());
             standing.set(&asked, until.map(whole_seconds), now)?
         }
@@ -205,7 +218,14 @@ impl Standing {
     fn clear(&mut self, asked: &ObjectArguments) -> Result<String, anyhow::Error> {
         self.must_be_readable()?;
         let entry = asked.entry();
-        if !self.remove(&entry) {
+        let is_meant = |it: &&ComponentOverride| {
+            it.kind.eq_ignore_ascii_case(&entry.kind)
+                && (entry.group.is_empty() || it.group == entry.group)
+                && (&it.namespace, &it.name) == (&entry.namespace, &entry.name)
+        };
+        let meant: Vec<ComponentOverride> =
+            self.overrides.iter().filter(is_meant).cloned().collect();
+        if meant.is_empty() {
             anyhow::bail!(
                 "there is no override of {} {:?} in namespace {:?}; `plimsoll override list` \
                  lists them all",
@@ -214,23 +234,28 @@ impl Standing {
                 asked.namespace
             );
         }
-        Ok(format!("{} {:?} is managed again", asked.kind, asked.name))
+        let mut told = Vec::new();
+        for entry in meant {
+            self.remove(&entry);
+            let ComponentOverride { group, kind, namespace, name, .. } = entry;
+            told.push(format!("{} is managed again", ObjectKey { group, kind, namespace, name }));
+        }
+        told.dedup();
+        Ok(told.join("\n"))
     }
 
-    /// Takes out what is about an object; whether there was an override of it.
-    fn remove(&mut self, entry: &ComponentOverride) -> bool {
+    /// Takes out what is about an object.
+    fn remove(&mut self, entry: &ComponentOverride) {
         let is_of = |it: &ComponentOverride| {
             ComponentOverride { unmanaged: true, ..it.clone() }
                 == ComponentOverride { unmanaged: true, ..entry.clone() }
         };
-        let before = self.overrides.len();
         self.overrides.retain(|it| !is_of(it));
         self.terms.retain(|terms| {
             let Terms { kind, group, namespace, name, .. } = terms;
             (kind, group, namespace, name)
                 != (&entry.kind, &entry.group, &entry.namespace, &entry.name)
         });
-        self.overrides.len() < before
     }
 
     fn patch(&self, resource_version: &str) -> Value {
@@ -247,7 +272,51 @@ impl Standing {
     }
 }
 
+/// A kind that the cluster serves.
+struct Served {
+    kind: String,
+    plural: String,
+    group: String,
+    namespaced: bool,
+}
+
 impl ObjectArguments {
+    /// Puts the kind into the words of the server, as an override must have it to mean anything. A
+    /// kind that is not served, in the words of a manifest, is left as it is: it may come later.
+    fn complete(&mut self, served: &[Served]) -> Result<(), anyhow::Error> {
+        let entry = self.entry();
+        let is_meant = |it: &&Served| {
+            let is_called = |name: &str| name.eq_ignore_ascii_case(&entry.kind);
+            (is_called(&it.kind) || is_called(&it.plural))
+                && (it.group == entry.group || !self.kind.contains('.'))
+        };
+        let meant: Vec<&Served> = served.iter().filter(is_meant).collect();
+        let exact = meant.iter().find(|it| it.group == entry.group);
+        let found = match (exact, meant.as_slice()) {
+            (Some(found), _) => found,
+            (None, [found]) => found,
+            (None, []) if entry.kind.starts_with(char::is_uppercase) => return Ok(()),
+            (None, []) => anyhow::bail!(
+                "the server has no kind {:?}; `kubectl api-resources` lists those it has, and one \
+                 that it will have is written as in a manifest, such as `Deployment.apps`",
+                self.kind
+            ),
+            (None, several) => {
+                let names: Vec<String> =
+                    several.iter().map(|it| format!("{}.{}", it.kind, it.group)).collect();
+                anyhow::bail!("{:?} may mean {}: name one", self.kind, names.join(" or "))
+            }
+        };
+        if found.namespaced && self.namespace.is_empty() {
+            anyhow::bail!("a {} is in a namespace: name it with --namespace", found.kind);
+        }
+        self.kind = match found.group.as_str() {
+            "" => found.kind.clone(),
+            group => format!("{}.{group}", found.kind),
+        };
+        Ok(())
+    }
+
     fn entry(&self) -> ComponentOverride {
         let (kind, group) = self.kind.split_once('.').unwrap_or((&self.kind, ""));
         ComponentOverride {
@@ -347,11 +416,51 @@ mod tests {
         );
         assert!(standing.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
         standing.clear(&object("Deployment.apps", "crane")).unwrap();
-        standing.clear(&object("ConfigMap", "kept")).unwrap();
+        let told = standing.clear(&object("configmap", "kept")).unwrap();
+        assert_eq!(told, "configmap \"n/kept\" is managed again");
         assert!(standing.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
         let patch = standing.patch("7");
         assert_eq!(patch["spec"]["overrides"], Value::Null);
         assert_eq!(patch["metadata"]["annotations"][OVERRIDE_TERMS], Value::Null);
+    }
+
+    #[test]
+    fn a_kind_is_put_into_the_words_of_the_server() {
+        let served = |kind: &str, plural: &str, group: &str, namespaced| Served {
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            group: group.to_owned(),
+            namespaced,
+        };
+        let served = [
+            served("ConfigMap", "configmaps", "", true),
+            served("Deployment", "deployments", "apps", true),
+            served("Node", "nodes", "", false),
+            served("Event", "events", "", true),
+            served("Event", "events", "events.k8s.io", true),
+            served("Role", "roles", "a.io", true),
+            served("Role", "roles", "b.io", true),
+        ];
+        let check = |kind: &str, expected: Result<&str, &str>| {
+            let mut asked = object(kind, "x");
+            match (asked.complete(&served), expected) {
+                (Ok(()), Ok(expected)) => assert_eq!(asked.kind, expected),
+                (Err(error), Err(says)) => assert!(error.to_string().contains(says), "{error}"),
+                (found, _) => panic!("{kind}: {found:?}"),
+            }
+        };
+        check("configmap", Ok("ConfigMap"));
+        check("deployments", Ok("Deployment.apps"));
+        check("deployment.apps", Ok("Deployment.apps"));
+        check("event", Ok("Event"));
+        check("events.events.k8s.io", Ok("Event.events.k8s.io"));
+        check("Later.example.com", Ok("Later.example.com"));
+        check("role", Err("Role.a.io or Role.b.io"));
+        check("configmpa", Err("the server has no kind \"configmpa\""));
+        let mut nowhere = ObjectArguments { namespace: String::new(), ..object("configmap", "x") };
+        assert!(nowhere.complete(&served).is_err(), "it has a namespace");
+        let mut node = ObjectArguments { namespace: String::new(), ..object("node", "x") };
+        node.complete(&served).unwrap();
     }
 
     #[test]
