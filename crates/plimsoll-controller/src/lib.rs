@@ -23,6 +23,7 @@ mod removals;
 mod report;
 mod resources;
 pub mod rights;
+mod serving;
 mod session;
 mod spans;
 mod survey;

@@ -1,33 +1,24 @@
 //! Serves `/metrics`, `/healthz` and `/readyz`.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::body::Incoming;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::text;
+use crate::serving;
 use crate::view::View;
-
-/// How long a handshake or the head of a request may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait when no connection can be accepted.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -169,59 +160,15 @@ impl MetricsServer {
     }
 
     /// Answers until `ended`.
-    pub async fn serve(mut self, ended: CancellationToken) {
-        loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
-                () = ended.cancelled() => return,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    let acceptor = self.tls.as_mut().map(Tls::current);
-                    let (shown, ended) = (self.shown.clone(), ended.clone());
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = connection(stream, acceptor, shown) => {}
-                            () = ended.cancelled() => {}
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "could not accept a connection for metrics");
-                    sleep(PAUSE).await;
-                }
-            }
-        }
+    pub async fn serve(self, ended: CancellationToken) {
+        let Self { listener, mut tls, shown, .. } = self;
+        let acceptor = || tls.as_mut().map(Tls::current);
+        let respond = move |request| std::future::ready(respond(&request, &shown));
+        serving::serve(listener, "metrics", acceptor, respond, ended).await;
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, shown: Shown) {
-    match acceptor {
-        None => answer(stream, shown).await,
-        Some(acceptor) => match timeout(PATIENCE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => answer(stream, shown).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a handshake for metrics failed"),
-            Err(_) => tracing::debug!("a handshake for metrics took too long"),
-        },
-    }
-}
-
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, shown: Shown) {
-    let service = service_fn(move |request| {
-        let response = respond(&request, &shown);
-        async { Ok::<_, Infallible>(response) }
-    });
-    let ended = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection for metrics ended early");
-    }
-}
-
-fn respond<B>(request: &Request<B>, shown: &Shown) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "this can only be read".to_owned());
     }
