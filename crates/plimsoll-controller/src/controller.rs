@@ -176,29 +176,40 @@ impl Controller {
         let writer = Writer::new(self.client.clone());
         let client = self.client.clone();
         patiently(stop, || bootstrap::install_crds(&client, &writer, stop)).await?;
-        let recorder = {
-            let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
-            let instance = match &self.settings.leadership {
-                Leadership::Lease(identity) => identity,
-                Leadership::Alone => "plimsoll",
-            };
-            Recorder::start(client, clock, instance, stop.clone())
+        let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+        let instance = match &self.settings.leadership {
+            Leadership::Lease(identity) => identity,
+            Leadership::Alone => "plimsoll",
         };
+        let (recorder, scribe) = Recorder::start(client, clock, instance, stop.clone());
+        let worked = self.keep(&writer, recorder, stop).await;
+        // What was told last is written before the process ends.
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, scribe).await;
+        worked
+    }
+
+    /// Keeps the cluster at a release, beginning again whenever what it began with has changed.
+    async fn keep(
+        &mut self,
+        writer: &Writer,
+        recorder: Recorder,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
         let rules = watch::Sender::default();
         let mut is_offered = false;
         loop {
             let (sender, mut cluster_versions) = mpsc::channel(1);
             let mut watches = JoinSet::new();
             let beginning =
-                self.look_around(&writer, &recorder, &rules, stop, &mut watches, sender).await?;
-            let mut work = Work::begin(&self, beginning);
+                self.look_around(writer, &recorder, &rules, stop, &mut watches, sender).await?;
+            let mut work = Work::begin(self, beginning);
             if !std::mem::replace(&mut is_offered, true) {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
                     telling::leads(&work.recorder, &work.owner, identity);
                 }
-                self.offer_reviews(&work, &writer, stop).await?;
+                self.offer_reviews(&work, writer, stop).await?;
             }
-            match work.run(&mut self, &mut cluster_versions, stop).await {
+            match work.run(self, &mut cluster_versions, stop).await {
                 Ended::Stopped => return Ok(()),
                 Ended::Outdated => tracing::info!(
                     "the status changed after it was read; beginning again with what is there now"

@@ -16,6 +16,7 @@ use kube::Client;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_model::{ObjectKey, Reason};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -105,13 +106,14 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the task that writes, until all recorders are gone or it is told to stop.
+    /// Starts the task that writes, until all recorders are gone or it is told to stop; it ends
+    /// once what was recorded until then is written.
     pub(crate) fn start(
         client: Client,
         clock: SharedClock,
         instance: &str,
         stop: CancellationToken,
-    ) -> Self {
+    ) -> (Self, JoinHandle<()>) {
         let (sender, occurrences) = mpsc::channel(OCCURRENCES_QUEUED);
         let scribe = Scribe {
             writer: Writer::new(client),
@@ -119,8 +121,8 @@ impl Recorder {
             instance: truncated(instance, INSTANCE_LENGTH_MAX).to_owned(),
             journal: Journal::default(),
         };
-        tokio::spawn(scribe.run(occurrences, stop));
-        Self { sender }
+        let scribe = tokio::spawn(scribe.run(occurrences, stop));
+        (Self { sender }, scribe)
     }
 
     /// Tells of something; never waits.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::gate;
+use plimsoll_plan::mode::Mode;
 use plimsoll_plan::parse;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan};
 use plimsoll_plan::progress::{Event, NamespaceState, Outcome, Progress, Scope, Trace, World};
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) counts: Arc<Counts>,
     /// Nothing is started yet.
     held: bool,
+    /// The rules by which ClusterOperators were judged.
+    judged_in: Mode,
 }
 
 /// What a session was told.
@@ -81,6 +84,7 @@ impl Session {
         }
         let (sender, observations) = mpsc::channel(OBSERVATIONS_QUEUED);
         let spans = Spans::begin(&plan);
+        let judged_in = plan.mode;
         let mut session = Self {
             writer: Writer::new(client.clone()),
             client,
@@ -101,6 +105,7 @@ impl Session {
             drifted: Vec::new(),
             counts: Arc::default(),
             held: false,
+            judged_in,
         };
         session.removals.discovered(&session.resources, now);
         session.watch_served(now);
@@ -209,6 +214,7 @@ impl Session {
                 self.watch_served(now);
             }
         }
+        self.judge_again(now);
         self.start_due(now);
         self.spans.settle(&self.progress);
         if !self.watching_all && self.progress.is_quiet(now) {
@@ -239,7 +245,6 @@ impl Session {
         if self.held {
             return;
         }
-        let before = self.progress.mode();
         loop {
             let due = self.progress.start(now);
             if due.is_empty() {
@@ -249,9 +254,13 @@ impl Session {
                 self.execute(index);
             }
         }
-        if self.progress.mode() != before {
-            let operators = std::mem::take(&mut self.operators);
-            for (name, (revision, object)) in operators {
+    }
+
+    /// Judges the ClusterOperators that were seen again if other rules are in force now.
+    fn judge_again(&mut self, now: Timestamp) {
+        let mode = self.progress.mode();
+        if std::mem::replace(&mut self.judged_in, mode) != mode {
+            for (name, (revision, object)) in std::mem::take(&mut self.operators) {
                 self.operator(name, revision, Some(object), now);
             }
         }
@@ -274,8 +283,8 @@ impl Session {
         let execution = async move {
             let step = &plan.steps[index];
             let outcome = writer.execute(step, &served, &owner).await;
-            if let (true, Outcome::Applied(mark)) = (fresh, &outcome) {
-                writer.fast_fill(step, &served, *mark).await;
+            if fresh && matches!(outcome, Outcome::Applied(_)) {
+                writer.fast_fill(step, &served).await;
             }
             spans::ended(&Span::current(), &outcome);
             (index, outcome)

@@ -13,7 +13,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use plimsoll_model::{ObjectKey, Reason};
 use plimsoll_plan::failure;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
@@ -154,22 +154,27 @@ impl Writer {
         }
     }
 
-    /// Gives a ClusterOperator that was just created the related objects of its manifest, unless
-    /// its operator has reported already.
-    pub(crate) async fn fast_fill(&self, step: &Step, served: &Served, created: Mark) {
+    /// Gives a ClusterOperator the related objects of its manifest, unless its operator has
+    /// reported already.
+    pub(crate) async fn fast_fill(&self, step: &Step, served: &Served) {
         let Some(mut status) = prepare::fast_fill(step) else {
             return;
         };
-        status["metadata"] = serde_json::json!({ "resourceVersion": created.revision.to_string() });
         let api = self.api(served, "");
         let name = &step.manifest.key.name;
-        let parameters = status_parameters();
-        match api.patch_status(name, &parameters, &Patch::Merge(&status)).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => {
-                tracing::debug!(%error, operator = %name, "could not fill in related objects");
+        let fill = async {
+            let there = api.get(name).await?;
+            if there.data.get("status").is_some_and(|it| *it != serde_json::json!({})) {
+                return Ok(());
             }
+            status["metadata"] = serde_json::json!({ "resourceVersion": there.resource_version() });
+            match api.patch_status(name, &status_parameters(), &Patch::Merge(&status)).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+                other => other.map(|_| ()),
+            }
+        };
+        if let Err::<(), kube::Error>(error) = fill.await {
+            tracing::debug!(%error, operator = %name, "could not fill in related objects");
         }
     }
 

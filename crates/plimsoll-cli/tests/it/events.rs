@@ -25,7 +25,7 @@ data: { of: ours }
 "#;
 
 /// The notes of all events, by reason.
-async fn told(rig: &Rig) -> BTreeMap<String, Vec<String>> {
+pub(crate) async fn told(rig: &Rig) -> BTreeMap<String, Vec<String>> {
     let events: Api<Event> = Api::namespaced(rig.client.clone(), "default");
     let list = events.list(&ListParams::default()).await.expect("a list");
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,13 +1,15 @@
 //! ClusterOperators gate: what waits says so, and what it waits for is not done again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, on_each_cluster, sample_payloads};
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
 
 fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
     let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -89,6 +91,25 @@ fn an_operator_that_degrades_later_fails_the_reconciliation() {
         assert_eq!(status["history"][0]["state"], "Completed");
         report_one(&rig, &first, &name, "False").await;
         rig.cluster_version_until(|status| condition(status, "Failing")["status"] == "False").await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwards() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let faults = Faults::parse("- { operator: beacon, fault: VersionStuck }\n")
+            .expect("a list of faults");
+        let stand_ins = StandIns(Duration::ZERO, faults);
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
+        rig.control();
+        rig.until(|view| view.completed).await;
+        let status = rig
+            .cluster_version_until(|status| condition(status, "Failing")["status"] == "True")
+            .await;
+        assert_eq!(condition(&status, "Failing")["reason"], "ClusterOperatorUpdating");
+        assert_eq!(status["history"][0]["state"], "Completed");
         rig.stop().await;
     });
 }

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_api::CLUSTER_VERSION;
-use plimsoll_cli::sandbox::standins::Faults;
+use kube::api::{Patch, PatchParams};
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_cli::sandbox::standins::Faults as StandInFaults;
 use plimsoll_plan::progress::parse_ranges;
+use plimsoll_testkit::faults::Requests;
+use plimsoll_testkit::{Fault, Faults};
+use serde_json::json;
 
+use crate::events::told;
 use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
 
 /// The plan on record, and the steps recorded as done.
@@ -20,7 +25,7 @@ async fn recorded(rig: &Rig) -> (String, Vec<usize>) {
 fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns(Duration::from_millis(50), Faults::default());
+        let stand_ins = StandIns(Duration::from_millis(50), StandInFaults::default());
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
         let mut rig = Rig::start(kind, &payloads, stand_ins).await;
         rig.control();
@@ -62,5 +67,33 @@ fn a_controller_that_restarts_at_rest_reports_no_progress() {
         rig.stop().await;
         let after = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(before, after);
+    });
+}
+
+#[test]
+fn operators_that_are_not_seen_yet_keep_their_reports_and_are_not_said_to_fail() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = Rig::installed(kind, &[first]).await;
+        rig.stop().await;
+        let mut rig = rig.without_stand_ins();
+        let related = json!([{ "group": "", "resource": "namespaces", "name": "of-its-own" }]);
+        let report = Patch::Merge(json!({ "status": { "relatedObjects": related } }));
+        let operators = rig.api(CLUSTER_OPERATOR);
+        operators
+            .patch_status("beacon", &PatchParams::default(), &report)
+            .await
+            .expect("a report is accepted");
+
+        let slow = Faults::none();
+        let listing = Requests::any().verb("list").resource("clusteroperators");
+        slow.add(listing, Fault::Delayed(Duration::from_secs(1)));
+        rig.control_with(rig.cluster.client_with_faults(slow));
+        rig.until(|view| view.total > 0 && view.done == view.total).await;
+        rig.stop().await;
+        let status = rig.get(CLUSTER_OPERATOR, "beacon").await["status"].clone();
+        assert_eq!(status["relatedObjects"], related, "{status:#}");
+        let told = told(&rig).await;
+        assert!(!told.contains_key("FailureResolved"), "{told:#?}");
     });
 }

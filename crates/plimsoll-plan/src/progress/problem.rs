@@ -105,6 +105,12 @@ impl Progress {
                     && *reason == Reason::ClusterOperatorNotAvailable
                     && !is_older(since, UNAVAILABLE_TOLERATED, now);
                 let effect = if tolerated { &Effect::None } else { effect };
+                // Nothing is known against an operator that no watch has shown yet: while a
+                // process begins, they still list. One that is never shown is reported.
+                let unseen = self.mode == Mode::Reconciling
+                    && self.plan.steps[index].readiness == Readiness::Gate
+                    && track.health.is_none()
+                    && !is_older(since, TRANSIENT_UNREPORTED, now);
                 let state = match effect {
                     Effect::Fail => ProblemState::Failed,
                     Effect::None | Effect::FailAfterInterval | Effect::Report => {
@@ -115,7 +121,7 @@ impl Progress {
                     Action::Refuse(_) => self.could_not(index, message),
                     _ => message.clone(),
                 };
-                problem(state, *reason, Some(*effect), message)
+                problem(state, *reason, (!unseen).then_some(*effect), message)
             }
             State::Waiting(Verdict::Ready) => None,
             State::Waiting(Verdict::ReadyWith { reason, message })

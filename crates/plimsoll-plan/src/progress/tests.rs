@@ -493,6 +493,22 @@ fn an_operator_that_falls_ill_later_shows_while_reconciling() {
 }
 
 #[test]
+fn an_operator_that_was_not_seen_yet_is_not_said_to_fail() {
+    let mut script = check(
+        "0000_10_a_1 ClusterOperator op",
+        Mode::Reconciling,
+        "start => op
+         applied op =>",
+    );
+    let effect = |script: &Script, now| script.progress.problems(at(now))[0].effect;
+    assert_eq!(effect(&script, 30), None);
+    // Nobody shows it: something is wrong.
+    assert_eq!(effect(&script, 31), Some(Effect::None));
+    script.handle("sick op");
+    assert_eq!(effect(&script, 1), Some(Effect::Fail));
+}
+
+#[test]
 fn a_later_process_goes_on_where_the_earlier_one_was() {
     let lines = "0000_10_a_1 ConfigMap x/a
          0000_10_a_2 ConfigMap x/b
