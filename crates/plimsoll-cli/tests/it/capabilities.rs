@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::install::{create_cluster_version, create_with_overrides};
 use crate::rig::{
-    Rig, StandIns, on_each_cluster, outside_payload, sample_payload, sample_payloads,
+    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload, sample_payloads,
+    until,
 };
 
 const NAMESPACE: ApiKind =
@@ -32,11 +33,6 @@ const DEFINITION: ApiKind = ApiKind {
 const LOOKOUT: &str = "harbour-lookout";
 /// The namespace of a part that every cluster has.
 const CUSTOMS: &str = "harbour-customs";
-
-fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
-}
 
 fn enabled(status: &Value) -> BTreeSet<&str> {
     let names = status["capabilities"]["enabledCapabilities"].as_array();
@@ -119,10 +115,8 @@ fn filterable_resources_wait_for_the_cluster_version() {
         let mut rig = Rig::start(kind, &[Arc::clone(&first)], StandIns::default()).await;
         rig.settings.create = None;
         rig.control();
-        let ours = "releaseprogresses.plimsoll.io";
-        while rig.get(DEFINITION, ours).await.is_null() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let ours = || rig.get(DEFINITION, "releaseprogresses.plimsoll.io");
+        until("our kind is defined", ours, |definition| !definition.is_null()).await;
         assert!(!exists(&rig, CUSTOMS).await, "nothing is applied yet");
         create_cluster_version(&rig, &asking("None", &[])).await;
         rig.completed(&first.release.version).await;
@@ -221,15 +215,9 @@ async fn enumerate(rig: &Rig, names: Option<&[&str]>) {
     // A server takes up a changed definition a moment later.
     let status = json!({ "capabilities": { "enabledCapabilities": ["Build"] } });
     let trial = Patch::Merge(json!({ "status": status }));
-    let api = rig.api(CLUSTER_VERSION);
-    let trying = async {
-        while api.patch_status("version", &parameters.clone().dry_run(), &trial).await.is_ok()
-            == names.is_some()
-        {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(crate::rig::PATIENCE, trying).await.expect("the definition is taken up");
+    let (api, parameters) = (rig.api(CLUSTER_VERSION), parameters.dry_run());
+    let is_taken = || async { api.patch_status("version", &parameters, &trial).await.is_ok() };
+    until("the definition is taken up", is_taken, |is| *is == names.is_none()).await;
 }
 
 #[test]
@@ -296,16 +284,15 @@ fn the_webhook_answers_a_mistake_with_400_and_what_to_do() {
 async fn refused(rig: &Rig, capabilities: &Value) -> Box<kube::core::Status> {
     let patch = Patch::Merge(json!({ "spec": { "capabilities": capabilities } }));
     let api = rig.api(CLUSTER_VERSION);
-    let trying = async {
-        // A server takes up a new configuration a moment later.
-        loop {
-            match api.patch("version", &PatchParams::default().dry_run(), &patch).await {
-                Err(kube::Error::Api(status)) => return status,
-                Err(_) | Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
-            }
+    let parameters = PatchParams::default().dry_run();
+    let refusal = || async {
+        match api.patch("version", &parameters, &patch).await {
+            Err(kube::Error::Api(status)) => Some(status),
+            Err(_) | Ok(_) => None,
         }
     };
-    tokio::time::timeout(crate::rig::PATIENCE, trying).await.expect("the write is refused")
+    // A server takes up a new configuration a moment later.
+    until("the write is refused", refusal, Option::is_some).await.expect("a refusal")
 }
 
 #[test]

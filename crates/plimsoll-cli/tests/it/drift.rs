@@ -10,7 +10,7 @@ use plimsoll_content::Payload;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads, sample_without_definitions,
+    Rig, StandIns, on_each_cluster, sample_payloads, sample_without_definitions, until,
 };
 
 /// A ConfigMap of the sample with data, that is applied and not create-only.
@@ -32,17 +32,9 @@ fn config_map(payload: &Payload) -> (String, String, String, String) {
     found.expect("the sample has such a ConfigMap")
 }
 
-async fn until(api: &Api<ConfigMap>, name: &str, wanted: impl Fn(&ConfigMap) -> bool) {
-    let waiting = async {
-        loop {
-            let found = api.get_opt(name).await.expect("the server answers");
-            if found.is_some_and(|found| wanted(&found)) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it is put right");
+async fn put_right(api: &Api<ConfigMap>, name: &str, wanted: impl Fn(&ConfigMap) -> bool) {
+    let map = || async { api.get_opt(name).await.expect("the server answers") };
+    until("it is put right", map, |found| found.as_ref().is_some_and(&wanted)).await;
 }
 
 fn value(map: &ConfigMap, key: &str) -> Option<String> {
@@ -72,17 +64,17 @@ fn assert_put_right(first: &Arc<Payload>) {
 
             let patch = change(json!({ (key.as_str()): "changed", "added": "theirs" }));
             api.patch(&name, &somebody, &patch).await.expect("a change");
-            until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+            put_right(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
             let map = api.get(&name).await.expect("it is there");
             assert_eq!(value(&map, "added").as_deref(), Some("theirs"));
 
             let patch = change(json!({ (key.as_str()): null }));
             api.patch(&name, &somebody, &patch).await.expect("a removal");
-            until(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
+            put_right(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
 
             let uid = api.get(&name).await.expect("it is there").metadata.uid;
             api.delete(&name, &DeleteParams::default()).await.expect("a deletion");
-            until(&api, &name, |map| map.metadata.uid != uid).await;
+            put_right(&api, &name, |map| map.metadata.uid != uid).await;
             rig.stop().await;
         }
     });

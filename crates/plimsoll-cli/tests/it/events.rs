@@ -1,7 +1,6 @@
 //! What happens is told in events, each thing once.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
@@ -11,7 +10,7 @@ use plimsoll_controller::Leadership;
 use serde_json::json;
 
 use crate::install::create_cluster_version;
-use crate::rig::{PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads, sample_with};
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads, sample_with, until};
 
 const MAP: &str = r#"
 apiVersion: v1
@@ -40,17 +39,12 @@ pub(crate) async fn told(rig: &Rig) -> BTreeMap<String, Vec<String>> {
 
 /// Waits for an event whose note begins so.
 async fn until_told(rig: &Rig, reason: &str, start: &str) {
-    let waiting = async {
-        loop {
-            let told = told(rig).await;
-            if told.get(reason).is_some_and(|notes| notes.iter().any(|it| it.starts_with(start))) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let ended = tokio::time::timeout(PATIENCE, waiting).await;
-    assert!(ended.is_ok(), "{reason} {start}: {:#?}", told(rig).await);
+    until(
+        &format!("{reason} {start}"),
+        || told(rig),
+        |told| told.get(reason).is_some_and(|notes| notes.iter().any(|it| it.starts_with(start))),
+    )
+    .await;
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Feature sets and feature gates that change while the controller runs.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,7 +8,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, Pat
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use crate::rig::{PATIENCE, Rig, on_each_cluster, sample_with};
+use crate::rig::{Rig, on_each_cluster, sample_with, until};
 
 /// Belongs to the cluster where the gate `Bold` is on.
 const GATED: &str = r#"
@@ -69,23 +67,6 @@ async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
         api.patch("cluster", &parameters, &Patch::Apply(&object)).await.is_ok()
     };
     until("the FeatureGate can be written", written, |written| *written).await;
-}
-
-async fn until<T, F: Future<Output = T>>(
-    what: &str,
-    ask: impl Fn() -> F,
-    wanted: impl Fn(&T) -> bool,
-) -> T {
-    let waiting = async {
-        loop {
-            let found = ask().await;
-            if wanted(&found) {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect(what)
 }
 
 /// The ConfigMaps among the orphans.

@@ -9,12 +9,7 @@ use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
-
-fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
-}
+use crate::rig::{Rig, StandIns, condition, on_each_cluster, sample_payloads};
 
 /// Reports for every operator of a payload but one.
 async fn report(rig: &Rig, payload: &Payload, except: &str) {

@@ -3,7 +3,6 @@
 #![expect(clippy::panic, reason = "how a test fails")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject};
@@ -14,7 +13,7 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision
 use plimsoll_plan::plan::DELETE;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
+use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads, until};
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
 async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
@@ -115,10 +114,10 @@ pub(crate) async fn create_with_overrides(
     let gvk =
         kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
-    let api: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
+    let definitions: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
     for manifest in crd::manifests() {
         let object: DynamicObject = serde_json::from_value(manifest).expect("a manifest");
-        match api.create(&Default::default(), &object).await {
+        match definitions.create(&Default::default(), &object).await {
             Ok(_) => {}
             // A controller may have been there before.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
@@ -151,10 +150,7 @@ pub(crate) async fn create_with_overrides(
         },
     }))
     .expect("an object");
-    let creating = async {
-        while rig.api(CLUSTER_VERSION).create(&Default::default(), &object).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(crate::rig::PATIENCE, creating).await.expect("the kind is served");
+    let api = rig.api(CLUSTER_VERSION);
+    let created = || async { api.create(&Default::default(), &object).await.is_ok() };
+    until("the kind is served", created, |is| *is).await;
 }

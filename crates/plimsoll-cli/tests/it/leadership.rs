@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
@@ -14,7 +13,7 @@ use plimsoll_controller::{Error, Leadership};
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use crate::rig::{PATIENCE, Rig, StandIns, on_each_cluster, sample_payloads};
+use crate::rig::{Rig, StandIns, condition, on_each_cluster, sample_payloads, until};
 
 /// A client that is cut off from the lease as soon as that is asked for, and from nothing else.
 fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
@@ -45,8 +44,7 @@ async fn pause(rig: &Rig, level: Value) {
 }
 
 fn is_held(status: &Value) -> bool {
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    conditions.iter().any(|it| it["type"] == "Progressing" && it["reason"] == "UpdatePaused")
+    condition(status, "Progressing")["reason"] == "UpdatePaused"
 }
 
 #[test]
@@ -70,12 +68,7 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         let deposed = rig.detach();
         rig.settings.leadership = Leadership::Lease("second".to_owned());
         rig.control();
-        let succeeded = async {
-            while holder(&rig).await != "second" {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, succeeded).await.expect("somebody leads again");
+        until("somebody leads again", || holder(&rig), |holder| holder == "second").await;
         assert!(deposed.is_finished(), "it stops before anybody else may begin");
         let ended = deposed.await.expect("it does not panic");
         assert!(matches!(ended, Err(Error::LeaseLost)), "{ended:?}");

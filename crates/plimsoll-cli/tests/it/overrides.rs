@@ -1,7 +1,5 @@
 //! Objects that are left alone, and managed again once their override has expired.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
@@ -10,7 +8,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use plimsoll_api::CLUSTER_VERSION;
 use serde_json::{Value, json};
 
-use crate::rig::{PATIENCE, Rig, on_each_cluster, sample_with};
+use crate::rig::{Rig, condition, on_each_cluster, sample_with, until};
 
 const MAP: &str = r#"
 apiVersion: v1
@@ -46,23 +44,8 @@ fn terms(expires: Timestamp) -> Value {
     Value::String(terms.to_string())
 }
 
-async fn until<T, F: Future<Output = T>>(ask: impl Fn() -> F, wanted: impl Fn(&T) -> bool) -> T {
-    let waiting = async {
-        loop {
-            let found = ask().await;
-            if wanted(&found) {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it happens")
-}
-
 fn message<'a>(status: &'a Value, type_: &str) -> &'a str {
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let found = conditions.iter().find(|condition| condition["type"] == type_);
-    found.and_then(|it| it["message"].as_str()).unwrap_or_default()
+    condition(status, type_)["message"].as_str().unwrap_or_default()
 }
 
 #[test]
@@ -77,9 +60,11 @@ fn an_object_is_managed_again_once_its_override_has_expired() {
             text.contains("configmap \"default/held\": is being repaired, until ")
         })
         .await;
-        until(|| rig.progress(), |it| it["overrides"][0]["state"] == "InForce").await;
+        until("it is in force", || rig.progress(), |it| it["overrides"][0]["state"] == "InForce")
+            .await;
         let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-        let plan = until(|| rig.progress(), |it| it["mode"] == "Reconciling").await;
+        let plan =
+            until("it is at rest", || rig.progress(), |it| it["mode"] == "Reconciling").await;
         maps.delete("held", &DeleteParams::default()).await.expect("it is there");
         override_with(&rig, json!("[{}]")).await;
         rig.cluster_version_until(|status| {
@@ -89,12 +74,18 @@ fn an_object_is_managed_again_once_its_override_has_expired() {
         let found = maps.get_opt("held").await.expect("the server answers");
         assert!(found.is_none(), "nobody knows when it expires, so it is left alone");
         override_with(&rig, terms(Timestamp::now() + SignedDuration::from_millis(300))).await;
-        until(|| async { maps.get_opt("held").await.ok().flatten() }, Option::is_some).await;
+        let held = || async { maps.get_opt("held").await.ok().flatten() };
+        until("it is applied again", held, Option::is_some).await;
         rig.cluster_version_until(|status| {
             message(status, "Upgradeable").is_empty() && message(status, "Invalid").is_empty()
         })
         .await;
-        let after = until(|| rig.progress(), |it| it["overrides"][0]["state"] == "Expired").await;
+        let after = until(
+            "it has expired",
+            || rig.progress(),
+            |it| it["overrides"][0]["state"] == "Expired",
+        )
+        .await;
         assert_ne!(after["total"], plan["total"]);
         rig.stop().await;
         let events: Api<Event> = Api::namespaced(rig.client.clone(), "default");
@@ -103,7 +94,7 @@ fn an_object_is_managed_again_once_its_override_has_expired() {
             list.items.into_iter().filter_map(|event| event.reason).collect::<Vec<_>>()
         };
         for reason in ["OverrideInForce", "OverrideTermsInvalid", "OverrideExpired"] {
-            until(reasons, |found| found.iter().any(|it| it == reason)).await;
+            until(reason, reasons, |found| found.iter().any(|it| it == reason)).await;
         }
     });
 }

@@ -27,7 +27,7 @@ use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
 use crate::install::create_cluster_version;
-use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
+use crate::rig::{Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payloads};
 
 /// A write of the controller to an object of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -362,11 +362,9 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
         }]}))
         .await;
         let objects = |status: &Value| {
-            let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-            conditions.iter().any(|it| it["type"] == "Upgradeable" && it["status"] == "False")
-                && conditions
-                    .iter()
-                    .any(|it| it["type"] == "Progressing" && it["status"] == "False")
+            ["Upgradeable", "Progressing"]
+                .iter()
+                .all(|it| condition(status, it)["status"] == "False")
         };
         rig.cluster_version_until(objects).await;
         rig.stop().await;

@@ -17,7 +17,7 @@ use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    PATIENCE, Rig, StandIns, on_each_cluster, sample_payload, sample_with, sample_with_next,
+    Rig, StandIns, condition, on_each_cluster, sample_payload, sample_with, sample_with_next, until,
 };
 
 const NAMESPACE: &str = "harbour-beacon";
@@ -71,17 +71,9 @@ impl Scene {
 
     /// Waits until what ReleaseProgress lists under a field is as wanted.
     async fn until(&self, field: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let waiting = async {
-            loop {
-                let progress = self.rig.progress().await;
-                let listed = progress[field].as_array().cloned().unwrap_or_default();
-                if wanted(&listed) {
-                    return listed;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("ReleaseProgress comes to tell it")
+        let listed =
+            || async { self.rig.progress().await[field].as_array().cloned().unwrap_or_default() };
+        until("ReleaseProgress comes to tell it", listed, |listed| wanted(listed)).await
     }
 }
 
@@ -125,14 +117,11 @@ fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version
         assert_eq!(deletions[0]["finalizers"], json!(["example.com/hold"]));
         assert_eq!(states(&deletions), [("first", "Requested")]);
         let objects = |status: &Value| {
-            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|condition| {
-                condition["type"] == "Upgradeable"
-                    && condition["reason"] == "ResourceDeletesInProgress"
-                    && condition["message"].as_str().is_some_and(|message| {
-                        message.ends_with("; resources=configmap \"harbour-beacon/first\"")
-                    })
-            })
+            let upgradeable = condition(status, "Upgradeable");
+            upgradeable["reason"] == "ResourceDeletesInProgress"
+                && upgradeable["message"].as_str().is_some_and(|message| {
+                    message.ends_with("; resources=configmap \"harbour-beacon/first\"")
+                })
         };
         scene.rig.cluster_version_until(objects).await;
 
@@ -294,16 +283,12 @@ fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
             }
             let minor = &payloads[3].image;
             rig.set_spec(json!({"desiredUpdate": {"image": minor}})).await;
-            let accepted = |status: &Value| {
-                let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-                conditions.into_iter().find(|it| it["type"] == "ReleaseAccepted")
-            };
             let status = rig
                 .cluster_version_until(|status| {
-                    accepted(status).is_some_and(|it| it["reason"] == "PreconditionChecks")
+                    condition(status, "ReleaseAccepted")["reason"] == "PreconditionChecks"
                 })
                 .await;
-            let message = accepted(&status).expect("it is there")["message"].to_string();
+            let message = condition(&status, "ReleaseAccepted")["message"].to_string();
             assert!(message.contains("ResourceAlreadyDeleted"), "{message}");
             assert!(message.contains("harbour-beacon/first"), "{message}");
             assert_eq!(status["desired"]["version"], "1.0.2");

@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, clippy::print_stderr, reason = "how a test fails, and says what it skips")]
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up. No test is about time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How the stand-ins play: they answer after a time, with faults.
 #[derive(Default)]
@@ -159,21 +160,8 @@ impl Rig {
 
     /// Waits until the status of the ClusterVersion in the cluster is as wanted.
     pub(crate) async fn cluster_version_until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut last = Value::Null;
-        let waiting = async {
-            loop {
-                let object = self.get(CLUSTER_VERSION, "version").await;
-                last = object["status"].clone();
-                if wanted(&last) {
-                    return last.clone();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        match tokio::time::timeout(PATIENCE, waiting).await {
-            Ok(status) => status,
-            Err(_) => panic!("waited in vain for the ClusterVersion"),
-        }
+        let status = || async { self.get(CLUSTER_VERSION, "version").await["status"].clone() };
+        until("the ClusterVersion is as wanted", status, wanted).await
     }
 
     /// Asks the controller to stop and waits for its end.
@@ -231,6 +219,35 @@ impl Drop for Rig {
             running.task.abort();
         }
     }
+}
+
+/// Asks again and again until the answer is as wanted; when patience ends, `what` did not happen.
+pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
+    what: &str,
+    ask: impl Fn() -> F,
+    wanted: impl Fn(&T) -> bool,
+) -> T {
+    let mut last = None;
+    let waiting = async {
+        loop {
+            let found = ask().await;
+            if wanted(&found) {
+                return found;
+            }
+            last = Some(found);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(found) => found,
+        Err(_) => panic!("waited in vain: {what}; last seen: {last:#?}"),
+    }
+}
+
+/// The condition of a type in a status; null if there is none.
+pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
 }
 
 /// Runs a test on each kind of cluster.

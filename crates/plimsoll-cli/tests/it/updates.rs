@@ -17,12 +17,9 @@ use plimsoll_testkit::ClusterKind;
 use serde_json::{Value, json};
 
 use crate::install::create_cluster_version;
-use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads};
-
-fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
-}
+use crate::rig::{
+    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payloads, until,
+};
 
 fn says(status: &Value, type_: &str, value: &str, reason: &str) -> bool {
     let found = condition(status, type_);
@@ -99,14 +96,9 @@ fn an_available_update_is_asked_for_by_its_version() {
         let levels = progress["update"]["levels"].as_array().expect("levels").len();
         assert!(levels > 3, "{progress:#}");
         // Written by a task of its own, which may be a little later.
-        let mut reasons = events(&rig).await;
-        for _ in 0..100 {
-            if reasons.iter().any(|reason| reason == "UpdateCompleted") {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            reasons = events(&rig).await;
-        }
+        let is_last = |reason: &String| reason == "UpdateCompleted";
+        let reasons =
+            until("the end is told", || events(&rig), |reasons| reasons.iter().any(is_last)).await;
         for reason in ["RetrievePayload", "UpdateStarted", "UpdateCompleted"] {
             assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
         }
