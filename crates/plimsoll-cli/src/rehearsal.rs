@@ -14,7 +14,7 @@
 //! 4. It ends when the release is complete, or when nothing gets on any more and the cluster says
 //!    that it fails. What has become of each object is compared with the forecast.
 
-mod clock;
+pub mod clock;
 mod copy;
 mod recorder;
 mod timeline;

@@ -5,14 +5,14 @@ use tokio::time::Instant;
 
 /// A time of day that follows the clock of a paused runtime.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VirtualClock {
+pub struct VirtualClock {
     base: Timestamp,
     began: Instant,
 }
 
 impl VirtualClock {
     /// A clock that shows `base` now. To be called within the runtime.
-    pub(super) fn from(base: Timestamp) -> Self {
+    pub fn from(base: Timestamp) -> Self {
         Self { base, began: Instant::now() }
     }
 
@@ -35,6 +35,6 @@ impl plimsoll_controller::Clock for VirtualClock {
 }
 
 /// When a cluster that is installed for a rehearsal begins: always the same day.
-pub(super) fn beginning() -> Timestamp {
+pub fn beginning() -> Timestamp {
     Timestamp::from_second(1_767_225_600).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use plimsoll_apiserver::faults::{AsOf, Fault, Faults, Requests};
 use plimsoll_apiserver::{ApiServer, Options};
+use plimsoll_cli::rehearsal::clock::{VirtualClock, beginning};
 use plimsoll_cli::sandbox::standins::{self, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
@@ -18,7 +18,6 @@ use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer as _, Service as _};
 
@@ -52,28 +51,6 @@ pub(crate) struct Outcome {
     /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
     /// is there.
     pub(crate) found: Vec<(String, Option<String>)>,
-}
-
-#[derive(Clone, Copy)]
-struct VirtualClock(Instant);
-
-impl VirtualClock {
-    fn time(self) -> Timestamp {
-        let elapsed = SignedDuration::try_from(self.0.elapsed()).unwrap_or_default();
-        Timestamp::from_second(1_767_225_600).expect("a time") + elapsed
-    }
-}
-
-impl plimsoll_apiserver::Clock for VirtualClock {
-    fn now(&self) -> Timestamp {
-        self.time()
-    }
-}
-
-impl plimsoll_controller::Clock for VirtualClock {
-    fn now(&self) -> Timestamp {
-        self.time()
-    }
 }
 
 /// Plays a scenario to its end.
@@ -119,7 +96,7 @@ struct Stage {
 
 impl Stage {
     fn new(scenario: &Scenario) -> Self {
-        let clock = VirtualClock(Instant::now());
+        let clock = VirtualClock::from(beginning());
         let options = Options { clock: Arc::new(clock), seed: scenario.seed, ..Options::default() };
         let server = ApiServer::new(options);
         let releases = releases();
