@@ -43,7 +43,7 @@ where
 }
 
 /// Names a kind of ours for the client.
-pub(crate) fn api_resource(kind: ApiKind) -> ApiResource {
+pub fn api_resource(kind: ApiKind) -> ApiResource {
     let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }

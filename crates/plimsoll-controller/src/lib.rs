@@ -32,6 +32,7 @@ mod webhook;
 mod withheld;
 mod write;
 
+pub use bootstrap::api_resource;
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Leadership, Settings};
 pub use error::Error;

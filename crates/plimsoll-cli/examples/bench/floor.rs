@@ -9,6 +9,7 @@ use kube::core::DynamicObject;
 use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
+use plimsoll_cli::commands::standing::api;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
 use plimsoll_plan::capabilities;
@@ -18,7 +19,7 @@ use plimsoll_plan::prepare;
 use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
 use serde_json::json;
 
-use crate::stage::INCOMPLETE;
+use crate::stage::{DEFINITION, INCOMPLETE};
 
 /// The plan that a controller would make of a payload.
 pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
@@ -195,11 +196,7 @@ async fn define(client: &Client, step: &Step) -> Result<(), anyhow::Error> {
             }],
         },
     });
-    let gvk =
-        kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let parameters = PatchParams::apply("floor").force();
-    api.patch(&name, &parameters, &Patch::Apply(&object)).await?;
+    api(client, DEFINITION).patch(&name, &parameters, &Patch::Apply(&object)).await?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_cli::commands::standing::api;
 use plimsoll_cli::sandbox::standins::{self, StandInOptions};
 use plimsoll_testkit::ClusterKind;
 use serde_json::json;
@@ -31,7 +32,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let mut program = start(kubeconfig, Path::new(&path))?;
     let mut installed = false;
     for _ in 0..1200 {
-        let version = stage::api(&client, CLUSTER_VERSION).get("version").await?;
+        let version = api(&client, CLUSTER_VERSION).get("version").await?;
         if version.data["status"]["history"][0]["state"] == "Completed" {
             installed = true;
             break;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Api;
 use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, crd};
+use plimsoll_cli::commands::standing::api;
 use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::{self, StandInOptions};
 use plimsoll_content::Payload;
@@ -99,12 +99,8 @@ impl Work {
     }
 }
 
-pub(crate) fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
-}
-
-const DEFINITION: ApiKind = ApiKind {
+/// The kind of definitions.
+pub(crate) const DEFINITION: ApiKind = ApiKind {
     group: "apiextensions.k8s.io",
     version: "v1",
     kind: "CustomResourceDefinition",

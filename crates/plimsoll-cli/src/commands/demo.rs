@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use kube::core::DynamicObject;
-use kube::{Api, Client};
-use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use kube::Client;
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_apiserver::ApiServer;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{self, Payload, SourceFile, TemplateContext};
@@ -24,6 +23,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{new_cluster_id, stop_on_signal};
+use super::standing::api;
 use crate::exit;
 use crate::render::{live, logs, table};
 use crate::sandbox::{sample, standins};
@@ -134,8 +134,8 @@ async fn completed(mut views: watch::Receiver<View>, version: &str) -> bool {
 
 async fn print_tables(client: &Client) -> Result<(), anyhow::Error> {
     let out = &mut anstream::stdout().lock();
-    let api = api(client, CLUSTER_VERSION);
-    let version = serde_json::to_value(api.get(CLUSTER_VERSION_NAME).await?)?;
+    let version = api(client, CLUSTER_VERSION).get(CLUSTER_VERSION_NAME).await?;
+    let version = serde_json::to_value(version)?;
     let history = version["status"]["history"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let rows: Vec<Vec<String>> = history
@@ -147,7 +147,7 @@ async fn print_tables(client: &Client) -> Result<(), anyhow::Error> {
         .collect();
     table::print(out, &["VERSION", "STATE", "TOOK"], &rows)?;
     anstream::println!();
-    let operators = self::api(client, CLUSTER_OPERATOR).list(&Default::default()).await?;
+    let operators = api(client, CLUSTER_OPERATOR).list(&Default::default()).await?;
     let mut rows = Vec::new();
     for operator in operators {
         let operator = serde_json::to_value(operator)?;
@@ -174,10 +174,4 @@ fn took(started: &str, completed: &str) -> String {
         (Ok(started), Ok(completed)) => format!("{}s", completed.duration_since(started).as_secs()),
         _ => String::new(),
     }
-}
-
-fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
-    let gvk = kube::core::GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    let resource = kube::core::ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    Api::all_with(client.clone(), &resource)
 }

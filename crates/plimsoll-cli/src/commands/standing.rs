@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
@@ -14,6 +14,7 @@ use plimsoll_api::{
     ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, FEATURE_GATE, RELEASE_PROGRESS,
 };
 use plimsoll_content::Payload;
+use plimsoll_controller::api_resource;
 use plimsoll_model::{Condition, ConditionStatus, Reason};
 use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use plimsoll_plan::mode::{self, Mode};
@@ -150,8 +151,7 @@ impl Standing {
 
 /// The objects of one of our kinds.
 pub fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
+    Api::all_with(client.clone(), &api_resource(kind))
 }
 
 /// Changes the ClusterVersion.

@@ -17,18 +17,12 @@ use serde_json::{Value, json};
 
 use crate::install::{create_cluster_version, create_with_overrides};
 use crate::rig::{
-    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload, sample_payloads,
-    until,
+    DEFINITION, Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload,
+    sample_payloads, until,
 };
 
 const NAMESPACE: ApiKind =
     ApiKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces" };
-const DEFINITION: ApiKind = ApiKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-};
 /// The namespace of the sample's part of capability Console.
 const LOOKOUT: &str = "harbour-lookout";
 /// The namespace of a part that every cluster has.

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use plimsoll_api::FEATURE_GATE;
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, on_each_cluster, sample_with, until};
@@ -46,11 +46,6 @@ fn definition() -> Value {
     })
 }
 
-fn feature_gates(rig: &Rig) -> Api<DynamicObject> {
-    let gvk = GroupVersionKind::gvk("config.openshift.io", "v1", "FeatureGate");
-    Api::all_with(rig.client.clone(), &ApiResource::from_gvk(&gvk))
-}
-
 /// Makes the FeatureGate what is given; while its kind is not served yet, again.
 async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
     let gates: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
@@ -63,8 +58,7 @@ async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
     });
     let parameters = PatchParams::apply("test").force();
     let written = || async {
-        let api = feature_gates(rig);
-        api.patch("cluster", &parameters, &Patch::Apply(&object)).await.is_ok()
+        rig.api(FEATURE_GATE).patch("cluster", &parameters, &Patch::Apply(&object)).await.is_ok()
     };
     until("the FeatureGate can be written", written, |written| *written).await;
 }
@@ -113,7 +107,10 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         assert!(left[0].contains("feature-set"), "{left:?}");
         assert!(is_there(&preview, "autopilot").await, "nobody asked to delete it");
         // Without the object it is as if it had never been.
-        feature_gates(&rig).delete("cluster", &DeleteParams::default()).await.expect("it is there");
+        rig.api(FEATURE_GATE)
+            .delete("cluster", &DeleteParams::default())
+            .await
+            .expect("it is there");
         until(
             "without FeatureGate both are orphans",
             || rig.progress(),

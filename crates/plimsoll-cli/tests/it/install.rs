@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use kube::Api;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, crd};
 use plimsoll_content::Payload;
@@ -13,7 +13,9 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision
 use plimsoll_plan::plan::DELETE;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, StandIns, on_each_cluster, outside_payload, sample_payloads, until};
+use crate::rig::{
+    DEFINITION, Rig, StandIns, on_each_cluster, outside_payload, sample_payloads, until,
+};
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
 async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
@@ -111,10 +113,7 @@ pub(crate) async fn create_with_overrides(
     capabilities: &Value,
     more: &[(&str, &str, &str)],
 ) {
-    let gvk =
-        kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions");
-    let definitions: Api<DynamicObject> = Api::all_with(rig.client.clone(), &resource);
+    let definitions = rig.api(DEFINITION);
     for manifest in crd::manifests() {
         let object: DynamicObject = serde_json::from_value(manifest).expect("a manifest");
         match definitions.create(&Default::default(), &object).await {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_cli::commands::standing;
 use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
@@ -28,6 +29,14 @@ use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up. No test is about time.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The kind of definitions.
+pub(crate) const DEFINITION: ApiKind = ApiKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+};
 
 /// How the stand-ins play: they answer after a time, with faults.
 #[derive(Default)]
@@ -184,8 +193,7 @@ impl Rig {
     }
 
     pub(crate) fn api(&self, kind: ApiKind) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-        Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&gvk, kind.plural))
+        standing::api(&self.client, kind)
     }
 
     pub(crate) async fn get(&self, kind: ApiKind, name: &str) -> Value {

@@ -12,7 +12,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::config::ClusterOperatorStatus;
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_controller::SharedClock;
+use plimsoll_controller::{SharedClock, api_resource};
 use plimsoll_model::ObjectKey;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::director::{Act, Director, Event};
 use super::look::Look;
 use super::surroundings::{Furniture, furnish};
-use super::watching::{Sighting, resource_of, served, watch};
+use super::watching::{Sighting, served, watch};
 use super::workload::{WorkloadKind, played, rolled_out};
 
 /// Field manager of everything that the stand-ins write.
@@ -127,7 +127,7 @@ impl Stage {
             [(CLUSTER_OPERATOR, Source::Operators), (CLUSTER_VERSION, Source::Versions)]
         {
             let ready = served(self.client.clone(), kind);
-            let resource = resource_of(kind);
+            let resource = api_resource(kind);
             watches.spawn(relay(self.client.clone(), resource, ready, source, sender.clone()));
         }
         watches
@@ -209,7 +209,7 @@ impl Stage {
             Act::Report { name, create, status } => {
                 tracing::info!(operator = name, "{}", headline(&status));
                 let api: Api<DynamicObject> =
-                    Api::all_with(self.client.clone(), &resource_of(CLUSTER_OPERATOR));
+                    Api::all_with(self.client.clone(), &api_resource(CLUSTER_OPERATOR));
                 self.write(async move {
                     if create {
                         create_operator(&api, &name).await;
@@ -318,7 +318,7 @@ const INVALID: u16 = 422;
 /// when its status is written.
 async fn create_operator(api: &Api<DynamicObject>, name: &str) {
     let object =
-        DynamicObject::new(name, &resource_of(CLUSTER_OPERATOR)).data(json!({ "spec": {} }));
+        DynamicObject::new(name, &api_resource(CLUSTER_OPERATOR)).data(json!({ "spec": {} }));
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
     if let Err(error) = api.create(&params, &object).await {
         tracing::debug!(name, %error, "did not create a clusteroperator");

@@ -27,12 +27,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// Longest pause between attempts to watch.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The resource of a kind whose plural the API crate knows.
-pub(super) fn resource_of(kind: ApiKind) -> ApiResource {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    ApiResource::from_gvk_with_plural(&gvk, kind.plural)
-}
-
 /// Watches all objects of a resource, for ever.
 pub(super) fn watch(
     client: Client,
