@@ -10,11 +10,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
-use kube::Discovery;
-use kube::api::{Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use kube::discovery::Scope;
-use kube::{Api, ResourceExt as _};
+use kube::{Discovery, ResourceExt as _};
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_model::ObjectKey;
@@ -22,11 +20,12 @@ use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
 use super::run::{client, now};
+use super::standing::{api, patch_as};
 use crate::exit;
 use crate::render::format::Format;
 use crate::render::table;
 
-/// What the patches of this program are called in `managedFields`.
+/// What the patches of this command are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-override";
 
 /// What is asked about overrides, and of which cluster.
@@ -99,11 +98,7 @@ pub async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let OverrideArguments { command, kubeconfig, context } = arguments;
     let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
-    let kind = CLUSTER_VERSION;
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let object = api
+    let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
         .await
         .context("failed to read ClusterVersion \"version\"; is a controller at work there?")?;
@@ -115,7 +110,7 @@ pub async fn run(
             return Ok(exit::SUCCESS.into());
         }
         OverrideCommand::Set(mut asked) => {
-            let discovery = Discovery::new(client).run_aggregated().await;
+            let discovery = Discovery::new(client.clone()).run_aggregated().await;
             let discovery = discovery.context("failed to ask the server for its kinds")?;
             let served = discovery.groups().flat_map(|group| group.recommended_resources());
             let served = served.map(|(it, is)| Served {
@@ -131,12 +126,7 @@ pub async fn run(
         OverrideCommand::Clear(asked) => standing.clear(&asked)?,
     };
     let version = object.metadata.resource_version.as_deref().unwrap_or_default();
-    let patch = standing.patch(version);
-    let parameters =
-        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(&patch)).await.context(
-        "failed to change ClusterVersion \"version\"; if somebody else changed it, try again",
-    )?;
+    patch_as(FIELD_MANAGER, &client, &standing.patch(version)).await?;
     writeln!(out, "{told}")?;
     Ok(exit::SUCCESS.into())
 }

@@ -25,7 +25,7 @@ use plimsoll_plan::target::{self, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the patches of this program are called in `managedFields`.
+/// What most patches of this program are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-update";
 
 /// What the server tells of the cluster's version.
@@ -156,8 +156,17 @@ pub fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
 
 /// Changes the ClusterVersion.
 pub(super) async fn patch(client: &Client, patch: &Value) -> Result<(), anyhow::Error> {
+    patch_as(FIELD_MANAGER, client, patch).await
+}
+
+/// Changes the ClusterVersion under another name in `managedFields`.
+pub(super) async fn patch_as(
+    field_manager: &str,
+    client: &Client,
+    patch: &Value,
+) -> Result<(), anyhow::Error> {
     let parameters =
-        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        PatchParams { field_manager: Some(field_manager.to_owned()), ..PatchParams::default() };
     api(client, CLUSTER_VERSION)
         .patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(patch))
         .await
