@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
+pub mod cluster;
 pub mod demo;
 pub mod deploy;
 pub mod inspect;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
+use crate::commands::cluster::ClusterArguments;
 use crate::exit;
 use crate::render::format::Format;
 
@@ -49,18 +50,22 @@ pub struct ExplainArguments {
 /// What is asked about: a release, a cluster, or a cluster and the release that it is at.
 #[derive(Debug, Args)]
 struct About {
-    /// Directory of a release payload
+    /// Directory of a release payload; with it, a cluster is asked only if --kubeconfig or
+    /// --context names one
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
     /// Without a cluster: the capability set that counts as enabled
-    #[arg(long, value_name = "SET", default_value = "None", requires = "release")]
+    #[arg(
+        long,
+        value_name = "SET",
+        default_value = "None",
+        requires = "release",
+        conflicts_with_all = ["kubeconfig", "context"]
+    )]
     baseline: String,
-    /// Kubeconfig of the cluster; without it and without --release, KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, conflicts_with = "baseline")]
-    context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     profile: String,

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 
-use crate::commands::run::client;
+use crate::commands::cluster::ClusterArguments;
 use crate::exit;
 use archive::Archive;
 use gather::Gathering;
@@ -25,12 +25,9 @@ pub struct InspectArguments {
     /// Directory to write to, or a file that ends in .tar.gz; it must not exist
     #[arg(long, value_name = "PATH", default_value = "plimsoll-inspect")]
     to: PathBuf,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long)]
-    context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    cluster: ClusterArguments,
 }
 
 /// Gathers, and says what is missing or badly said.
@@ -45,7 +42,7 @@ pub async fn run(
     if arguments.to.exists() {
         bail!("`{}` exists already; name another place with --to", arguments.to.display());
     }
-    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let client = arguments.cluster.client().await?;
     inspect(client, &arguments.names, &arguments.to, out).await?;
     Ok(exit::SUCCESS.into())
 }

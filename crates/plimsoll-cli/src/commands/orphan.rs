@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -15,7 +14,7 @@ use plimsoll_plan::removal::{PRUNE, Prune};
 use serde::Serialize;
 use serde_json::json;
 
-use super::run::client;
+use super::cluster::ClusterArguments;
 use super::standing::{Standing, patch};
 use crate::exit;
 use crate::render::format::Format;
@@ -27,12 +26,9 @@ pub struct OrphanArguments {
     /// What to do
     #[command(subcommand)]
     pub command: OrphanCommand,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
-    #[arg(long, value_name = "FILE", global = true)]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, global = true)]
-    pub context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 /// What can be done about orphans.
@@ -108,8 +104,8 @@ pub async fn run(
     arguments: OrphanArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let OrphanArguments { command, kubeconfig, context } = arguments;
-    let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let OrphanArguments { command, cluster } = arguments;
+    let client = cluster.client().await?;
     let standing = Standing::read(&client).await?;
     match command {
         OrphanCommand::List { output } => list(&standing, output, out)?,

@@ -4,7 +4,6 @@
 //! written together, and only if nobody changed them in between.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -19,7 +18,8 @@ use plimsoll_model::ObjectKey;
 use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
-use super::run::{client, now};
+use super::cluster::ClusterArguments;
+use super::run::now;
 use super::standing::{api, patch_as};
 use crate::exit;
 use crate::render::format::Format;
@@ -34,12 +34,9 @@ pub struct OverrideArguments {
     /// What to do
     #[command(subcommand)]
     pub command: OverrideCommand,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
-    #[arg(long, value_name = "FILE", global = true)]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, global = true)]
-    pub context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 /// What can be done about overrides.
@@ -96,8 +93,8 @@ pub async fn run(
     arguments: OverrideArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let OverrideArguments { command, kubeconfig, context } = arguments;
-    let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let OverrideArguments { command, cluster } = arguments;
+    let client = cluster.client().await?;
     let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
         .await

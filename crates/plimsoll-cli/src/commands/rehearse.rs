@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 
-use super::run::client;
+use super::cluster::ClusterArguments;
 use super::store::StoreArguments;
 use crate::exit;
 use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
@@ -23,6 +23,10 @@ use crate::sandbox::standins::Faults;
 /// What to rehearse, and on what.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("stage").required(true))]
+#[command(group = ArgGroup::new("live")
+    .args(["kubeconfig", "context"])
+    .multiple(true)
+    .requires("from_cluster"))]
 pub struct RehearseArguments {
     /// The release to go to: a version of the store, or the directory of a payload
     #[arg(long, value_name = "VERSION|DIR")]
@@ -42,12 +46,9 @@ pub struct RehearseArguments {
     /// Rehearse an installation, on an empty cluster
     #[arg(long, group = "stage")]
     pub install: bool,
-    /// Kubeconfig of the live cluster; without it, KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", requires = "from_cluster")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, requires = "from_cluster")]
-    pub context: Option<String>,
+    /// The live cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Keep the copy of the live cluster in this file, for other rehearsals
     #[arg(long, value_name = "FILE", requires = "from_cluster")]
     pub save: Option<PathBuf>,
@@ -122,7 +123,7 @@ fn stage(
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let copy = runtime.block_on(async {
-        let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+        let client = arguments.cluster.client().await?;
         Snapshot::of_cluster(&client, next).await
     })?;
     if let Some(path) = &arguments.save {

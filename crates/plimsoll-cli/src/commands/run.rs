@@ -9,8 +9,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use jiff::SignedDuration;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::TemplateContext;
@@ -22,6 +20,7 @@ use plimsoll_plan::status::Limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::ClusterArguments;
 use super::store;
 use crate::exit;
 use crate::render::{live, logs};
@@ -39,12 +38,9 @@ pub struct RunArguments {
     /// newest
     #[arg(long, value_name = "DIR|oci:DIR", value_parser = store::parse)]
     pub payloads: Option<store::Location>,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long)]
-    pub context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Create the ClusterVersion if there is none, instead of waiting for it
     #[arg(long)]
     pub create: bool,
@@ -171,7 +167,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     let webhook = webhook(&arguments)?;
     let metrics = metrics(&arguments);
-    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let client = arguments.cluster.client().await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
@@ -233,34 +229,6 @@ fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow
         (None, None) => Reached::Host(listen.ip().to_string()),
     };
     Ok(Some(CapabilityWebhook { listen, reached }))
-}
-
-/// A client for the cluster that the arguments name.
-///
-/// # Errors
-///
-/// When there is no usable configuration.
-pub async fn client(
-    kubeconfig: Option<&std::path::Path>,
-    context: Option<&str>,
-) -> Result<Client, anyhow::Error> {
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path)
-                .with_context(|| format!("failed to read kubeconfig `{}`", path.display()))?;
-            Config::from_custom_kubeconfig(kubeconfig, &options)
-                .await
-                .with_context(|| format!("failed to use kubeconfig `{}`", path.display()))?
-        }
-        None if context.is_some() => Config::from_kubeconfig(&options).await?,
-        None => Config::infer()
-            .await
-            .context("no cluster is configured; name one with --kubeconfig FILE")?,
-    };
-    // What fails is tried again by the plan, which says so; the client's own retries are silent.
-    config.default_retry = false;
-    Client::try_from(config).context("failed to set up the client")
 }
 
 /// A token that is cancelled by SIGINT or SIGTERM; a second signal ends the process at once.

@@ -13,7 +13,8 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::TemplateContext;
 use tokio::net::TcpListener;
 
-use super::run::{client, stop_on_signal};
+use super::cluster::ClusterArguments;
+use super::run::stop_on_signal;
 use crate::exit;
 use crate::render::logs;
 use crate::sandbox::snapshot;
@@ -51,12 +52,9 @@ pub struct ServeArguments {
 /// What to play.
 #[derive(Debug, Args)]
 pub struct OperatorsArguments {
-    /// Kubeconfig of the cluster; without it, KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long)]
-    pub context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Directory of a release payload; give it once for each release the cluster may be at
     #[arg(long, value_name = "DIR", required = true)]
     pub release: Vec<PathBuf>,
@@ -134,7 +132,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
             .with_context(|| format!("failed to load release `{}`", path.display()))?;
         payloads.push(Arc::new(payload));
     }
-    let client = client(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let client = arguments.cluster.client().await?;
     let options = StandInOptions {
         payloads,
         profile: arguments.profile,

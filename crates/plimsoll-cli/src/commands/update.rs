@@ -6,7 +6,6 @@
 mod request;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -14,7 +13,8 @@ use kube::Client;
 use plimsoll_plan::pause::{NEXT, PAUSE_BEFORE};
 use serde_json::json;
 
-use super::run::{client, now};
+use super::cluster::ClusterArguments;
+use super::run::now;
 use super::standing::{Standing, patch};
 use super::update_plan;
 use crate::exit;
@@ -28,12 +28,9 @@ pub struct UpdateArguments {
     /// What to do; without it, tell how the cluster stands and where it may go
     #[command(subcommand)]
     pub command: Option<UpdateCommand>,
-    /// Kubeconfig of the cluster; without it, KUBECONFIG, ~/.kube/config or the pod's own account
-    #[arg(long, value_name = "FILE", global = true)]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig
-    #[arg(long, global = true)]
-    pub context: Option<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     pub output: Format,
@@ -96,8 +93,8 @@ pub async fn run(
     arguments: UpdateArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let UpdateArguments { command, kubeconfig, context, output } = arguments;
-    let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let UpdateArguments { command, cluster, output } = arguments;
+    let client = cluster.client().await?;
     if let Some(UpdateCommand::Plan(arguments)) = command {
         return update_plan::run(&client, arguments, out).await;
     }

@@ -11,7 +11,6 @@ use plimsoll_content::payload::TemplateContext;
 use plimsoll_plan::capabilities::effective;
 
 use super::About;
-use crate::commands::run::client;
 use crate::commands::standing::Standing;
 
 /// A release, a cluster, or a cluster and the release that it is at.
@@ -44,7 +43,7 @@ impl Cluster {
 
 impl Subject {
     pub(super) async fn of(about: &About) -> anyhow::Result<Self> {
-        let About { release, baseline, kubeconfig, context, profile, feature_set } = about;
+        let About { release, baseline, cluster, profile, feature_set } = about;
         let template =
             TemplateContext { cluster_profile: profile.clone(), ..TemplateContext::default() };
         let payload = match release {
@@ -69,9 +68,8 @@ impl Subject {
             profile: profile.clone(),
             feature_set: feature_set.clone(),
         };
-        if subject.payload.is_none() || kubeconfig.is_some() || context.is_some() {
-            let client = client(kubeconfig.as_deref(), context.as_deref()).await?;
-            subject.ask(&client).await?;
+        if subject.payload.is_none() || cluster.is_named() {
+            subject.ask(&cluster.client().await?).await?;
         } else {
             let Some(set) = subject.registry.set(baseline) else {
                 let similar = meant(subject.registry.similar_set(baseline));
