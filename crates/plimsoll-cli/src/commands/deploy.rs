@@ -4,14 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::rights::{Purpose, rights};
 use serde_json::{Value, json};
 
+use super::store;
 use crate::exit;
 
 /// The port that metrics are served on in a pod.
@@ -127,14 +126,7 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
 }
 
 fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
-    let template = TemplateContext {
-        release_image: String::new(),
-        cluster_profile: arguments.profile.clone(),
-    };
-    let load = |path: &PathBuf| {
-        plimsoll_source::load(path, &template)
-            .with_context(|| format!("failed to load release `{}`", path.display()))
-    };
+    let load = |path: &PathBuf| store::directory(path, "", &arguments.profile);
     arguments.release.iter().map(load).collect()
 }
 

@@ -9,12 +9,12 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use plimsoll_content::capability::Registry;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_content::payload::TemplateContext;
 use plimsoll_content::yaml;
 use plimsoll_plan::install_config::{Assessment, assess};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::store;
 use crate::exit;
 use crate::render::format::Format;
 
@@ -63,8 +63,7 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
     let (registry, gates) = match &arguments.release {
         None => (Registry::built_in(), BTreeSet::new()),
         Some(directory) => {
-            let payload = plimsoll_source::load(directory, &TemplateContext::default())
-                .with_context(|| format!("failed to load release `{}`", directory.display()))?;
+            let payload = store::directory(directory, "", &arguments.profile)?;
             let gates = payload.feature_gates(&arguments.profile, feature_set);
             (payload.capabilities, gates)
         }

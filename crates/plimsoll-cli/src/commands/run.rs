@@ -11,7 +11,6 @@ use clap::Args;
 use jiff::SignedDuration;
 use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_content::payload::TemplateContext;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
     CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
@@ -145,15 +144,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     };
     let (traces, layer) = traces.unzip();
     logs::init_as(interactive, format, layer);
-    let template = TemplateContext {
-        release_image: arguments.image.clone().unwrap_or_default(),
-        cluster_profile: arguments.profile.clone(),
-    };
     let store = arguments.payloads.as_ref().map(store::Location::open);
     let payload = match (&arguments.release, &store) {
-        (Some(path), _) => plimsoll_source::load(path, &template)
-            .with_context(|| format!("failed to load release `{}`", path.display()))?,
-        (None, Some(store)) => store::newest(&**store, &template)?,
+        (Some(path), _) => {
+            let image = arguments.image.as_deref().unwrap_or_default();
+            store::directory(path, image, &arguments.profile)?
+        }
+        (None, Some(store)) => store::newest(&**store, &arguments.profile)?,
         (None, None) => anyhow::bail!("name a release with --release or a store with --payloads"),
     };
     for warning in &payload.warnings {

@@ -10,11 +10,11 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use plimsoll_apiserver::{ApiServer, Options};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_content::payload::TemplateContext;
 use tokio::net::TcpListener;
 
 use super::cluster::ClusterArguments;
 use super::run::stop_on_signal;
+use super::store;
 use crate::exit;
 use crate::render::logs;
 use crate::sandbox::snapshot;
@@ -122,15 +122,9 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
         Some(path) => Faults::read(path)?,
         None => Faults::default(),
     };
-    let template = TemplateContext {
-        release_image: String::new(),
-        cluster_profile: arguments.profile.clone(),
-    };
     let mut payloads = Vec::new();
     for path in &arguments.release {
-        let payload = plimsoll_source::load(path, &template)
-            .with_context(|| format!("failed to load release `{}`", path.display()))?;
-        payloads.push(Arc::new(payload));
+        payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
     }
     let client = arguments.cluster.client().await?;
     let options = StandInOptions {

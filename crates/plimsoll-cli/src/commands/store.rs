@@ -89,7 +89,7 @@ impl StoreArguments {
         };
         let path = Path::new(name);
         if path.exists() {
-            return directory(path, profile);
+            return directory_or_store(path, profile);
         }
         match listed {
             Some((location, Listing { releases, defects })) => {
@@ -131,12 +131,19 @@ fn find<'a>(
     Ok(found.first().copied())
 }
 
-/// Loads the payload in a directory.
-fn directory(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
-    let template =
-        TemplateContext { release_image: String::new(), cluster_profile: profile.to_owned() };
-    let result = plimsoll_source::load(path, &template);
-    result.map_err(|error| {
+/// Loads the payload in a directory; without an image it is named by its digest.
+///
+/// # Errors
+///
+/// When there is none or it is defective.
+pub(super) fn directory(path: &Path, image: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+    plimsoll_source::load(path, &template(image, profile))
+        .with_context(|| format!("failed to load release `{}`", path.display()))
+}
+
+/// The same where a store could have been named.
+fn directory_or_store(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
+    plimsoll_source::load(path, &template("", profile)).with_context(|| {
         // A store that was taken for one of its payloads.
         let inside = PayloadDirectory::new(path).list().unwrap_or_default();
         let inside = match versions(&inside.releases).as_slice() {
@@ -147,8 +154,7 @@ fn directory(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
                 versions.join(", ")
             ),
         };
-        let failed = format!("failed to load release `{}`{inside}", path.display());
-        anyhow::Error::new(error).context(failed)
+        format!("failed to load release `{}`{inside}", path.display())
     })
 }
 
@@ -157,9 +163,11 @@ fn loaded(
     image: &str,
     profile: &str,
 ) -> Result<Payload, anyhow::Error> {
-    let template =
-        TemplateContext { release_image: image.to_owned(), cluster_profile: profile.to_owned() };
-    Ok(plimsoll_source::parse(&fetched?.files, &template)?)
+    Ok(plimsoll_source::parse(&fetched?.files, &template(image, profile))?)
+}
+
+fn template(image: &str, profile: &str) -> TemplateContext {
+    TemplateContext { release_image: image.to_owned(), cluster_profile: profile.to_owned() }
 }
 
 /// The versions of releases, oldest first.
@@ -171,10 +179,7 @@ fn versions(releases: &[ReleaseHead]) -> Vec<String> {
 }
 
 /// Loads the newest release of a store.
-pub(super) fn newest(
-    store: &dyn PayloadStore,
-    context: &TemplateContext,
-) -> Result<Payload, anyhow::Error> {
+pub(super) fn newest(store: &dyn PayloadStore, profile: &str) -> Result<Payload, anyhow::Error> {
     let listing = store.list()?;
     let version = |version: &str| semver::Version::parse(version).ok();
     let newest = listing.releases.iter().max_by_key(|head| version(&head.release.version));
@@ -183,7 +188,7 @@ pub(super) fn newest(
         anyhow::bail!("the payload store has no release that can be read\n  {defects}");
     };
     let fetched = store.fetch(&newest.image, &AtomicBool::new(false));
-    loaded(fetched, &newest.image, &context.cluster_profile)
+    loaded(fetched, &newest.image, profile)
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! What is asked about: the release, the cluster, or both.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use kube::Client;
 use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::{Registry, meant};
-use plimsoll_content::payload::TemplateContext;
 use plimsoll_plan::capabilities::effective;
 
 use super::About;
 use crate::commands::standing::Standing;
+use crate::commands::store;
 
 /// A release, a cluster, or a cluster and the release that it is at.
 pub(super) struct Subject {
@@ -44,16 +45,8 @@ impl Cluster {
 impl Subject {
     pub(super) async fn of(about: &About) -> anyhow::Result<Self> {
         let About { release, baseline, cluster, profile, feature_set } = about;
-        let template =
-            TemplateContext { cluster_profile: profile.clone(), ..TemplateContext::default() };
-        let payload = match release {
-            None => None,
-            Some(directory) => {
-                let loaded = plimsoll_source::load(directory, &template);
-                let failed = || format!("failed to load release `{}`", directory.display());
-                Some(loaded.with_context(failed)?)
-            }
-        };
+        let load = |directory: &PathBuf| store::directory(directory, "", profile);
+        let payload = release.as_ref().map(load).transpose()?;
         let registry =
             payload.as_ref().map_or_else(Registry::built_in, |it| it.capabilities.clone());
         let gates = payload

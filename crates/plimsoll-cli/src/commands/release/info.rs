@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use plimsoll_content::Manifest;
 use plimsoll_content::finding::Finding;
 use plimsoll_content::inclusion::{
     Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, INCLUDE_PREFIX, capability_names, decide,
 };
-use plimsoll_content::payload::{Payload, ReleaseInfo, TemplateContext};
+use plimsoll_content::payload::{Payload, ReleaseInfo};
 use plimsoll_content::position::Position;
 use serde::Serialize;
 
 use super::InfoArguments;
+use crate::commands::store;
 use crate::exit;
 use crate::render::table;
 
@@ -22,12 +22,7 @@ pub(super) fn run(
     arguments: &InfoArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let template = TemplateContext {
-        release_image: String::new(),
-        cluster_profile: arguments.profile.clone(),
-    };
-    let payload = plimsoll_source::load(&arguments.directory, &template)
-        .with_context(|| format!("failed to load release `{}`", arguments.directory.display()))?;
+    let payload = store::directory(&arguments.directory, "", &arguments.profile)?;
     let report = report(&payload, &arguments.profile, &arguments.feature_set);
     if !arguments.output.write(&report, out)? {
         write_text(&report, out)?;
