@@ -31,6 +31,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use self::features::FeatureWatch;
+pub use self::features::cluster_features;
 use self::telling::Told;
 use crate::bootstrap::{self, patiently};
 use crate::clock::SharedClock;

@@ -34,7 +34,7 @@ mod write;
 
 pub use bootstrap::api_resource;
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use controller::{Controller, Leadership, Settings};
+pub use controller::{Controller, Leadership, Settings, cluster_features};
 pub use error::Error;
 pub use figures::{Counts, Figures, StepCounts};
 pub use intake::SharedStore;

@@ -10,13 +10,11 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_api::{
-    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, FEATURE_GATE, RELEASE_PROGRESS,
-};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
 use plimsoll_content::Payload;
-use plimsoll_controller::api_resource;
+use plimsoll_controller::{api_resource, cluster_features};
 use plimsoll_model::{Condition, ConditionStatus, Reason};
-use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
+use plimsoll_plan::features::Features;
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides};
 use plimsoll_plan::preconditions::{self, Facts, Finding, Objecting};
@@ -67,21 +65,12 @@ impl Standing {
         // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
         let progress = get(client, RELEASE_PROGRESS).await?;
         let progress = progress.map(|object| part(&object, RELEASE_PROGRESS, "status"));
-        // The controller takes the features for the default ones too where it may not look.
-        let features = api(client, FEATURE_GATE).get(FEATURE_GATE_NAME).await;
-        let features = match features {
-            Ok(object) => Features::of_cluster(&object.data),
-            Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
-                Features::default()
-            }
-            Err(error) => return Err(error).context("failed to read FeatureGate \"cluster\""),
-        };
         Ok(Some(Self {
             spec: part(&version, CLUSTER_VERSION, "spec")?,
             status: part(&version, CLUSTER_VERSION, "status")?,
             progress: progress.transpose()?.unwrap_or_default(),
             annotations: version.annotations().clone(),
-            features,
+            features: cluster_features(client).await?,
         }))
     }
 

@@ -17,16 +17,21 @@ use crate::events::Severity;
 use crate::observe::{self, Observation};
 use crate::resources::Resources;
 
-/// The features that a cluster has now.
+/// The features that a controller goes by now: those that it was told, or those of the cluster.
+pub(super) async fn find(client: &Client, settings: &Settings) -> Result<Features, Error> {
+    match &settings.feature_set {
+        Some(set) => Ok(Features::of_set(set)),
+        None => cluster_features(client).await,
+    }
+}
+
+/// The features that the FeatureGate of a cluster tells.
 ///
 /// # Errors
 ///
 /// When the server cannot be asked. That it has no FeatureGate, does not know any, or shows us
 /// none, is no error.
-pub(super) async fn find(client: &Client, settings: &Settings) -> Result<Features, Error> {
-    if let Some(set) = &settings.feature_set {
-        return Ok(Features::of_set(set));
-    }
+pub async fn cluster_features(client: &Client) -> Result<Features, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(FEATURE_GATE));
     match api.get_opt(FEATURE_GATE_NAME).await {
         Ok(found) => Ok(of(found.as_ref())),
