@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::graph::{Graph, Node, Picture, Rank, Tone};
 
 pub(super) use markdown::{escaped, in_the_way as in_the_way_as_markdown};
-pub(super) use text::{in_the_way, sign};
+pub(super) use text::{in_the_way, orphans, sign};
 pub use value::field;
 
 /// What a plan is told as.

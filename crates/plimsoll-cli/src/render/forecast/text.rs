@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Lane, Report, StepReport, field, in_words, level_name};
+use super::{Lane, OrphanReport, Report, StepReport, field, in_words, level_name};
 use plimsoll_plan::forecast::{ChangeKind, Hindrance};
 
 /// Objects of a list that are shown; the rest is counted.
@@ -16,7 +16,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
     in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
     capabilities(report, out)?;
     levels(report, out, details)?;
-    orphans(report, out, details)?;
+    orphans(&report.orphans, if details { usize::MAX } else { LISTED_MAX }, out)?;
     if !details {
         writeln!(out, "\n--details shows every object and field.")?;
     }
@@ -140,21 +140,22 @@ pub(in crate::render) fn sign(step: &StepReport) -> Option<&'static str> {
     signs.iter().find(|(kind, _)| kind.as_str() == step.change).map(|(_, sign)| *sign)
 }
 
-fn orphans(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
-    if report.orphans.is_empty() {
+/// The objects that are left behind, the first `max` of them by name.
+pub(in crate::render) fn orphans(
+    orphans: &[OrphanReport],
+    max: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if orphans.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "\nLeft behind: {} objects that nobody looks after any more",
-        report.orphans.len()
-    )?;
-    let shown = if details { report.orphans.len() } else { LISTED_MAX };
-    for orphan in report.orphans.iter().take(shown) {
+    let count = orphans.len();
+    writeln!(out, "\nLeft behind: {count} objects that nobody looks after any more")?;
+    for orphan in orphans.iter().take(max) {
         writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
     }
-    if report.orphans.len() > shown {
-        writeln!(out, "  … and {} more", report.orphans.len() - shown)?;
+    if count > max {
+        writeln!(out, "  … and {} more", count - max)?;
     }
     Ok(())
 }

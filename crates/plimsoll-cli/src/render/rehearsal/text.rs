@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::{field, in_the_way, in_words, level_name, sign};
+use super::super::forecast::{field, in_the_way, in_words, level_name, orphans, sign};
 use super::{Lane, Level, Report, Step, WaitReport, moment, short, span};
 
 /// Objects of a lane that are shown without details.
@@ -194,17 +194,7 @@ fn surroundings(report: &Report, out: &mut dyn Write, details: bool) -> io::Resu
             writeln!(out, "  ! {}: {happened}, not {foreseen}", surprise.object)?;
         }
     }
-    if !report.orphans.is_empty() {
-        let count = report.orphans.len();
-        writeln!(out, "\nLeft behind: {count} objects that nobody looks after any more")?;
-        let shown = if details { count } else { ORPHANS_MAX };
-        for orphan in report.orphans.iter().take(shown) {
-            writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
-        }
-        if count > shown {
-            writeln!(out, "  … and {} more", count - shown)?;
-        }
-    }
+    orphans(&report.orphans, if details { usize::MAX } else { ORPHANS_MAX }, out)?;
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied, since only their own servers know them")?;
         writeln!(out, "  {}", report.not_copied.join(", "))?;
