@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use plimsoll_content::Manifest;
 use plimsoll_content::capability::meant;
+use plimsoll_model::ObjectKey;
 use plimsoll_plan::capabilities::{Enabling, enabling};
 use serde::Serialize;
 
@@ -40,10 +41,8 @@ struct Brings<'a> {
 /// An object of a release.
 #[derive(Debug, Serialize)]
 struct Object<'a> {
-    group: &'a str,
-    kind: &'a str,
-    namespace: &'a str,
-    name: &'a str,
+    #[serde(flatten)]
+    key: &'a ObjectKey,
     file: &'a str,
     document: usize,
     /// Capabilities that are disabled and that it belongs to as well.
@@ -93,15 +92,7 @@ impl<'a> Brings<'a> {
 }
 
 fn object<'a>(manifest: &'a Manifest, needs: BTreeSet<&'a str>) -> Object<'a> {
-    Object {
-        group: &manifest.key.group,
-        kind: &manifest.key.kind,
-        namespace: &manifest.key.namespace,
-        name: &manifest.key.name,
-        file: &manifest.file,
-        document: manifest.document,
-        needs,
-    }
+    Object { key: &manifest.key, file: &manifest.file, document: manifest.document, needs }
 }
 
 fn write_text(report: &Report<'_>, subject: &Subject, out: &mut dyn Write) -> io::Result<()> {
@@ -181,11 +172,9 @@ fn write_objects(objects: &[Object<'_>], out: &mut dyn Write) -> io::Result<()> 
     }
     let more = objects.iter().any(|object| !object.needs.is_empty());
     let row = |object: &Object<'_>| {
-        let dot = if object.group.is_empty() { "" } else { "." };
-        let slash = if object.namespace.is_empty() { "" } else { "/" };
         let mut row = vec![
-            format!("  {}{dot}{}", object.kind, object.group),
-            format!("{}{slash}{}", object.namespace, object.name),
+            format!("  {}", object.key.group_kind()),
+            object.key.namespaced_name(),
             object.file.to_owned(),
         ];
         let needs: Vec<&str> = object.needs.iter().copied().collect();
