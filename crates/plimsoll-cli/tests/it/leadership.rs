@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Patch, PatchParams};
 use kube::client::Body;
 use kube::{Api, Client};
 use plimsoll_api::CLUSTER_VERSION;
@@ -35,14 +34,6 @@ async fn holder(rig: &Rig) -> String {
     lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
 }
 
-async fn pause(rig: &Rig, level: Value) {
-    let patch = json!({ "metadata": { "annotations": { "plimsoll.io/pause-before": level } } });
-    rig.api(CLUSTER_VERSION)
-        .patch("version", &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .expect("the ClusterVersion can be annotated");
-}
-
 fn is_held(status: &Value) -> bool {
     condition(status, "Progressing")["reason"] == "UpdatePaused"
 }
@@ -58,7 +49,7 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         rig.settings.leadership = Leadership::Lease("first".to_owned());
         rig.control_with(severable(client, Arc::clone(&is_cut)));
         rig.completed(&first.release.version).await;
-        pause(&rig, json!("30")).await;
+        rig.pause(json!("30")).await;
         rig.release(&second);
         rig.cluster_version_until(is_held).await;
         let halfway = rig.progress().await;
@@ -78,7 +69,7 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         rig.until(|view| view.version == second.release.version).await;
         rig.cluster_version_until(is_held).await;
         assert_eq!(rig.progress().await["done"], halfway["done"]);
-        pause(&rig, Value::Null).await;
+        rig.pause(Value::Null).await;
         rig.completed(&second.release.version).await;
         let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
         let history = status["history"].as_array().expect("a history");

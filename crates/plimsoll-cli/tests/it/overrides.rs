@@ -4,8 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use plimsoll_api::CLUSTER_VERSION;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, condition, on_each_cluster, sample_with, until};
@@ -23,17 +22,14 @@ data: { of: ours }
 
 /// Overrides the object on terms, or with an annotation as it is.
 async fn override_with(rig: &Rig, annotation: Value) {
-    let patch = json!({
+    rig.change(json!({
         "metadata": { "annotations": { "plimsoll.io/override-terms": annotation } },
         "spec": { "overrides": [{
             "kind": "ConfigMap", "group": "", "namespace": "default", "name": "held",
             "unmanaged": true,
         }] },
-    });
-    rig.api(CLUSTER_VERSION)
-        .patch("version", &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .expect("the ClusterVersion can be changed");
+    }))
+    .await;
 }
 
 fn terms(expires: Timestamp) -> Value {

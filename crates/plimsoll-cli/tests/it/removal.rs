@@ -187,17 +187,12 @@ fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
         assert_eq!(orphans[0]["message"], "not in release 1.1.0");
         assert!(scene.exists("first").await && scene.exists("second").await);
 
-        let prune = async |value: &str| {
-            let patch = json!({"metadata": {"annotations": {"plimsoll.io/prune": value}}});
-            let api = scene.rig.api(plimsoll_api::CLUSTER_VERSION);
-            let parameters = PatchParams::default();
-            api.patch("version", &parameters, &Patch::Merge(&patch)).await.expect("a change");
-        };
-        prune("configmap \"harbour-beacon/first\"").await;
+        let first = json!("configmap \"harbour-beacon/first\"");
+        scene.rig.annotate("plimsoll.io/prune", first).await;
         scene.until("orphans", |it| names(it) == ["second"]).await;
         assert!(!scene.exists("first").await);
         assert!(scene.exists("second").await && scene.exists("third").await);
-        prune("all").await;
+        scene.rig.annotate("plimsoll.io/prune", json!("all")).await;
         scene.until("orphans", <[Value]>::is_empty).await;
         assert!(!scene.exists("second").await);
         assert!(scene.exists("third").await);
@@ -217,9 +212,7 @@ fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_releas
             (&orphans[0]["name"], &orphans[0]["version"]),
             (&json!("first"), &json!("1.0.0"))
         );
-        let patch = json!({"metadata": {"annotations": {"plimsoll.io/prune": "all"}}});
-        let api = scene.rig.api(plimsoll_api::CLUSTER_VERSION);
-        api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("asked");
+        scene.rig.annotate("plimsoll.io/prune", json!("all")).await;
         scene.until("orphans", <[Value]>::is_empty).await;
         assert!(!scene.exists("first").await);
     });

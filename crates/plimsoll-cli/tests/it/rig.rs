@@ -209,9 +209,23 @@ impl Rig {
         self.api(CLUSTER_OPERATOR).list(&ListParams::default()).await.expect("a list").items
     }
 
-    /// Sets overrides on the ClusterVersion, which is created if need be.
+    /// Asks for something in the spec of the ClusterVersion.
     pub(crate) async fn set_spec(&self, spec: Value) {
-        let patch = json!({ "spec": spec });
+        self.change(json!({ "spec": spec })).await;
+    }
+
+    /// Asks for a pause before a run level, or for none.
+    pub(crate) async fn pause(&self, level: Value) {
+        self.annotate("plimsoll.io/pause-before", level).await;
+    }
+
+    /// Annotates the ClusterVersion.
+    pub(crate) async fn annotate(&self, name: &str, value: Value) {
+        self.change(json!({ "metadata": { "annotations": { name: value } } })).await;
+    }
+
+    /// Changes the ClusterVersion by a merge patch.
+    pub(crate) async fn change(&self, patch: Value) {
         let parameters = PatchParams::default();
         self.api(CLUSTER_VERSION)
             .patch("version", &parameters, &Patch::Merge(&patch))

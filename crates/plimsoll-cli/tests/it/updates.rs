@@ -10,7 +10,6 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_cli::sandbox::sample;
 use plimsoll_cli::sandbox::standins::Faults;
-use plimsoll_content::Payload;
 use plimsoll_source::read_directory;
 use plimsoll_source::store::{PayloadSet, Signature};
 use plimsoll_testkit::ClusterKind;
@@ -18,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::install::create_cluster_version;
 use crate::rig::{
-    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payloads, until,
+    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload, sample_payloads,
+    until,
 };
 
 fn says(status: &Value, type_: &str, value: &str, reason: &str) -> bool {
@@ -53,14 +53,6 @@ async fn installed(kind: ClusterKind, signature: Signature, stand_ins: StandIns)
 
 async fn ask(rig: &Rig, update: Value) {
     rig.set_spec(json!({ "desiredUpdate": update })).await;
-}
-
-async fn pause(rig: &Rig, level: Value) {
-    let patch = json!({ "metadata": { "annotations": { "plimsoll.io/pause-before": level } } });
-    rig.api(CLUSTER_VERSION)
-        .patch("version", &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .expect("the ClusterVersion can be annotated");
 }
 
 /// Reasons of the Events about the ClusterVersion.
@@ -207,7 +199,7 @@ fn an_unverified_release_is_taken_by_force_and_that_is_on_record() {
 fn an_update_is_held_before_a_run_level_across_restarts() {
     on_each_cluster(|kind| async move {
         let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
-        pause(&rig, json!("30")).await;
+        rig.pause(json!("30")).await;
         ask(&rig, json!({ "version": "1.1.0" })).await;
         let held = |status: &Value| {
             let message = condition(status, "Progressing")["message"].as_str().unwrap_or_default();
@@ -225,7 +217,7 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         let progress = rig.progress().await;
         assert_eq!(progress["done"], done);
         assert_eq!(progress["update"]["pausedBefore"], 30, "{progress:#}");
-        pause(&rig, Value::Null).await;
+        rig.pause(Value::Null).await;
         rig.completed("1.1.0").await;
         rig.stop().await;
         let reasons = events(&rig).await;
@@ -239,7 +231,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
         let stand_ins = StandIns(Duration::from_millis(50), Faults::default());
         let mut rig = installed(kind, Signature::NotSigned, stand_ins).await;
         let (first, _) = sample_payloads();
-        pause(&rig, json!("50")).await;
+        rig.pause(json!("50")).await;
         ask(&rig, json!({ "version": "1.1.0" })).await;
         let held = |status: &Value| says(status, "Progressing", "True", "UpdatePaused");
         rig.cluster_version_until(held).await;
@@ -254,7 +246,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
             .await;
         let message = condition(&status, "ReleaseAccepted")["message"].to_string();
         assert!(message.contains("LowDesiredVersion"), "{message}");
-        pause(&rig, Value::Null).await;
+        rig.pause(Value::Null).await;
         ask(&rig, json!({ "image": first.image, "force": true })).await;
         rig.completed("1.0.0").await;
         let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
@@ -271,7 +263,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
 fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
     on_each_cluster(|kind| async move {
         let (first, second) = acknowledged_payloads();
-        let payloads = [&first, &second].map(|files| Arc::new(parsed(files)));
+        let payloads = [&first, &second].map(|files| sample_payload(files));
         let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
         let store = PayloadSet::new();
         for files in [first, second] {
@@ -311,14 +303,6 @@ fn acknowledged_payloads()
         })
     };
     (renamed(sample::v1()).collect(), renamed(sample::v2()).collect())
-}
-
-fn parsed(files: &[plimsoll_content::payload::SourceFile]) -> Payload {
-    let context = plimsoll_content::payload::TemplateContext {
-        release_image: String::new(),
-        cluster_profile: plimsoll_content::inclusion::DEFAULT_PROFILE.to_owned(),
-    };
-    plimsoll_source::parse(files, &context).expect("the sample is in order")
 }
 
 async fn config_map(rig: &Rig, namespace: &str, name: &str, value: &str) {
