@@ -23,7 +23,6 @@ use plimsoll_plan::features::Features;
 use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::progress::Event;
-use plimsoll_plan::removal::Notice;
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -35,7 +34,7 @@ use self::telling::Told;
 use crate::bootstrap::{self, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
-use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::events::Recorder;
 use crate::fence::fenced;
 use crate::intake::{Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
@@ -205,7 +204,7 @@ impl Controller {
             let mut work = Work::begin(self, beginning);
             if !std::mem::replace(&mut is_offered, true) {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
-                    telling::leads(&work.recorder, &work.owner, identity);
+                    work.tell_of_leader(identity);
                 }
                 self.offer_reviews(&work, writer, stop).await?;
             }
@@ -355,22 +354,6 @@ impl Work {
                 self.featured(controller, object.as_deref()).await;
             }
             _ => {}
-        }
-    }
-
-    /// Tells what people should hear of deletions.
-    fn tell_of_removals(&mut self, now: Timestamp) {
-        for notice in self.session.removals.notices(now) {
-            let Notice { key, reason, is_warning, message } = notice;
-            self.reporter.touch();
-            self.recorder.record(Occurrence {
-                severity: if is_warning { Severity::Warning } else { Severity::Normal },
-                reason,
-                action: "Delete",
-                note: message,
-                regarding: events::cluster_version(&self.owner),
-                related: Some(events::object(&key)),
-            });
         }
     }
 

@@ -9,7 +9,7 @@ use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
 
 use super::adopting::request;
 use super::{Controller, Work};
-use crate::events::{self, Occurrence, Severity};
+use crate::events::Severity;
 
 /// The overrides of a ClusterVersion.
 pub(super) fn overrides_of(
@@ -33,14 +33,8 @@ impl Work {
                     Some(OverrideState::Expired) => Reason::OverrideExpired,
                     None => Reason::OverrideRemoved,
                 };
-                self.recorder.record(Occurrence {
-                    severity: Severity::Normal,
-                    reason,
-                    action: "Override",
-                    note: change.message,
-                    regarding: events::cluster_version(&self.owner),
-                    related: Some(events::object(&change.object)),
-                });
+                let (note, object) = (change.message, Some(&change.object));
+                self.record(Severity::Normal, reason, "Override", note, object);
             }
             // What updates are judged by may be other than it was.
             self.unconsidered = true;
