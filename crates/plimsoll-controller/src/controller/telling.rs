@@ -47,8 +47,9 @@ impl Work {
     /// Takes the gates that are passed for told: what an earlier process saw is no news.
     pub(super) fn note_gates(&mut self) {
         let is_completed = self.session.progress.mode() == Mode::Reconciling;
-        let passed = self.gates(|passed| passed || is_completed);
-        self.news.gates = passed.into_iter().map(|key| key.name).collect();
+        let passed = self.gates().filter(|(_, is_passed)| *is_passed || is_completed);
+        let names = passed.map(|(key, _)| key.name.clone()).collect();
+        self.news.gates = names;
     }
 
     /// Another release is applied: its gates are ahead.
@@ -58,7 +59,13 @@ impl Work {
 
     /// Tells of ClusterOperators that have reached the release.
     pub(super) fn tell_of_gates(&mut self) {
-        for key in self.gates(|passed| passed) {
+        let is_news = |(key, is_passed): &(&ObjectKey, bool)| {
+            *is_passed && !self.news.gates.contains(&key.name)
+        };
+        let news: Vec<ObjectKey> =
+            self.gates().filter(is_news).map(|(key, _)| key.clone()).collect();
+        for key in news {
+            // Two manifests may be about one ClusterOperator.
             if self.news.gates.insert(key.name.clone()) {
                 let note = format!("ClusterOperator {} is at {}", key.name, self.release.version);
                 let reason = Reason::ClusterOperatorUpdated;
@@ -98,14 +105,13 @@ impl Work {
         }
     }
 
-    /// The ClusterOperators of the release, by whether their gates are passed.
-    fn gates(&self, wanted: impl Fn(bool) -> bool) -> Vec<ObjectKey> {
+    /// The ClusterOperators of the release, and whether their gates are passed.
+    fn gates(&self) -> impl Iterator<Item = (&ObjectKey, bool)> {
         let progress = &self.session.progress;
         let steps = progress.plan().steps.iter().enumerate();
-        let passed = steps
-            .filter(|(index, step)| step.action == Action::Gate && wanted(progress.is_done(*index)))
-            .map(|(_, step)| step.manifest.key.clone());
-        passed.collect()
+        steps
+            .filter(|(_, step)| step.action == Action::Gate)
+            .map(|(index, step)| (&step.manifest.key, progress.is_done(index)))
     }
 
     /// Tells of something about the ClusterVersion.
