@@ -410,16 +410,14 @@ impl Work {
     fn report(&mut self, controller: &Controller) {
         let now = controller.clock.now();
         let situation = situation!(self, now);
-        if let Some(conditions) = self.reporter.report(&situation) {
-            self.tell_of_conditions(&conditions);
-            let situation = situation!(self, now);
-            let mut view = View::of(&self.session.progress, &conditions, now);
-            view.capabilities = self.capabilities.clone();
-            view.implied = self.implied.clone();
-            let created = [self.created, self.payload_created()];
-            view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
-            controller.view.send_replace(view);
-        }
+        let Some(conditions) = self.reporter.report(&situation) else { return };
+        let mut view = View::of(&self.session.progress, &conditions, now);
+        view.capabilities = self.capabilities.clone();
+        view.implied = self.implied.clone();
+        let created = [self.created, self.payload_created()];
+        view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
+        self.tell_of_conditions(&conditions);
+        controller.view.send_replace(view);
     }
 
     /// When the payload was built, if it says so.
