@@ -46,15 +46,11 @@ impl Work {
             .chain(&self.capabilities.enabled)
             .cloned()
             .collect();
-        let settings = &controller.settings;
-        let now_enabled = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
-        let before = std::mem::replace(&mut self.capabilities, now_enabled);
+        let before = self.decide_capabilities(controller, &kept);
         self.tell_of_capabilities(&before);
-        self.judge_by_capabilities(controller);
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
-        let now = controller.clock.now();
-        let request = request(&self.release, &self.overrides, &self.capabilities, now);
+        let request = self.requested(controller.clock.now());
         let plan = Arc::clone(self.session.progress.plan());
         let prunes = self.session.removals.asked(prune_asked(object), &plan);
         if request != self.request || prunes {
@@ -100,16 +96,13 @@ impl Work {
         self.accepted_risks = accepted.accepted_risks;
         self.release = target::release(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
-        self.judge_by_capabilities(controller);
+        self.decide_capabilities(controller, &before);
         self.intake.swapped(&self.release, &self.payload);
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
         self.forget_gates();
         self.look_for_updates();
-        let now = controller.clock.now();
-        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        self.request = self.requested(controller.clock.now());
         let mut note = format!("Working towards {}, from {from}", self.release.version);
         if !self.accepted_risks.is_empty() {
             note.push_str("; accepted risks: ");
@@ -119,11 +112,22 @@ impl Work {
         self.replan(controller).await;
     }
 
-    /// Changes of the spec are judged by what is in force now.
-    pub(super) fn judge_by_capabilities(&self, controller: &Controller) {
-        let settings = &controller.settings;
-        let rules = rules(&self.payload, settings, &self.features, &self.capabilities);
-        self.rules.send_replace(rules);
+    /// Decides which capabilities are enabled, those of before included; changes of the spec are
+    /// judged by them from now on. Returns what was in force.
+    pub(super) fn decide_capabilities(
+        &mut self,
+        controller: &Controller,
+        before: &[String],
+    ) -> Capabilities {
+        let (payload, settings, features) = (&self.payload, &controller.settings, &self.features);
+        let decided = enabled(payload, settings, features, &self.spec, before);
+        self.rules.send_replace(rules(payload, settings, features, &decided));
+        std::mem::replace(&mut self.capabilities, decided)
+    }
+
+    /// What is asked for now, as far as it decides the plan.
+    pub(super) fn requested(&self, now: Timestamp) -> Request {
+        request(&self.release, &self.overrides, &self.capabilities, now)
     }
 
     /// Enables what a release makes necessary and has it written down, before the release is begun

@@ -9,7 +9,6 @@ use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::adopting::{enabled, request};
 use super::{Controller, Settings, Work};
 use crate::bootstrap::api_resource;
 use crate::error::Error;
@@ -129,11 +128,8 @@ impl Work {
         let note = format!("{change}; what is included is decided anew");
         self.tell(Severity::Normal, Reason::FeaturesChanged, note);
         let kept: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
-        self.judge_by_capabilities(controller);
-        let now = controller.clock.now();
-        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        self.decide_capabilities(controller, &kept);
+        self.request = self.requested(controller.clock.now());
         self.replan(controller).await;
         self.reporter.touch();
     }

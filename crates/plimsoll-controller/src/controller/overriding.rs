@@ -7,7 +7,6 @@ use plimsoll_api::progress::OverrideState;
 use plimsoll_model::Reason;
 use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
 
-use super::adopting::request;
 use super::{Controller, Work};
 use crate::events::Severity;
 
@@ -48,7 +47,7 @@ impl Work {
             self.reporter.touch();
         }
         if self.overrides.for_inclusion(now) != self.request.overrides {
-            self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+            self.request = self.requested(now);
             self.replan(controller).await;
             self.reporter.touch();
         }
