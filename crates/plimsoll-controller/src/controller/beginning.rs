@@ -153,21 +153,10 @@ impl Controller {
 
 impl Work {
     pub(super) fn begin(controller: &Controller, beginning: Beginning) -> Self {
-        let Beginning {
-            first,
-            recorded,
-            seen,
-            resources,
-            left,
-            recorder,
-            rules,
-            start,
-            features,
-            feature_watch,
-        } = beginning;
-        let (payload, listing) = start;
-        let (cluster_version, recorded) = (&first, &recorded);
-        let owner: Arc<str> = first.uid().unwrap_or_default().into();
+        let (payload, listing) = beginning.start;
+        let (cluster_version, recorded) = (&beginning.first, &beginning.recorded);
+        let features = beginning.features;
+        let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
         let release = target::release(&payload);
@@ -188,13 +177,13 @@ impl Work {
         };
         let planned =
             make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
-        removals.begun(&planned, left.as_ref(), now);
+        removals.begun(&planned, beginning.left.as_ref(), now);
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
         let client = controller.client.clone();
         let mut session =
-            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
+            Session::new(client, Arc::clone(&owner), planned, beginning.resources, removals, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
@@ -208,9 +197,9 @@ impl Work {
             (pause, _) => pause,
         };
         let news = Told::recorded(&status.conditions);
-        let mut reporter = Reporter::new(controller.client.clone(), status, seen);
+        let mut reporter = Reporter::new(controller.client.clone(), status, beginning.seen);
         reporter.remember(recorded);
-        rules.send_replace(self::rules(&payload, settings, &features, &capabilities));
+        beginning.rules.send_replace(rules(&payload, settings, &features, &capabilities));
         let intake = Intake::new(
             controller.store.clone(),
             &controller.settings.profile,
@@ -227,12 +216,12 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             created: cluster_version.creation_timestamp().map(|time| time.0),
             features,
-            feature_watch,
+            feature_watch: beginning.feature_watch,
             capabilities,
             overrides,
             overrides_told: (recorded.overrides.clone(), Vec::new()),
             implied: recorded.capabilities.implied.clone(),
-            rules,
+            rules: beginning.rules,
             session,
             intake,
             updates: Updates::default(),
@@ -247,7 +236,7 @@ impl Work {
             news,
             completion_told: false,
             pause_told: None,
-            recorder,
+            recorder: beginning.recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
             woken_at: Instant::now(),
