@@ -7,7 +7,7 @@ use plimsoll_api::FEATURE_GATE;
 use plimsoll_model::Reason;
 use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::{Controller, Settings, Work};
 use crate::bootstrap::api_resource;
@@ -52,7 +52,8 @@ fn of(feature_gate: Option<&DynamicObject>) -> Features {
 pub(super) struct FeatureWatch {
     client: Client,
     sender: mpsc::Sender<Observation>,
-    task: Option<JoinHandle<()>>,
+    /// The watch, if it has begun; it ends with this.
+    task: JoinSet<()>,
     is_followed: bool,
     /// Whether the server has answered: the kind is served.
     answered: bool,
@@ -66,7 +67,8 @@ impl FeatureWatch {
         resources: &Resources,
     ) -> Self {
         let is_followed = settings.feature_set.is_none();
-        let mut watch = Self { client, sender, task: None, is_followed, answered: false };
+        let task = JoinSet::new();
+        let mut watch = Self { client, sender, task, is_followed, answered: false };
         let is_served = resources
             .iter()
             .any(|(kind, _)| kind.group == FEATURE_GATE.group && kind.kind == FEATURE_GATE.kind);
@@ -84,29 +86,19 @@ impl FeatureWatch {
     }
 
     fn restart(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-        self.task = Some(tokio::spawn(observe::watch_named(
+        self.task = JoinSet::new();
+        self.task.spawn(observe::watch_named(
             self.client.clone(),
             (FEATURE_GATE, FEATURE_GATE_NAME),
             Observation::FeatureGate,
             self.sender.clone(),
-        )));
+        ));
     }
 
     /// A kind was defined: if it is this one, there is no need to wait for the next try.
     pub(super) fn defined(&mut self, group: &str, plural: &str) {
         if group == FEATURE_GATE.group && plural == FEATURE_GATE.plural {
             self.look_again();
-        }
-    }
-}
-
-impl Drop for FeatureWatch {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
         }
     }
 }
