@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
+use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::progress::{OverrideProgress, OverrideState};
 use plimsoll_content::inclusion::Override;
 use plimsoll_model::ObjectKey;
@@ -137,17 +137,12 @@ impl Overrides {
 
     /// The terms of those in force, as a sentence after another one; `None` if none is in force.
     pub fn told(&self, now: Timestamp) -> Option<String> {
-        let mut any = false;
-        let mut told = Vec::new();
-        for terms in self.in_force(now) {
-            any = true;
-            let text = terms.told();
-            if !text.is_empty() {
-                told.push(format!("{}: {text}", terms.object()));
-            }
-        }
-        let told = if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) };
-        any.then_some(told)
+        let mut in_force = self.in_force(now).peekable();
+        in_force.peek()?;
+        let told = in_force.map(|terms| (terms.object(), terms.told()));
+        let told = told.filter(|(_, text)| !text.is_empty());
+        let told: Vec<String> = told.map(|(object, text)| format!("{object}: {text}")).collect();
+        Some(if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) })
     }
 
     /// How they stand, as ReleaseProgress tells it.
@@ -188,17 +183,15 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<C
         if state_in(before, object) == Some(*state) {
             continue;
         }
-        let because =
-            if reason.is_empty() { String::new() } else { format!(", which was: {reason}") };
-        let message = match (state, expires) {
-            (OverrideState::InForce, _) => {
-                let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-                let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                format!("{object} is left alone{until}{because}")
+        let when = |word| expires.map(|at| format!(" {word} {at}")).unwrap_or_default();
+        let why = |link| if reason.is_empty() { String::new() } else { format!("{link}{reason}") };
+        let message = match state {
+            OverrideState::InForce => {
+                format!("{object} is left alone{}{}", when("until"), why(": "))
             }
-            (OverrideState::Expired, expires) => {
-                let at = expires.map(|at| format!(" at {at}")).unwrap_or_default();
-                format!("{object} is managed again: its override expired{at}{because}")
+            OverrideState::Expired => {
+                let (at, why) = (when("at"), why(", which was: "));
+                format!("{object} is managed again: its override expired{at}{why}")
             }
         };
         changes.push(Change { object: object.clone(), state: Some(*state), message });
@@ -210,24 +203,6 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<C
         }
     }
     changes
-}
-
-/// A spec without the overrides that have expired: what is planned from it is what the controller
-/// does.
-pub fn without_expired(
-    mut spec: ClusterVersionSpec,
-    annotation: Option<&str>,
-    now: Timestamp,
-) -> ClusterVersionSpec {
-    let overrides = Overrides::parse(&spec.overrides, annotation);
-    let expired: Vec<ObjectKey> = overrides
-        .entries
-        .iter()
-        .filter(|terms| !is_in_force(terms, now))
-        .map(Terms::object)
-        .collect();
-    spec.overrides.retain(|entry| !entry.unmanaged || !expired.contains(&key(entry)));
-    spec
 }
 
 fn is_in_force(terms: &Terms, now: Timestamp) -> bool {

@@ -1,9 +1,9 @@
 //! What annotations mean for overrides, and what is told of it.
 
 use jiff::Timestamp;
-use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
+use plimsoll_api::config::ComponentOverride;
 
-use super::{Overrides, changes, without_expired};
+use super::{Overrides, changes};
 
 const BEFORE: &str = "2026-01-01T00:00:00Z";
 const EXPIRY: &str = "2026-02-01T00:00:00Z";
@@ -87,8 +87,7 @@ fn terms_are_told_and_the_next_expiry_is_known() {
     assert_eq!(overrides.told(time(EXPIRY)).as_deref(), Some(""));
     assert_eq!(overrides.next_expiry(now), Some(time(EXPIRY)));
     assert_eq!(overrides.next_expiry(time(EXPIRY)), None);
-    let spec = ClusterVersionSpec { overrides: spec(&["crane", "pier"]), ..Default::default() };
-    let left = without_expired(spec, Some(&annotation), time(EXPIRY)).overrides;
+    let left = overrides.for_inclusion(time(EXPIRY));
     assert_eq!(left.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["pier"]);
 }
 
