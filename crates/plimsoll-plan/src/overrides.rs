@@ -26,6 +26,11 @@ use serde_json::Value;
 /// The annotation of the ClusterVersion.
 pub const OVERRIDE_TERMS: &str = "plimsoll.io/override-terms";
 
+/// What to do about an annotation that cannot be read: no command changes it, so that nothing that
+/// somebody wrote is lost.
+pub const CORRECTION: &str = "correct it with `kubectl edit clusterversion version`, or remove it \
+    with `kubectl annotate clusterversion version plimsoll.io/override-terms-`";
+
 /// An entry of the annotation: an override, why it is there, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -232,8 +237,8 @@ fn read(annotation: Option<&str>) -> (Vec<(usize, Terms)>, Vec<String>) {
         Ok(list) => list,
         Err(error) => {
             let problem = format!(
-                "metadata.annotations[{OVERRIDE_TERMS}]: not a JSON list: {error}: correct it \
-                 with `plimsoll override set`; until then overrides do not expire"
+                "metadata.annotations[{OVERRIDE_TERMS}]: not a JSON list: {error}: {CORRECTION}; \
+                 until then overrides do not expire"
             );
             return (Vec::new(), vec![problem]);
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use plimsoll_api::config::ComponentOverride;
 
-use super::{Overrides, changes};
+use super::{CORRECTION, OVERRIDE_TERMS, Overrides, changes};
 
 const BEFORE: &str = "2026-01-01T00:00:00Z";
 const EXPIRY: &str = "2026-02-01T00:00:00Z";
@@ -64,6 +64,13 @@ fn what_is_wrong_is_told_with_where_it_is() {
     metadata.annotations[plimsoll.io/override-terms][1]: invalid type: integer `1`, expected a timestamp string: correct it; until then this override does not expire
     metadata.annotations[plimsoll.io/override-terms][0]: spec.overrides has no override of deployment.apps "harbour/pier": add one that is the same in kind, group, namespace and name, or remove these terms
     "#);
+}
+
+#[test]
+fn an_annotation_that_is_no_list_is_told_with_commands_that_mend_it() {
+    let overrides = Overrides::parse(&spec(&["crane"]), Some("soon"));
+    assert!(CORRECTION.contains(&format!("{OVERRIDE_TERMS}-`")), "{CORRECTION}");
+    insta::assert_snapshot!(overrides.problems.join("\n"), @"metadata.annotations[plimsoll.io/override-terms]: not a JSON list: expected value at line 1 column 1: correct it with `kubectl edit clusterversion version`, or remove it with `kubectl annotate clusterversion version plimsoll.io/override-terms-`; until then overrides do not expire");
 }
 
 #[test]
