@@ -201,7 +201,7 @@ impl Controller {
             let mut watches = JoinSet::new();
             let beginning =
                 self.look_around(writer, &recorder, &rules, stop, &mut watches, sender).await?;
-            let mut work = Work::begin(self, beginning);
+            let mut work = Work::begin(self, beginning, stop).await?;
             if !std::mem::replace(&mut is_offered, true) {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
                     work.tell_of_leader(identity);

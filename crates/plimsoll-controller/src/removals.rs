@@ -12,9 +12,9 @@ use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans, orphan
 
 use crate::resources::Resources;
 
-/// What an earlier process left in a cluster that it had brought to another release.
+/// What an earlier process left in a cluster in which it had carried out another plan.
 pub(crate) struct Inherited {
-    /// Version of that release.
+    /// Version of the release that it applied.
     pub(crate) version: String,
     /// The objects that are ours, each with its API version.
     pub(crate) ours: BTreeMap<ObjectKey, String>,
@@ -43,15 +43,17 @@ impl Removals {
     }
 
     /// A process begins with a plan: what that applies has been left behind by nobody. What else is
-    /// ours in the cluster an earlier process left behind, if it was at another release.
+    /// ours in the cluster an earlier process left behind, if it had another plan.
     pub(crate) fn begun(&mut self, plan: &Plan, left: Option<&Inherited>, now: Timestamp) {
         let is_planned =
             |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
         self.orphans.retain(|orphan| !is_planned(orphan));
         let Some(Inherited { version, ours, cluster_kinds }) = left else { return };
+        // What was deleted once, and has been applied again since, was left behind again.
+        self.ledger.retain(|key| !ours.contains_key(key));
         for orphan in orphans_of_cluster(ours, version, plan, cluster_kinds, now) {
             let is_known = self.orphans.iter().any(|known| known.object == orphan.object)
-                || self.ledger.deletions().any(|deletion| deletion.object == orphan.object);
+                || self.ledger.unfinished().any(|key| *key == orphan.object);
             if !is_known {
                 self.orphans.push(orphan);
             }

@@ -11,6 +11,7 @@ use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::features::Features;
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::pause::Pause;
+use plimsoll_plan::plan::Plan;
 use plimsoll_plan::progress::parse_ranges;
 use plimsoll_plan::status::Updates;
 use plimsoll_plan::target;
@@ -49,8 +50,6 @@ pub(super) struct Beginning {
     /// The ClusterVersion and ReleaseProgress as they were read.
     seen: (Guarded, Guarded),
     resources: Resources,
-    /// What an earlier process left, if it was at another release.
-    left: Option<Inherited>,
     recorder: Recorder,
     rules: watch::Sender<Rules>,
     start: (Arc<Payload>, Listing),
@@ -101,13 +100,7 @@ impl Controller {
             intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
                 .await?;
         let payload = Arc::clone(&start.0);
-        let mut left = None;
         if !recorded.image.is_empty() && recorded.image != payload.image {
-            left = Some(Inherited {
-                version: recorded.version.clone(),
-                ours: patiently(stop, || survey::ours(client, &resources)).await?,
-                cluster_kinds: survey::cluster_kinds(&resources),
-            });
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = patiently(stop, || async {
@@ -127,13 +120,28 @@ impl Controller {
             recorded,
             seen,
             resources,
-            left,
             recorder,
             rules,
             start,
             features,
             feature_watch,
         })
+    }
+
+    /// What an earlier process left of another plan: of another release, or of this one with other
+    /// features. Nothing has to be looked for where the plan is the same.
+    async fn left_behind(
+        &self,
+        Beginning { recorded, resources, .. }: &Beginning,
+        planned: &Plan,
+        stop: &CancellationToken,
+    ) -> Result<Option<Inherited>, Error> {
+        if recorded.plan_hash.is_empty() || recorded.plan_hash == planned.hash {
+            return Ok(None);
+        }
+        let ours = patiently(stop, || survey::ours(&self.client, resources)).await?;
+        let cluster_kinds = survey::cluster_kinds(resources);
+        Ok(Some(Inherited { version: recorded.version.clone(), ours, cluster_kinds }))
     }
 
     /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
@@ -152,10 +160,14 @@ impl Controller {
 }
 
 impl Work {
-    pub(super) fn begin(controller: &Controller, beginning: Beginning) -> Self {
-        let (payload, listing) = beginning.start;
+    pub(super) async fn begin(
+        controller: &Controller,
+        beginning: Beginning,
+        stop: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let payload = Arc::clone(&beginning.start.0);
         let (cluster_version, recorded) = (&beginning.first, &beginning.recorded);
-        let features = beginning.features;
+        let features = beginning.features.clone();
         let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
@@ -165,8 +177,7 @@ impl Work {
         let overrides = overriding::overrides_of(cluster_version, &spec);
         let request = request(&release, &overrides, &capabilities, now);
         let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
-        let mode = match mode::choose(&status.history, &release.image) {
-            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+        let mut mode = match mode::choose(&status.history, &release.image) {
             // Other capabilities or overrides were being applied, which the history does not tell.
             Mode::Reconciling
                 if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
@@ -175,9 +186,16 @@ impl Work {
             }
             mode => mode,
         };
-        let planned =
-            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
-        removals.begun(&planned, beginning.left.as_ref(), now);
+        let plan_in = |mode| {
+            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode)
+        };
+        let mut planned = plan_in(mode);
+        let left = controller.left_behind(&beginning, &planned, stop).await?;
+        removals.begun(&planned, left.as_ref(), now);
+        if mode == Mode::Reconciling && removals.is_pruning_due() {
+            mode = Mode::Updating;
+            planned = plan_in(mode);
+        }
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
@@ -205,7 +223,7 @@ impl Work {
             &controller.settings.profile,
             &release,
             intake::architecture(&payload),
-            listing,
+            beginning.start.1,
         );
         let mut work = Self {
             owner,
@@ -249,6 +267,6 @@ impl Work {
         if !work.is_told() {
             work.session.hold();
         }
-        work
+        Ok(work)
     }
 }
