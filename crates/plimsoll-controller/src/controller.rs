@@ -4,6 +4,7 @@ mod adopting;
 mod beginning;
 mod features;
 mod overriding;
+mod pruning;
 mod telling;
 mod updating;
 
@@ -270,6 +271,8 @@ struct Work {
     limits: Limits,
     /// A release that is accepted, and when to try again to write down what it makes necessary.
     unwritten: Option<(Instant, Accepted)>,
+    /// When what was pruned may be taken out of the request for it.
+    settle_at: Instant,
 }
 
 /// Why a [`Work`] ended.
@@ -296,6 +299,7 @@ impl Work {
             self.consider(controller).await;
             self.adopt_again(controller).await;
             self.mind_overrides(controller).await;
+            self.settle_pruning(controller).await;
             self.report(controller);
             self.begin_plan(controller.clock.now());
             let wake = self.wake_at(controller.clock.now());
@@ -400,6 +404,9 @@ impl Work {
         }
         if let Some((at, _)) = &self.unwritten {
             wake = wake.min(*at);
+        }
+        if self.is_pruning_settled() {
+            wake = wake.min(self.settle_at);
         }
         if self.intake.is_held_up() {
             wake = wake.min(self.reconsider_at);

@@ -27,14 +27,24 @@ pub(crate) struct Inherited {
 pub(crate) struct Removals {
     pub(crate) ledger: Ledger,
     pub(crate) orphans: Vec<Orphan>,
+    /// The annotation that asks for orphans to be deleted, as it was last seen.
+    asked: Option<String>,
+    /// What of it is still to be carried out.
     prune: Prune,
     notices: Vec<Notice>,
 }
 
 impl Removals {
     /// Takes up what an earlier process recorded.
-    pub(crate) fn recorded(recorded: &ReleaseProgressStatus, prune: Prune) -> Self {
+    pub(crate) fn recorded(recorded: &ReleaseProgressStatus, asked: Option<String>) -> Self {
+        let mut prune = Prune::parse(asked.as_deref());
+        for deletion in &recorded.deletions {
+            if deletion.state == DeletionState::Completed {
+                prune.carried_out(&deletion.object);
+            }
+        }
         Self {
+            asked,
             prune,
             ledger: Ledger::recorded(&recorded.deletions),
             orphans: recorded.orphans.clone(),
@@ -131,17 +141,20 @@ impl Removals {
 
     fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
         self.notices.extend(self.ledger.gone(key, now));
+        let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
+        if self.orphans.len() < before {
+            self.prune.carried_out(key);
+        }
     }
 
     fn forget_pruned(&mut self) {
-        let ledger = &self.ledger;
-        let is_done = |orphan: &Orphan| {
-            ledger.deletions().any(|deletion| {
-                deletion.object == orphan.object && deletion.state == DeletionState::Completed
-            })
-        };
-        self.orphans.retain(|orphan| !is_done(orphan));
+        for deletion in self.ledger.deletions() {
+            if deletion.state == DeletionState::Completed {
+                self.orphans.retain(|orphan| orphan.object != deletion.object);
+                self.prune.carried_out(&deletion.object);
+            }
+        }
     }
 
     /// A plan follows another one: what that leaves behind, and the plan with what of it is to go.
@@ -161,16 +174,58 @@ impl Removals {
     }
 
     /// Takes note of which orphans are to go; true when the plan does not delete them all yet.
-    pub(crate) fn asked(&mut self, prune: Prune, plan: &Plan) -> bool {
-        self.prune = prune;
+    pub(crate) fn asked(&mut self, asked: Option<String>, plan: &Plan) -> bool {
+        if asked != self.asked {
+            self.prune = Prune::parse(asked.as_deref());
+            self.asked = asked;
+        }
         let is_planned =
             |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
         !self.prune.select(&self.orphans).iter().all(is_planned)
+    }
+
+    /// The annotation that asks for orphans to be deleted, and what is left of it to be carried out,
+    /// where the two differ.
+    pub(crate) fn asked_too_much(&self) -> Option<(&str, &Prune)> {
+        let asked = self.asked.as_deref()?;
+        (Prune::parse(Some(asked)) != self.prune).then_some((asked, &self.prune))
     }
 
     /// Whether an orphan is to go that the API server has not been asked to delete.
     pub(crate) fn is_pruning_due(&self) -> bool {
         let selected = self.prune.select(&self.orphans);
         selected.iter().any(|orphan| !self.ledger.unfinished().any(|key| *key == orphan.object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a process makes of the request that it finds when it begins.
+
+    use jiff::Timestamp;
+    use plimsoll_api::progress::{Deletion, DeletionState, ReleaseProgressStatus};
+    use plimsoll_model::ObjectKey;
+    use plimsoll_plan::removal::Prune;
+
+    use super::Removals;
+
+    #[test]
+    fn what_an_earlier_process_pruned_is_taken_out_of_the_request() {
+        let check = |state: DeletionState, expected: Option<Prune>| {
+            let key = ObjectKey {
+                group: String::new(),
+                kind: "ConfigMap".to_owned(),
+                namespace: "pier".to_owned(),
+                name: "tides".to_owned(),
+            };
+            let deletion = Deletion::new(&key, "orphan of 1.0.0: ", "1.1.0", Timestamp::UNIX_EPOCH);
+            let deletions = vec![Deletion { state, ..deletion }];
+            let recorded = ReleaseProgressStatus { deletions, ..Default::default() };
+            let removals = Removals::recorded(&recorded, Some(key.to_string()));
+            assert_eq!(removals.asked_too_much().map(|(_, left)| left), expected.as_ref());
+        };
+        check(DeletionState::Requested, None);
+        check(DeletionState::Refused, None);
+        check(DeletionState::Completed, Some(Prune::None));
     }
 }

@@ -15,12 +15,12 @@ use plimsoll_plan::mode::Mode;
 use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::removal::{PRUNE, Prune};
 use plimsoll_plan::target;
 use tokio::time::Instant;
 
 use super::{
-    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, situation,
+    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, pruning,
+    situation,
 };
 use crate::events::Severity;
 use crate::implicit;
@@ -52,7 +52,7 @@ impl Work {
         self.look_for_updates();
         let request = self.requested(controller.clock.now());
         let plan = Arc::clone(self.session.progress.plan());
-        let prunes = self.session.removals.asked(prune_asked(object), &plan);
+        let prunes = self.session.removals.asked(pruning::asked(object), &plan);
         if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
@@ -274,9 +274,4 @@ pub(super) fn make_plan(
         "planned"
     );
     planned
-}
-
-/// The orphans that somebody asked to be deleted.
-pub(super) fn prune_asked(cluster_version: &DynamicObject) -> Prune {
-    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
 }

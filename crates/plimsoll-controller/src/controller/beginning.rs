@@ -22,11 +22,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::adopting::{
-    enabled, enabled_before, make_plan, pause_of, prune_asked, read, recorded, request, rules,
+    enabled, enabled_before, make_plan, pause_of, read, recorded, request, rules,
 };
 use super::features::{self, FeatureWatch};
 use super::telling::Told;
-use super::{Controller, SWEEP_INTERVAL, Work, overriding};
+use super::{Controller, SWEEP_INTERVAL, Work, overriding, pruning};
 use crate::bootstrap::{self, patiently};
 use crate::error::Error;
 use crate::events::Recorder;
@@ -176,7 +176,7 @@ impl Work {
         let capabilities = enabled(&payload, settings, &features, &spec, &before);
         let overrides = overriding::overrides_of(cluster_version, &spec);
         let request = request(&release, &overrides, &capabilities, now);
-        let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
+        let mut removals = Removals::recorded(recorded, pruning::asked(cluster_version));
         let mut mode = match mode::choose(&status.history, &release.image) {
             // Other capabilities or overrides were being applied, which the history does not tell.
             Mode::Reconciling
@@ -260,6 +260,7 @@ impl Work {
             woken_at: Instant::now(),
             limits: controller.settings.limits.clone(),
             unwritten: None,
+            settle_at: Instant::now(),
         };
         work.look_for_updates();
         work.hold(pause, now);
