@@ -21,7 +21,7 @@ mod update;
 use std::fmt;
 
 pub use apply::server_side_apply;
-pub use entry::Operation;
+pub use entry::{Operation, is_same_but_times};
 pub use kind::{Convert, Kind};
 pub use update::track_update;
 

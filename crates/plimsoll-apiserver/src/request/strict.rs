@@ -28,6 +28,11 @@ pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters)
 
 /// The first key that occurs again in a YAML document.
 fn duplicate_key(bytes: &[u8]) -> Option<String> {
+    // JSON is YAML, and read much faster.
+    let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
+    if is_json && duplicate_fields(bytes).is_empty() {
+        return None;
+    }
     let text = std::str::from_utf8(bytes).ok()?;
     let error = serde_saphyr::from_str::<serde_json::Value>(text).err()?;
     match error.without_snippet() {
@@ -146,5 +151,8 @@ mod tests {
             Some("line 4: key \"k\" already set in map")
         );
         assert_eq!(duplicate_key(b"a: 1\nb: 1\n"), None);
+        let json = b" {\"a\": {\"k\": 1,\n\"k\": 2}}";
+        assert_eq!(duplicate_key(json).as_deref(), Some("line 2: key \"k\" already set in map"));
+        assert_eq!(duplicate_key(b"{\"a\": 1}"), None);
     }
 }

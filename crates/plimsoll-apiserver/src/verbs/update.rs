@@ -260,24 +260,19 @@ fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mu
         return;
     }
     let ignores_status = resource.custom().is_none() || resource.has_status();
-    let desired = |value: &Value| -> serde_json::Map<String, Value> {
-        value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| match key.as_str() {
-                "metadata" | "apiVersion" | "kind" => false,
-                "status" => !ignores_status,
-                _ => true,
-            })
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+    let is_desired = |(key, _): &(&String, &Value)| match key.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !ignores_status,
+        _ => true,
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
     let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
     let same_annotations =
         !counts_annotations || live["metadata"]["annotations"] == object["metadata"]["annotations"];
-    let is_same = same_annotations && desired(live) == desired(object);
+    let is_same = same_annotations && {
+        let [before, after] = [live, &*object].map(|it| it.as_object().into_iter().flatten());
+        before.filter(is_desired).eq(after.filter(is_desired))
+    };
     let next = if is_same { generation } else { generation + 1 };
     if next > 0 {
         metadata::of(object).insert("generation".to_owned(), next.into());
@@ -303,17 +298,5 @@ fn is_same_at_rest(
 
 /// Whether nothing changes but the times of ownership.
 fn is_same(live: &Value, object: &Value) -> bool {
-    if live == object {
-        return true;
-    }
-    let without_times = |value: &Value| -> Value {
-        let mut value = value.clone();
-        for entry in value["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        value
-    };
-    without_times(live) == without_times(object)
+    live == object || managed::is_same_but_times(live, object)
 }

@@ -111,6 +111,16 @@ impl FieldSet {
         }
     }
 
+    /// Whether all its fields are in `other`.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.nodes.iter().all(|node| match other.node(&node.element) {
+            Some(there) => {
+                (!node.member || there.member) && node.children.is_subset(&there.children)
+            }
+            None => false,
+        })
+    }
+
     /// The fields in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

@@ -60,11 +60,14 @@ pub fn server_side_apply<'a>(
     let empty = json!({});
     let base = live.unwrap_or(&empty);
     let managers = managers_before(&kind, live, actor);
-    let mut outcome = apply(&kind, base, applied, managers.clone(), actor, force);
+    let mut outcome = apply(&kind, base, applied, managers, actor, force);
     if let (Err(Refused::Conflicts(conflicts)), "kubectl") = (&outcome, actor.manager) {
         let rest = last_applied::unexplained(schema, base, conflicts, actor.api_version);
         outcome = match rest {
-            Some(rest) if rest.is_empty() => apply(&kind, base, applied, managers, actor, true),
+            Some(rest) if rest.is_empty() => {
+                let managers = managers_before(&kind, live, actor);
+                apply(&kind, base, applied, managers, actor, true)
+            }
             Some(rest) => Err(Refused::Conflicts(rest)),
             None => outcome,
         };
@@ -169,7 +172,11 @@ fn prune(
     others: &Managers,
     actor: &Actor<'_>,
 ) -> Result<Value, String> {
-    if before.set.is_empty() {
+    // Of what is applied still, all that is taken away is given back: nothing is to be done, but
+    // where other versions may not know a field.
+    let is_one_version = before.api_version == actor.api_version
+        && others.0.values().all(|other| other.api_version == actor.api_version);
+    if before.set.is_empty() || (is_one_version && before.set.is_subset(now)) {
         return Ok(merged);
     }
     // Every owner's fields, by the version that they are named in.

@@ -240,15 +240,20 @@ pub(super) fn put_back(live: Option<&Value>, new: &mut Value, reset: &[&str]) {
 /// Gives `new` the times of `live` where those are all that differs, so that a write that changes
 /// nothing is seen to change nothing.
 pub(super) fn keep_times(live: &Value, new: &mut Value) {
-    let fields = |object: &Value| {
-        object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned()
-    };
-    let (Some(old), Some(current)) = (fields(live), fields(new)) else { return };
-    let same_entries = old.len() == current.len()
-        && old.iter().zip(&current).all(|(old, new)| same_but_time(old, new));
-    if same_entries && same_but_managers(live, new) {
-        new["metadata"]["managedFields"] = Value::Array(old);
+    if is_same_but_times(live, new) {
+        new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
     }
+}
+
+/// Whether two objects with owners differ in nothing but the times of ownership.
+pub fn is_same_but_times(left: &Value, right: &Value) -> bool {
+    fn entries(object: &Value) -> Option<&Vec<Value>> {
+        object.pointer("/metadata/managedFields").and_then(Value::as_array)
+    }
+    let (Some(before), Some(after)) = (entries(left), entries(right)) else { return false };
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(before, after)| same_but_time(before, after))
+        && same_but_managers(left, right)
 }
 
 fn same_but_time(left: &Value, right: &Value) -> bool {

@@ -196,12 +196,10 @@ impl Changes {
     /// Takes what changes away from its owners.
     pub(super) fn take_from(&self, managers: &mut Managers) {
         for owned in managers.0.values_mut() {
-            let changed = self.at(&owned.api_version);
-            owned.set = owned
-                .set
-                .difference(&changed.added)
-                .difference(&changed.modified)
-                .difference(&changed.removed);
+            let Comparison { added, modified, removed } = self.at(&owned.api_version);
+            for changed in [added, modified, removed].into_iter().filter(|set| !set.is_empty()) {
+                owned.set = owned.set.difference(changed);
+            }
         }
         managers.drop_empty();
     }
