@@ -16,8 +16,8 @@ const FNV_PRIME: u64 = 0x0100_0000_01b3;
 pub fn manifest_hash<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> String {
     let hash = manifests
         .into_iter()
-        .flat_map(|manifest| manifest.raw.iter())
-        .fold(FNV_OFFSET_BASIS, |hash, byte| hash.wrapping_mul(FNV_PRIME) ^ u64::from(*byte));
+        .flat_map(|manifest| manifest.raw.unpack())
+        .fold(FNV_OFFSET_BASIS, |hash, byte| hash.wrapping_mul(FNV_PRIME) ^ u64::from(byte));
     URL_SAFE.encode(hash.to_be_bytes())
 }
 
@@ -40,8 +40,6 @@ pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 mod tests {
     //! Known answers.
 
-    use std::sync::Arc;
-
     use plimsoll_model::ObjectKey;
 
     use super::{manifest_hash, sha256};
@@ -60,7 +58,7 @@ mod tests {
             key,
             version: "v1".to_owned(),
             annotations: [].into(),
-            raw: Arc::from(raw.as_bytes()),
+            raw: raw.as_bytes().to_vec().into(),
         }
     }
 

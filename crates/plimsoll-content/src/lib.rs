@@ -14,10 +14,12 @@ pub mod inclusion;
 pub mod kinds;
 pub mod lint;
 pub mod manifest;
+mod packed;
 pub mod payload;
 pub mod position;
 pub mod template;
 pub mod yaml;
 
 pub use manifest::Manifest;
+pub use packed::Packed;
 pub use payload::Payload;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use plimsoll_model::ObjectKey;
 use serde_json::Value;
 
+use crate::Packed;
+
 /// One document of a payload file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
@@ -21,13 +23,13 @@ pub struct Manifest {
     /// Its annotations; values that are not strings are left out.
     pub annotations: BTreeMap<String, String>,
     /// The document as compact JSON with sorted keys.
-    pub raw: Arc<[u8]>,
+    pub raw: Packed,
 }
 
 impl Manifest {
     /// The document as a value.
     pub fn object(&self) -> Value {
-        serde_json::from_slice(&self.raw).expect("raw was written by serde_json")
+        serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
     }
 
     /// Whether an annotation is exactly `true`.

@@ -1,7 +1,6 @@
 //! Inclusion, check by check.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use plimsoll_model::{GroupKind, ObjectKey};
 
@@ -24,7 +23,7 @@ fn manifest(kind: &str, annotations: &[(&str, &str)]) -> Manifest {
         },
         version: "v1".to_owned(),
         annotations: annotations.iter().map(annotation).collect(),
-        raw: Arc::from(b"{}".as_slice()),
+        raw: b"{}".to_vec().into(),
     }
 }
 

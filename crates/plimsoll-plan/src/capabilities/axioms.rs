@@ -41,7 +41,7 @@ fn manifest(text: &str) -> Manifest {
         },
         version: "v1".to_owned(),
         annotations: annotations.into_iter().collect(),
-        raw: b"{}".as_slice().into(),
+        raw: b"{}".to_vec().into(),
     }
 }
 

@@ -50,7 +50,7 @@ fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
             .iter()
             .map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()))
             .collect(),
-        raw: Arc::from(serde_json::to_vec(&object).expect("it is JSON")),
+        raw: serde_json::to_vec(&object).expect("it is JSON").into(),
     }
 }
 

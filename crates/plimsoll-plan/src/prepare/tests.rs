@@ -2,8 +2,6 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 
-use std::sync::Arc;
-
 use plimsoll_content::Manifest;
 use plimsoll_model::ObjectKey;
 use serde_json::{Value, json};
@@ -29,7 +27,7 @@ fn step(manifest: &Value, action: Action) -> Step {
                 .into_iter()
                 .map(|(key, value)| (key, value.as_str().unwrap().to_owned()))
                 .collect(),
-            raw: Arc::from(serde_json::to_vec(manifest).unwrap()),
+            raw: serde_json::to_vec(manifest).unwrap().into(),
         },
         action,
         readiness: Readiness::Applied,

@@ -54,7 +54,7 @@ fn step(line: &str) -> Step {
             },
             version: gvk.version.clone(),
             annotations: Default::default(),
-            raw: Arc::from(line.as_bytes()),
+            raw: line.as_bytes().to_vec().into(),
         },
         action: match words.next() {
             Some("delete") => Action::Delete,

@@ -204,7 +204,7 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
         key: key(name),
         version: "v1".to_owned(),
         annotations: [DELETE, INCLUDE].map(|name| (name.to_owned(), "true".to_owned())).into(),
-        raw: (*b"{}").into(),
+        raw: b"{}".to_vec().into(),
     });
     let names = |found: Vec<Deletion>| -> Vec<String> {
         found.into_iter().map(|deletion| deletion.object.name).collect()

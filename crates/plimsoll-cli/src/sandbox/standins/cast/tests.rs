@@ -26,7 +26,7 @@ fn manifest(file: &str, object: &Value) -> Manifest {
         },
         version: version.to_owned(),
         annotations,
-        raw: Arc::from(object.to_string().into_bytes()),
+        raw: object.to_string().into_bytes().into(),
     }
 }
 

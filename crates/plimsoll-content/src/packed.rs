@@ -1,0 +1,79 @@
+//! Bytes at rest. A payload of fifteen megabytes is held for as long as a process runs, and most of
+//! it is definitions that are looked at once: they are kept compressed, in a sixth of the space.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+
+/// Shorter ones are kept as they are: there is little to be gained, and there are many.
+const LEN_MIN: usize = 4096;
+
+/// Bytes, compressed if that makes them shorter. Equal bytes are packed equally.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// The bytes, or what they were compressed to if that is shorter than `len`.
+    kept: Arc<[u8]>,
+    len: usize,
+}
+
+impl Packed {
+    /// The bytes as they were.
+    pub fn unpack(&self) -> Vec<u8> {
+        if self.kept.len() == self.len {
+            return self.kept.to_vec();
+        }
+        let mut bytes = Vec::with_capacity(self.len);
+        let read = DeflateDecoder::new(&*self.kept).read_to_end(&mut bytes);
+        read.expect("it was compressed here");
+        bytes
+    }
+}
+
+impl From<Vec<u8>> for Packed {
+    fn from(bytes: Vec<u8>) -> Self {
+        let len = bytes.len();
+        let mut kept = bytes;
+        if len >= LEN_MIN {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+            let written = encoder.write_all(&kept).and_then(|()| encoder.finish());
+            let compressed = written.expect("writing to memory does not fail");
+            if compressed.len() < len {
+                kept = compressed;
+            }
+        }
+        Self { kept: kept.into(), len }
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", String::from_utf8_lossy(&self.unpack()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_and_repetition_takes_little_space() {
+        let noise: Vec<u8> = (0..LEN_MIN as u64 * 2)
+            .map(|index| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect();
+        for (bytes, kept_max) in [
+            (Vec::new(), 0),
+            (b"short".to_vec(), 5),
+            (b"spec: ".repeat(LEN_MIN), LEN_MIN / 4),
+            (noise.clone(), noise.len()),
+        ] {
+            let packed = Packed::from(bytes.clone());
+            assert_eq!(packed.unpack(), bytes);
+            assert!(packed.kept.len() <= kept_max, "{} of {}", packed.kept.len(), bytes.len());
+            assert_eq!(packed, Packed::from(bytes));
+        }
+    }
+}
