@@ -1,7 +1,6 @@
 //! Roles follow from manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use plimsoll_content::Manifest;
 use plimsoll_model::{GroupKind, ObjectKey};
