@@ -31,6 +31,9 @@ pub(crate) struct Removals {
     asked: Option<String>,
     /// What of it is still to be carried out.
     prune: Prune,
+    /// Objects that are going, as watches last showed them: one may do so before the answer to the
+    /// request that deletes them is handled.
+    going: BTreeMap<ObjectKey, Terminating>,
     notices: Vec<Notice>,
 }
 
@@ -48,6 +51,7 @@ impl Removals {
             prune,
             ledger: Ledger::recorded(&recorded.deletions),
             orphans: recorded.orphans.clone(),
+            going: BTreeMap::new(),
             notices: Vec::new(),
         }
     }
@@ -95,6 +99,9 @@ impl Removals {
             Outcome::Deleted(deleted) => {
                 if *deleted != Deleted::Absent {
                     self.notices.push(self.ledger.requested(key, file, version, now));
+                    if let Some(terminating) = self.going.get(key) {
+                        self.notices.extend(self.ledger.seen(key, Some(terminating)));
+                    }
                 }
                 // The watch may have told of the end already.
                 if *deleted != Deleted::Going || progress.is_gone(index) {
@@ -119,6 +126,10 @@ impl Removals {
         if mark.trace == Trace::Gone {
             self.gone(key, now);
         } else {
+            match terminating {
+                Some(terminating) => self.going.insert(key.clone(), terminating.clone()),
+                None => self.going.remove(key),
+            };
             self.notices.extend(self.ledger.seen(key, terminating));
         }
     }
@@ -140,6 +151,7 @@ impl Removals {
     }
 
     fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
+        self.going.remove(key);
         self.notices.extend(self.ledger.gone(key, now));
         let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
