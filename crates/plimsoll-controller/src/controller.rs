@@ -4,6 +4,7 @@ mod adopting;
 mod beginning;
 mod features;
 mod overriding;
+mod pruning;
 mod telling;
 mod updating;
 
@@ -23,7 +24,6 @@ use plimsoll_plan::features::Features;
 use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::progress::Event;
-use plimsoll_plan::removal::Notice;
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -36,7 +36,7 @@ use self::telling::Told;
 use crate::bootstrap::{self, patiently};
 use crate::clock::SharedClock;
 use crate::error::Error;
-use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::events::Recorder;
 use crate::fence::fenced;
 use crate::intake::{Accepted, Intake, SharedStore};
 use crate::lease::{self, Lost};
@@ -203,10 +203,10 @@ impl Controller {
             let mut watches = JoinSet::new();
             let beginning =
                 self.look_around(writer, &recorder, &rules, stop, &mut watches, sender).await?;
-            let mut work = Work::begin(self, beginning);
+            let mut work = Work::begin(self, beginning, stop).await?;
             if !std::mem::replace(&mut is_offered, true) {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
-                    telling::leads(&work.recorder, &work.owner, identity);
+                    work.tell_of_leader(identity);
                 }
                 self.offer_reviews(&work, writer, stop).await?;
             }
@@ -272,6 +272,8 @@ struct Work {
     limits: Limits,
     /// A release that is accepted, and when to try again to write down what it makes necessary.
     unwritten: Option<(Instant, Accepted)>,
+    /// When what was pruned may be taken out of the request for it.
+    settle_at: Instant,
 }
 
 /// Why a [`Work`] ended.
@@ -298,6 +300,7 @@ impl Work {
             self.consider(controller).await;
             self.adopt_again(controller).await;
             self.mind_overrides(controller).await;
+            self.settle_pruning(controller).await;
             self.report(controller);
             self.begin_plan(controller.clock.now());
             let wake = self.wake_at(controller.clock.now());
@@ -359,22 +362,6 @@ impl Work {
         }
     }
 
-    /// Tells what people should hear of deletions.
-    fn tell_of_removals(&mut self, now: Timestamp) {
-        for notice in self.session.removals.notices(now) {
-            let Notice { key, reason, is_warning, message } = notice;
-            self.reporter.touch();
-            self.recorder.record(Occurrence {
-                severity: if is_warning { Severity::Warning } else { Severity::Normal },
-                reason,
-                action: "Delete",
-                note: message,
-                regarding: events::cluster_version(&self.owner),
-                related: Some(events::object(&key)),
-            });
-        }
-    }
-
     fn turn(&mut self, turn: Turn, now: Timestamp) {
         if let Turn::Observed(Observation::Definition { group, plural }) = &turn {
             if group == CLUSTER_VERSION.group {
@@ -419,6 +406,9 @@ impl Work {
         if let Some((at, _)) = &self.unwritten {
             wake = wake.min(*at);
         }
+        if self.is_pruning_settled() {
+            wake = wake.min(self.settle_at);
+        }
         if self.intake.is_held_up() {
             wake = wake.min(self.reconsider_at);
         }
@@ -428,16 +418,14 @@ impl Work {
     fn report(&mut self, controller: &Controller) {
         let now = controller.clock.now();
         let situation = situation!(self, now);
-        if let Some(conditions) = self.reporter.report(&situation) {
-            self.tell_of_conditions(&conditions);
-            let situation = situation!(self, now);
-            let mut view = View::of(&self.session.progress, &conditions, now);
-            view.capabilities = self.capabilities.clone();
-            view.implied = self.implied.clone();
-            let created = [self.created, self.payload_created()];
-            view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
-            controller.view.send_replace(view);
-        }
+        let Some(conditions) = self.reporter.report(&situation) else { return };
+        let mut view = View::of(&self.session.progress, &conditions, now);
+        view.capabilities = self.capabilities.clone();
+        view.implied = self.implied.clone();
+        let created = [self.created, self.payload_created()];
+        view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
+        self.tell_of_conditions(&conditions);
+        controller.view.send_replace(view);
     }
 
     /// When the payload was built, if it says so.

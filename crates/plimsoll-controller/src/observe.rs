@@ -5,6 +5,7 @@
 //! as they arrive.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -20,6 +21,7 @@ use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::readiness;
 use plimsoll_plan::removal::{self, Terminating};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -109,8 +111,31 @@ pub(crate) async fn watch_named(
     sender: mpsc::Sender<Observation>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
-    let field = format!("metadata.name={name}");
-    let config = watcher::Config::default().fields(&field);
+    watch_one(api, name, |object| shown(object.map(Box::new)), sender).await;
+}
+
+/// Watches one ConfigMap until the receiver is gone.
+pub(crate) async fn watch_config_map(
+    client: Client,
+    (namespace, name): (&'static str, &'static str),
+    sender: mpsc::Sender<Observation>,
+) {
+    let shown = |object: Option<ConfigMap>| {
+        let data = object.map(|object| object.data.unwrap_or_default());
+        Observation::ConfigMap { name, data }
+    };
+    watch_one(Api::namespaced(client, namespace), name, shown, sender).await;
+}
+
+async fn watch_one<K>(
+    api: Api<K>,
+    name: &str,
+    shown: impl Fn(Option<K>) -> Observation,
+    sender: mpsc::Sender<Observation>,
+) where
+    K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
     let mut seen = false;
     while let Some(event) = events.next().await {
@@ -121,49 +146,16 @@ pub(crate) async fn watch_named(
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 seen = true;
-                shown(Some(Box::new(object)))
+                shown(Some(object))
             }
             Ok(Event::InitDone) if seen => continue,
             Ok(Event::InitDone | Event::Delete(_)) => shown(None),
             Err(error) => {
-                tracing::debug!(%error, kind = kind.kind, "watching failed; trying again");
+                tracing::debug!(%error, name, "watching failed; trying again");
                 continue;
             }
         };
         if sender.send(observation).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Watches one ConfigMap.
-pub(crate) async fn watch_config_map(
-    client: Client,
-    (namespace, name): (&'static str, &'static str),
-    sender: mpsc::Sender<Observation>,
-) {
-    let api: Api<ConfigMap> = Api::namespaced(client, namespace);
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
-    let mut seen = false;
-    while let Some(event) = events.next().await {
-        let data = match event {
-            Ok(Event::Init) => {
-                seen = false;
-                continue;
-            }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                seen = true;
-                Some(object.data.unwrap_or_default())
-            }
-            Ok(Event::InitDone) if seen => continue,
-            Ok(Event::InitDone | Event::Delete(_)) => None,
-            Err(error) => {
-                tracing::debug!(%error, namespace, name, "watching a ConfigMap failed");
-                continue;
-            }
-        };
-        if sender.send(Observation::ConfigMap { name, data }).await.is_err() {
             return;
         }
     }

@@ -12,9 +12,9 @@ use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans, orphan
 
 use crate::resources::Resources;
 
-/// What an earlier process left in a cluster that it had brought to another release.
+/// What an earlier process left in a cluster in which it had carried out another plan.
 pub(crate) struct Inherited {
-    /// Version of that release.
+    /// Version of the release that it applied.
     pub(crate) version: String,
     /// The objects that are ours, each with its API version.
     pub(crate) ours: BTreeMap<ObjectKey, String>,
@@ -27,31 +27,47 @@ pub(crate) struct Inherited {
 pub(crate) struct Removals {
     pub(crate) ledger: Ledger,
     pub(crate) orphans: Vec<Orphan>,
+    /// The annotation that asks for orphans to be deleted, as it was last seen.
+    asked: Option<String>,
+    /// What of it is still to be carried out.
     prune: Prune,
+    /// Objects that are going, as watches last showed them: one may do so before the answer to the
+    /// request that deletes them is handled.
+    going: BTreeMap<ObjectKey, Terminating>,
     notices: Vec<Notice>,
 }
 
 impl Removals {
     /// Takes up what an earlier process recorded.
-    pub(crate) fn recorded(recorded: &ReleaseProgressStatus, prune: Prune) -> Self {
+    pub(crate) fn recorded(recorded: &ReleaseProgressStatus, asked: Option<String>) -> Self {
+        let mut prune = Prune::parse(asked.as_deref());
+        for deletion in &recorded.deletions {
+            if deletion.state == DeletionState::Completed {
+                prune.carried_out(&deletion.object);
+            }
+        }
         Self {
+            asked,
             prune,
             ledger: Ledger::recorded(&recorded.deletions),
             orphans: recorded.orphans.clone(),
+            going: BTreeMap::new(),
             notices: Vec::new(),
         }
     }
 
     /// A process begins with a plan: what that applies has been left behind by nobody. What else is
-    /// ours in the cluster an earlier process left behind, if it was at another release.
+    /// ours in the cluster an earlier process left behind, if it had another plan.
     pub(crate) fn begun(&mut self, plan: &Plan, left: Option<&Inherited>, now: Timestamp) {
         let is_planned =
             |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
         self.orphans.retain(|orphan| !is_planned(orphan));
         let Some(Inherited { version, ours, cluster_kinds }) = left else { return };
+        // What was deleted once, and has been applied again since, was left behind again.
+        self.ledger.retain(|key| !ours.contains_key(key));
         for orphan in orphans_of_cluster(ours, version, plan, cluster_kinds, now) {
             let is_known = self.orphans.iter().any(|known| known.object == orphan.object)
-                || self.ledger.deletions().any(|deletion| deletion.object == orphan.object);
+                || self.ledger.unfinished().any(|key| *key == orphan.object);
             if !is_known {
                 self.orphans.push(orphan);
             }
@@ -83,6 +99,9 @@ impl Removals {
             Outcome::Deleted(deleted) => {
                 if *deleted != Deleted::Absent {
                     self.notices.push(self.ledger.requested(key, file, version, now));
+                    if let Some(terminating) = self.going.get(key) {
+                        self.notices.extend(self.ledger.seen(key, Some(terminating)));
+                    }
                 }
                 // The watch may have told of the end already.
                 if *deleted != Deleted::Going || progress.is_gone(index) {
@@ -107,6 +126,10 @@ impl Removals {
         if mark.trace == Trace::Gone {
             self.gone(key, now);
         } else {
+            match terminating {
+                Some(terminating) => self.going.insert(key.clone(), terminating.clone()),
+                None => self.going.remove(key),
+            };
             self.notices.extend(self.ledger.seen(key, terminating));
         }
     }
@@ -128,18 +151,22 @@ impl Removals {
     }
 
     fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
+        self.going.remove(key);
         self.notices.extend(self.ledger.gone(key, now));
+        let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
+        if self.orphans.len() < before {
+            self.prune.carried_out(key);
+        }
     }
 
     fn forget_pruned(&mut self) {
-        let ledger = &self.ledger;
-        let is_done = |orphan: &Orphan| {
-            ledger.deletions().any(|deletion| {
-                deletion.object == orphan.object && deletion.state == DeletionState::Completed
-            })
-        };
-        self.orphans.retain(|orphan| !is_done(orphan));
+        for deletion in self.ledger.deletions() {
+            if deletion.state == DeletionState::Completed {
+                self.orphans.retain(|orphan| orphan.object != deletion.object);
+                self.prune.carried_out(&deletion.object);
+            }
+        }
     }
 
     /// A plan follows another one: what that leaves behind, and the plan with what of it is to go.
@@ -159,16 +186,58 @@ impl Removals {
     }
 
     /// Takes note of which orphans are to go; true when the plan does not delete them all yet.
-    pub(crate) fn asked(&mut self, prune: Prune, plan: &Plan) -> bool {
-        self.prune = prune;
+    pub(crate) fn asked(&mut self, asked: Option<String>, plan: &Plan) -> bool {
+        if asked != self.asked {
+            self.prune = Prune::parse(asked.as_deref());
+            self.asked = asked;
+        }
         let is_planned =
             |orphan: &Orphan| plan.steps.iter().any(|step| step.manifest.key == orphan.object);
         !self.prune.select(&self.orphans).iter().all(is_planned)
+    }
+
+    /// The annotation that asks for orphans to be deleted, and what is left of it to be carried out,
+    /// where the two differ.
+    pub(crate) fn asked_too_much(&self) -> Option<(&str, &Prune)> {
+        let asked = self.asked.as_deref()?;
+        (Prune::parse(Some(asked)) != self.prune).then_some((asked, &self.prune))
     }
 
     /// Whether an orphan is to go that the API server has not been asked to delete.
     pub(crate) fn is_pruning_due(&self) -> bool {
         let selected = self.prune.select(&self.orphans);
         selected.iter().any(|orphan| !self.ledger.unfinished().any(|key| *key == orphan.object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a process makes of the request that it finds when it begins.
+
+    use jiff::Timestamp;
+    use plimsoll_api::progress::{Deletion, DeletionState, ReleaseProgressStatus};
+    use plimsoll_model::ObjectKey;
+    use plimsoll_plan::removal::Prune;
+
+    use super::Removals;
+
+    #[test]
+    fn what_an_earlier_process_pruned_is_taken_out_of_the_request() {
+        let check = |state: DeletionState, expected: Option<Prune>| {
+            let key = ObjectKey {
+                group: String::new(),
+                kind: "ConfigMap".to_owned(),
+                namespace: "pier".to_owned(),
+                name: "tides".to_owned(),
+            };
+            let deletion = Deletion::new(&key, "orphan of 1.0.0: ", "1.1.0", Timestamp::UNIX_EPOCH);
+            let deletions = vec![Deletion { state, ..deletion }];
+            let recorded = ReleaseProgressStatus { deletions, ..Default::default() };
+            let removals = Removals::recorded(&recorded, Some(key.to_string()));
+            assert_eq!(removals.asked_too_much().map(|(_, left)| left), expected.as_ref());
+        };
+        check(DeletionState::Requested, None);
+        check(DeletionState::Refused, None);
+        check(DeletionState::Completed, Some(Prune::None));
     }
 }

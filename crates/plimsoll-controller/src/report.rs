@@ -13,7 +13,8 @@ use jiff::Timestamp;
 use kube::Client;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::{
-    CapabilitiesProgress, ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
+    CapabilitiesProgress, ImpliedCapability, OperatorsProgress, Orphan, ReleaseProgressStatus,
+    StepProgress,
 };
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
 use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
@@ -289,6 +290,13 @@ impl Reporter {
         let is_release_told = image.is_empty()
             || (status["desired"]["image"] == image && status["history"][0]["image"] == image);
         is_release_told && enabled.iter().all(is_told)
+    }
+
+    /// Whether the cluster's ReleaseProgress lists these orphans and no others.
+    pub(crate) fn has_told_of_orphans(&self, orphans: &[Orphan]) -> bool {
+        let told = &self.written.1["orphans"];
+        told.as_array().map_or(0, Vec::len) == orphans.len()
+            && (orphans.is_empty() || serde_json::to_value(orphans).is_ok_and(|it| it == *told))
     }
 
     /// Whether somebody else, as a leader whose last write came in late, wrote the status after

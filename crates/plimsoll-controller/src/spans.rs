@@ -66,9 +66,10 @@ impl Spans {
         if self.levels.is_empty() {
             return;
         }
-        let plan = progress.plan();
-        self.levels.retain(|open, _| {
-            (0..plan.steps.len()).any(|step| level(plan, step) == *open && !progress.is_done(step))
+        let nodes = &progress.plan().graph.nodes;
+        self.levels.retain(|level, _| {
+            let mut of_level = nodes.iter().filter(|node| node.level == *level);
+            of_level.any(|node| !node.tasks.iter().all(|step| progress.is_done(*step)))
         });
         if progress.passes() > 0 {
             *self = Self { release: Span::none(), levels: BTreeMap::new() };

@@ -7,13 +7,14 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation, ReplaceOperation};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client, ResourceExt};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_model::{ObjectKey, Reason};
 use plimsoll_plan::failure;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::bootstrap::api_resource;
 use crate::observe::{revision, trace};
 use crate::resources::Served;
 
@@ -256,6 +258,26 @@ impl Writer {
         let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
         let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
         api.patch_status(name, &status_parameters(), &patch).await
+    }
+
+    /// Replaces an annotation of the ClusterVersion, or removes it; refused if it is not as it was
+    /// any more.
+    pub(crate) async fn replace_annotation(
+        &self,
+        name: &str,
+        before: &str,
+        after: Option<String>,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &api_resource(CLUSTER_VERSION));
+        let path = PointerBuf::from_tokens(["metadata", "annotations", name]);
+        let guard = TestOperation { path: path.clone(), value: before.into() };
+        let change = match after {
+            Some(value) => PatchOperation::Replace(ReplaceOperation { path, value: value.into() }),
+            None => PatchOperation::Remove(RemoveOperation { path }),
+        };
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![PatchOperation::Test(guard), change]));
+        api.patch_metadata(CLUSTER_VERSION_NAME, &status_parameters(), &patch).await.map(|_| ())
     }
 
     /// Creates or replaces a Lease; its resourceVersion guards against others.

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
+use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::progress::{OverrideProgress, OverrideState};
 use plimsoll_content::inclusion::Override;
 use plimsoll_model::ObjectKey;
@@ -25,6 +25,11 @@ use serde_json::Value;
 
 /// The annotation of the ClusterVersion.
 pub const OVERRIDE_TERMS: &str = "plimsoll.io/override-terms";
+
+/// What to do about an annotation that cannot be read: no command changes it, so that nothing that
+/// somebody wrote is lost.
+pub const CORRECTION: &str = "correct it with `kubectl edit clusterversion version`, or remove it \
+    with `kubectl annotate clusterversion version plimsoll.io/override-terms-`";
 
 /// An entry of the annotation: an override, why it is there, and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,17 +142,12 @@ impl Overrides {
 
     /// The terms of those in force, as a sentence after another one; `None` if none is in force.
     pub fn told(&self, now: Timestamp) -> Option<String> {
-        let mut any = false;
-        let mut told = Vec::new();
-        for terms in self.in_force(now) {
-            any = true;
-            let text = terms.told();
-            if !text.is_empty() {
-                told.push(format!("{}: {text}", terms.object()));
-            }
-        }
-        let told = if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) };
-        any.then_some(told)
+        let mut in_force = self.in_force(now).peekable();
+        in_force.peek()?;
+        let told = in_force.map(|terms| (terms.object(), terms.told()));
+        let told = told.filter(|(_, text)| !text.is_empty());
+        let told: Vec<String> = told.map(|(object, text)| format!("{object}: {text}")).collect();
+        Some(if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) })
     }
 
     /// How they stand, as ReleaseProgress tells it.
@@ -188,17 +188,15 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<C
         if state_in(before, object) == Some(*state) {
             continue;
         }
-        let because =
-            if reason.is_empty() { String::new() } else { format!(", which was: {reason}") };
-        let message = match (state, expires) {
-            (OverrideState::InForce, _) => {
-                let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-                let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                format!("{object} is left alone{until}{because}")
+        let when = |word| expires.map(|at| format!(" {word} {at}")).unwrap_or_default();
+        let why = |link| if reason.is_empty() { String::new() } else { format!("{link}{reason}") };
+        let message = match state {
+            OverrideState::InForce => {
+                format!("{object} is left alone{}{}", when("until"), why(": "))
             }
-            (OverrideState::Expired, expires) => {
-                let at = expires.map(|at| format!(" at {at}")).unwrap_or_default();
-                format!("{object} is managed again: its override expired{at}{because}")
+            OverrideState::Expired => {
+                let (at, why) = (when("at"), why(", which was: "));
+                format!("{object} is managed again: its override expired{at}{why}")
             }
         };
         changes.push(Change { object: object.clone(), state: Some(*state), message });
@@ -210,24 +208,6 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<C
         }
     }
     changes
-}
-
-/// A spec without the overrides that have expired: what is planned from it is what the controller
-/// does.
-pub fn without_expired(
-    mut spec: ClusterVersionSpec,
-    annotation: Option<&str>,
-    now: Timestamp,
-) -> ClusterVersionSpec {
-    let overrides = Overrides::parse(&spec.overrides, annotation);
-    let expired: Vec<ObjectKey> = overrides
-        .entries
-        .iter()
-        .filter(|terms| !is_in_force(terms, now))
-        .map(Terms::object)
-        .collect();
-    spec.overrides.retain(|entry| !entry.unmanaged || !expired.contains(&key(entry)));
-    spec
 }
 
 fn is_in_force(terms: &Terms, now: Timestamp) -> bool {
@@ -257,8 +237,8 @@ fn read(annotation: Option<&str>) -> (Vec<(usize, Terms)>, Vec<String>) {
         Ok(list) => list,
         Err(error) => {
             let problem = format!(
-                "metadata.annotations[{OVERRIDE_TERMS}]: not a JSON list: {error}: correct it \
-                 with `plimsoll override set`; until then overrides do not expire"
+                "metadata.annotations[{OVERRIDE_TERMS}]: not a JSON list: {error}: {CORRECTION}; \
+                 until then overrides do not expire"
             );
             return (Vec::new(), vec![problem]);
         }

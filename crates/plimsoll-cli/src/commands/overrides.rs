@@ -15,7 +15,7 @@ use kube::{Discovery, ResourceExt as _};
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_model::ObjectKey;
-use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides, Terms};
+use plimsoll_plan::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
 use super::cluster::ClusterArguments;
@@ -165,9 +165,7 @@ impl Standing {
         match &self.unreadable {
             None => Ok(()),
             Some(error) => anyhow::bail!(
-                "the annotation {OVERRIDE_TERMS} cannot be read: {error}; correct it with \
-                 `kubectl edit clusterversion version`, or remove it with \
-                 `kubectl annotate clusterversion version {OVERRIDE_TERMS}-`"
+                "the annotation {OVERRIDE_TERMS} cannot be read: {error}; {CORRECTION}"
             ),
         }
     }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
 use plimsoll_content::Payload;
+use plimsoll_controller::View;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Rig, StandIns, on_each_cluster, sample_payloads, sample_without_definitions, until,
+    Rig, StandIns, on_each_cluster, sample_payloads, sample_with, sample_without_definitions, until,
 };
 
 /// A ConfigMap of the sample with data, that is applied and not create-only.
@@ -77,6 +79,104 @@ fn assert_put_right(first: &Arc<Payload>) {
             put_right(&api, &name, |map| map.metadata.uid != uid).await;
             rig.stop().await;
         }
+    });
+}
+
+/// An ImageStream and its kind, with what the published API says of tags: they are told apart by
+/// their names, and a tag without an import mode has `Legacy`.
+const IMAGE_STREAMS: [(&str, &str); 2] = [
+    (
+        "0000_05_tally_01.crd.yaml",
+        r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: imagestreams.image.openshift.io
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+spec:
+  group: image.openshift.io
+  scope: Namespaced
+  names: {kind: ImageStream, listKind: ImageStreamList, plural: imagestreams, singular: imagestream}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              tags:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    from: {type: object, x-kubernetes-preserve-unknown-fields: true}
+                    importPolicy:
+                      type: object
+                      default: {}
+                      properties:
+                        importMode: {type: string, default: Legacy}
+"#,
+    ),
+    (
+        "0000_30_tally_01.yaml",
+        r#"
+apiVersion: image.openshift.io/v1
+kind: ImageStream
+metadata:
+  name: tally
+  namespace: default
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+spec:
+  tags:
+  - name: latest
+    from: {kind: DockerImage, name: registry.example.com/tally@sha256:1}
+"#,
+    ),
+];
+
+#[test]
+fn tags_that_others_add_to_an_image_stream_stay_and_a_default_is_no_drift() {
+    on_each_cluster(|kind| async move {
+        let manifests = IMAGE_STREAMS.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let mut rig = Rig::installed(kind, &[sample_with(&manifests)]).await;
+        let gvk = GroupVersionKind::gvk("image.openshift.io", "v1", "ImageStream");
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(rig.client.clone(), "default", &ApiResource::from_gvk(&gvk));
+        let tags =
+            || async { api.get("tally").await.expect("it is there").data["spec"]["tags"].clone() };
+        let tag = |name: &str, image: &str| {
+            json!({
+                "name": name,
+                "from": {"kind": "DockerImage", "name": format!("registry.example.com/tally@{image}")},
+                "importPolicy": {"importMode": "Legacy"},
+            })
+        };
+        let ours = tag("latest", "sha256:1");
+        assert_eq!(tags().await, json!([ours]));
+        let theirs = tag("theirs", "sha256:2");
+        let change = async |tags: Value| {
+            let somebody =
+                PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+            let patch = Patch::Merge(json!({ "spec": { "tags": tags } }));
+            api.patch("tally", &somebody, &patch).await.expect("a change");
+        };
+        change(json!([ours, theirs])).await;
+        change(json!([tag("latest", "sha256:3"), theirs])).await;
+        until("ours is put right, theirs stays", tags, |it| *it == json!([ours, theirs])).await;
+        let repairs = |view: &View| view.figures.as_ref().map_or(0, |it| it.drift_repairs);
+        let view = rig.until(|view| repairs(view) > 0).await;
+        assert_eq!(repairs(&view), 1, "only one of the changes was to what is ours");
+        rig.stop().await;
     });
 }
 

@@ -69,6 +69,60 @@ fn orphans(progress: &Value) -> Vec<String> {
     orphans.iter().map(|orphan| format!("{}: {}", orphan["name"], orphan["message"])).collect()
 }
 
+/// Defines the kind FeatureGate.
+async fn define(rig: &Rig) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
+    let parameters = PatchParams::apply("test").force();
+    definitions
+        .patch("featuregates.config.openshift.io", &parameters, &Patch::Apply(&definition()))
+        .await
+        .expect("a definition");
+}
+
+#[test]
+fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_restart_nothing() {
+    on_each_cluster(|kind| async move {
+        let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
+        let mut rig = Rig::installed(kind, &[release]).await;
+        define(&rig).await;
+        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
+        let preview: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "harbour-pilot");
+        let gated: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+        let are_there = || async {
+            let there = [preview.get_opt("autopilot").await, gated.get_opt("gated").await];
+            there.into_iter().all(|it| it.expect("the server answers").is_some())
+        };
+        until("both manifests are applied", are_there, |are| *are).await;
+        rig.until(|view| view.completed).await;
+        rig.stop().await;
+
+        feature(&rig, "", &[]).await;
+        let (client, log) = rig.cluster.client_with_log();
+        // The release has none, so only who looks for everything asks for them.
+        let has_looked = || log.requests().iter().any(|it| it.contains("limitranges"));
+        rig.control_with(client.clone());
+        let progress = until(
+            "what was applied and is excluded now is listed",
+            || rig.progress(),
+            |it| orphans(it).len() == 2,
+        )
+        .await;
+        let left = orphans(&progress);
+        assert!(left[0].contains("\"gated\"") && left[0].contains("Bold"), "{left:?}");
+        assert!(left[1].contains("\"autopilot\"") && left[1].contains("feature-set"), "{left:?}");
+        assert!(are_there().await, "nobody asked to delete them");
+        assert!(has_looked());
+        rig.stop().await;
+
+        log.clear();
+        rig.control_with(client);
+        rig.completed("1.0.0").await;
+        assert!(!has_looked(), "the plan is the same");
+        assert_eq!(orphans(&rig.progress().await), left);
+        rig.stop().await;
+    });
+}
+
 #[test]
 fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
     on_each_cluster(|kind| async move {
@@ -82,12 +136,7 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         };
         assert!(!is_there(&preview, "autopilot").await, "the set is the default one");
         // The kind comes while the controller runs, as with a release that brings it.
-        let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
-        let parameters = PatchParams::apply("test").force();
-        definitions
-            .patch("featuregates.config.openshift.io", &parameters, &Patch::Apply(&definition()))
-            .await
-            .expect("a definition");
+        define(&rig).await;
         feature(&rig, "TechPreviewNoUpgrade", &[]).await;
         until("the manifest of the set is applied", || is_there(&preview, "autopilot"), |is| *is)
             .await;

@@ -69,6 +69,11 @@ impl Scene {
         self.maps.patch(name, &parameters, &Patch::Merge(&patch)).await.expect("a change");
     }
 
+    /// Asks for orphans to be deleted, as `kubectl annotate` does.
+    async fn prune(&self, value: &str) {
+        self.rig.annotate("plimsoll.io/prune", json!(value)).await;
+    }
+
     /// Waits until what ReleaseProgress lists under a field is as wanted.
     async fn until(&self, field: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let listed =
@@ -187,15 +192,53 @@ fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
         assert_eq!(orphans[0]["message"], "not in release 1.1.0");
         assert!(scene.exists("first").await && scene.exists("second").await);
 
-        let first = json!("configmap \"harbour-beacon/first\"");
-        scene.rig.annotate("plimsoll.io/prune", first).await;
+        scene.prune("configmap \"harbour-beacon/first\"").await;
         scene.until("orphans", |it| names(it) == ["second"]).await;
         assert!(!scene.exists("first").await);
         assert!(scene.exists("second").await && scene.exists("third").await);
-        scene.rig.annotate("plimsoll.io/prune", json!("all")).await;
+        scene.prune("all").await;
         scene.until("orphans", <[Value]>::is_empty).await;
         assert!(!scene.exists("second").await);
         assert!(scene.exists("third").await);
+    });
+}
+
+#[test]
+fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
+    on_each_cluster(|kind| async move {
+        let first = sample_with(&[kept("first"), kept("second")]);
+        let mut scene = Scene::new(kind, &[kept("first"), kept("second")], &[]).await;
+        scene.patch("second", json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
+        scene.update().await;
+        scene.until("orphans", |it| it.len() == 2).await;
+        let (name, held) =
+            ("configmap \"harbour-beacon/first\"", "configmap \"harbour-beacon/second\"");
+        let asked = async |scene: &Scene, expected: Value| {
+            let found = || async {
+                let object = scene.rig.get(plimsoll_api::CLUSTER_VERSION, "version").await;
+                object["metadata"]["annotations"]["plimsoll.io/prune"].clone()
+            };
+            until("the request is brought up to date", found, |it| *it == expected).await;
+        };
+        // What is not gone yet is still asked for.
+        scene.prune(&format!("{name}, {held}")).await;
+        asked(&scene, json!(held)).await;
+        assert!(!scene.exists("first").await && scene.exists("second").await);
+        scene.patch("second", json!({"metadata": {"finalizers": null}})).await;
+        asked(&scene, Value::Null).await;
+        assert!(!scene.exists("second").await);
+
+        scene.rig.release(&first);
+        scene.rig.completed("1.0.0").await;
+        assert!(scene.exists("first").await);
+        scene.update().await;
+        scene.until("orphans", |it| it.len() == 2).await;
+        assert!(scene.exists("first").await && scene.exists("second").await, "nobody asked again");
+        scene.prune(name).await;
+        scene.until("orphans", |it| it.len() == 1).await;
+        assert!(!scene.exists("first").await);
+        asked(&scene, Value::Null).await;
+        scene.rig.stop().await;
     });
 }
 
@@ -212,7 +255,7 @@ fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_releas
             (&orphans[0]["name"], &orphans[0]["version"]),
             (&json!("first"), &json!("1.0.0"))
         );
-        scene.rig.annotate("plimsoll.io/prune", json!("all")).await;
+        scene.prune("all").await;
         scene.until("orphans", <[Value]>::is_empty).await;
         assert!(!scene.exists("first").await);
     });

@@ -15,12 +15,12 @@ use plimsoll_plan::mode::Mode;
 use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
 use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::removal::{PRUNE, Prune};
 use plimsoll_plan::target;
 use tokio::time::Instant;
 
 use super::{
-    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, situation,
+    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, pruning,
+    situation,
 };
 use crate::events::Severity;
 use crate::implicit;
@@ -46,17 +46,13 @@ impl Work {
             .chain(&self.capabilities.enabled)
             .cloned()
             .collect();
-        let settings = &controller.settings;
-        let now_enabled = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
-        let before = std::mem::replace(&mut self.capabilities, now_enabled);
+        let before = self.decide_capabilities(controller, &kept);
         self.tell_of_capabilities(&before);
-        self.judge_by_capabilities(controller);
         self.pause(pause_of(object), controller.clock.now());
         self.look_for_updates();
-        let now = controller.clock.now();
-        let request = request(&self.release, &self.overrides, &self.capabilities, now);
+        let request = self.requested(controller.clock.now());
         let plan = Arc::clone(self.session.progress.plan());
-        let prunes = self.session.removals.asked(prune_asked(object), &plan);
+        let prunes = self.session.removals.asked(pruning::asked(object), &plan);
         if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
@@ -100,16 +96,13 @@ impl Work {
         self.accepted_risks = accepted.accepted_risks;
         self.release = target::release(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &before);
-        self.judge_by_capabilities(controller);
+        self.decide_capabilities(controller, &before);
         self.intake.swapped(&self.release, &self.payload);
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
         self.forget_gates();
         self.look_for_updates();
-        let now = controller.clock.now();
-        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        self.request = self.requested(controller.clock.now());
         let mut note = format!("Working towards {}, from {from}", self.release.version);
         if !self.accepted_risks.is_empty() {
             note.push_str("; accepted risks: ");
@@ -119,11 +112,22 @@ impl Work {
         self.replan(controller).await;
     }
 
-    /// Changes of the spec are judged by what is in force now.
-    pub(super) fn judge_by_capabilities(&self, controller: &Controller) {
-        let settings = &controller.settings;
-        let rules = rules(&self.payload, settings, &self.features, &self.capabilities);
-        self.rules.send_replace(rules);
+    /// Decides which capabilities are enabled, those of before included; changes of the spec are
+    /// judged by them from now on. Returns what was in force.
+    pub(super) fn decide_capabilities(
+        &mut self,
+        controller: &Controller,
+        before: &[String],
+    ) -> Capabilities {
+        let (payload, settings, features) = (&self.payload, &controller.settings, &self.features);
+        let decided = enabled(payload, settings, features, &self.spec, before);
+        self.rules.send_replace(rules(payload, settings, features, &decided));
+        std::mem::replace(&mut self.capabilities, decided)
+    }
+
+    /// What is asked for now, as far as it decides the plan.
+    pub(super) fn requested(&self, now: Timestamp) -> Request {
+        request(&self.release, &self.overrides, &self.capabilities, now)
     }
 
     /// Enables what a release makes necessary and has it written down, before the release is begun
@@ -270,9 +274,4 @@ pub(super) fn make_plan(
         "planned"
     );
     planned
-}
-
-/// The orphans that somebody asked to be deleted.
-pub(super) fn prune_asked(cluster_version: &DynamicObject) -> Prune {
-    Prune::parse(cluster_version.annotations().get(PRUNE).map(String::as_str))
 }

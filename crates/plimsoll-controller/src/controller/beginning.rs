@@ -11,6 +11,7 @@ use plimsoll_plan::acknowledge::{self, Acknowledgements};
 use plimsoll_plan::features::Features;
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::pause::Pause;
+use plimsoll_plan::plan::Plan;
 use plimsoll_plan::progress::parse_ranges;
 use plimsoll_plan::status::Updates;
 use plimsoll_plan::target;
@@ -21,11 +22,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::adopting::{
-    enabled, enabled_before, make_plan, pause_of, prune_asked, read, recorded, request, rules,
+    enabled, enabled_before, make_plan, pause_of, read, recorded, request, rules,
 };
 use super::features::{self, FeatureWatch};
 use super::telling::Told;
-use super::{Controller, SWEEP_INTERVAL, Work, overriding};
+use super::{Controller, SWEEP_INTERVAL, Work, overriding, pruning};
 use crate::bootstrap::{self, patiently};
 use crate::error::Error;
 use crate::events::Recorder;
@@ -49,8 +50,6 @@ pub(super) struct Beginning {
     /// The ClusterVersion and ReleaseProgress as they were read.
     seen: (Guarded, Guarded),
     resources: Resources,
-    /// What an earlier process left, if it was at another release.
-    left: Option<Inherited>,
     recorder: Recorder,
     rules: watch::Sender<Rules>,
     start: (Arc<Payload>, Listing),
@@ -101,13 +100,7 @@ impl Controller {
             intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
                 .await?;
         let payload = Arc::clone(&start.0);
-        let mut left = None;
         if !recorded.image.is_empty() && recorded.image != payload.image {
-            left = Some(Inherited {
-                version: recorded.version.clone(),
-                ours: patiently(stop, || survey::ours(client, &resources)).await?,
-                cluster_kinds: survey::cluster_kinds(&resources),
-            });
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = patiently(stop, || async {
@@ -127,13 +120,28 @@ impl Controller {
             recorded,
             seen,
             resources,
-            left,
             recorder,
             rules,
             start,
             features,
             feature_watch,
         })
+    }
+
+    /// What an earlier process left of another plan: of another release, or of this one with other
+    /// features. Nothing has to be looked for where the plan is the same.
+    async fn left_behind(
+        &self,
+        Beginning { recorded, resources, .. }: &Beginning,
+        planned: &Plan,
+        stop: &CancellationToken,
+    ) -> Result<Option<Inherited>, Error> {
+        if recorded.plan_hash.is_empty() || recorded.plan_hash == planned.hash {
+            return Ok(None);
+        }
+        let ours = patiently(stop, || survey::ours(&self.client, resources)).await?;
+        let cluster_kinds = survey::cluster_kinds(resources);
+        Ok(Some(Inherited { version: recorded.version.clone(), ours, cluster_kinds }))
     }
 
     /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
@@ -152,22 +160,15 @@ impl Controller {
 }
 
 impl Work {
-    pub(super) fn begin(controller: &Controller, beginning: Beginning) -> Self {
-        let Beginning {
-            first,
-            recorded,
-            seen,
-            resources,
-            left,
-            recorder,
-            rules,
-            start,
-            features,
-            feature_watch,
-        } = beginning;
-        let (payload, listing) = start;
-        let (cluster_version, recorded) = (&first, &recorded);
-        let owner: Arc<str> = first.uid().unwrap_or_default().into();
+    pub(super) async fn begin(
+        controller: &Controller,
+        beginning: Beginning,
+        stop: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let payload = Arc::clone(&beginning.start.0);
+        let (cluster_version, recorded) = (&beginning.first, &beginning.recorded);
+        let features = beginning.features.clone();
+        let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
         let now = controller.clock.now();
         let (spec, status) = read(cluster_version);
         let release = target::release(&payload);
@@ -175,9 +176,8 @@ impl Work {
         let capabilities = enabled(&payload, settings, &features, &spec, &before);
         let overrides = overriding::overrides_of(cluster_version, &spec);
         let request = request(&release, &overrides, &capabilities, now);
-        let mut removals = Removals::recorded(recorded, prune_asked(cluster_version));
-        let mode = match mode::choose(&status.history, &release.image) {
-            Mode::Reconciling if removals.is_pruning_due() => Mode::Updating,
+        let mut removals = Removals::recorded(recorded, pruning::asked(cluster_version));
+        let mut mode = match mode::choose(&status.history, &release.image) {
             // Other capabilities or overrides were being applied, which the history does not tell.
             Mode::Reconciling
                 if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
@@ -186,15 +186,22 @@ impl Work {
             }
             mode => mode,
         };
-        let planned =
-            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode);
+        let plan_in = |mode| {
+            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode)
+        };
+        let mut planned = plan_in(mode);
+        let left = controller.left_behind(&beginning, &planned, stop).await?;
         removals.begun(&planned, left.as_ref(), now);
+        if mode == Mode::Reconciling && removals.is_pruning_due() {
+            mode = Mode::Updating;
+            planned = plan_in(mode);
+        }
         let planned = Arc::new(removals.and_prune(planned));
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
         let client = controller.client.clone();
         let mut session =
-            Session::new(client, Arc::clone(&owner), planned, resources, removals, now);
+            Session::new(client, Arc::clone(&owner), planned, beginning.resources, removals, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
@@ -208,15 +215,15 @@ impl Work {
             (pause, _) => pause,
         };
         let news = Told::recorded(&status.conditions);
-        let mut reporter = Reporter::new(controller.client.clone(), status, seen);
+        let mut reporter = Reporter::new(controller.client.clone(), status, beginning.seen);
         reporter.remember(recorded);
-        rules.send_replace(self::rules(&payload, settings, &features, &capabilities));
+        beginning.rules.send_replace(rules(&payload, settings, &features, &capabilities));
         let intake = Intake::new(
             controller.store.clone(),
             &controller.settings.profile,
             &release,
             intake::architecture(&payload),
-            listing,
+            beginning.start.1,
         );
         let mut work = Self {
             owner,
@@ -227,12 +234,12 @@ impl Work {
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             created: cluster_version.creation_timestamp().map(|time| time.0),
             features,
-            feature_watch,
+            feature_watch: beginning.feature_watch,
             capabilities,
             overrides,
             overrides_told: (recorded.overrides.clone(), Vec::new()),
             implied: recorded.capabilities.implied.clone(),
-            rules,
+            rules: beginning.rules,
             session,
             intake,
             updates: Updates::default(),
@@ -247,12 +254,13 @@ impl Work {
             news,
             completion_told: false,
             pause_told: None,
-            recorder,
+            recorder: beginning.recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
             woken_at: Instant::now(),
             limits: controller.settings.limits.clone(),
             unwritten: None,
+            settle_at: Instant::now(),
         };
         work.look_for_updates();
         work.hold(pause, now);
@@ -260,6 +268,6 @@ impl Work {
         if !work.is_told() {
             work.session.hold();
         }
-        work
+        Ok(work)
     }
 }

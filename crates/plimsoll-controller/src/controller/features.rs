@@ -7,9 +7,8 @@ use plimsoll_api::FEATURE_GATE;
 use plimsoll_model::Reason;
 use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
-use super::adopting::{enabled, request};
 use super::{Controller, Settings, Work};
 use crate::bootstrap::api_resource;
 use crate::error::Error;
@@ -58,7 +57,8 @@ fn of(feature_gate: Option<&DynamicObject>) -> Features {
 pub(super) struct FeatureWatch {
     client: Client,
     sender: mpsc::Sender<Observation>,
-    task: Option<JoinHandle<()>>,
+    /// The watch, if it has begun; it ends with this.
+    task: JoinSet<()>,
     is_followed: bool,
     /// Whether the server has answered: the kind is served.
     answered: bool,
@@ -72,7 +72,8 @@ impl FeatureWatch {
         resources: &Resources,
     ) -> Self {
         let is_followed = settings.feature_set.is_none();
-        let mut watch = Self { client, sender, task: None, is_followed, answered: false };
+        let task = JoinSet::new();
+        let mut watch = Self { client, sender, task, is_followed, answered: false };
         let is_served = resources
             .iter()
             .any(|(kind, _)| kind.group == FEATURE_GATE.group && kind.kind == FEATURE_GATE.kind);
@@ -90,29 +91,19 @@ impl FeatureWatch {
     }
 
     fn restart(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-        self.task = Some(tokio::spawn(observe::watch_named(
+        self.task = JoinSet::new();
+        self.task.spawn(observe::watch_named(
             self.client.clone(),
             (FEATURE_GATE, FEATURE_GATE_NAME),
             Observation::FeatureGate,
             self.sender.clone(),
-        )));
+        ));
     }
 
     /// A kind was defined: if it is this one, there is no need to wait for the next try.
     pub(super) fn defined(&mut self, group: &str, plural: &str) {
         if group == FEATURE_GATE.group && plural == FEATURE_GATE.plural {
             self.look_again();
-        }
-    }
-}
-
-impl Drop for FeatureWatch {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
         }
     }
 }
@@ -134,11 +125,8 @@ impl Work {
         let note = format!("{change}; what is included is decided anew");
         self.tell(Severity::Normal, Reason::FeaturesChanged, note);
         let kept: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        let settings = &controller.settings;
-        self.capabilities = enabled(&self.payload, settings, &self.features, &self.spec, &kept);
-        self.judge_by_capabilities(controller);
-        let now = controller.clock.now();
-        self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+        self.decide_capabilities(controller, &kept);
+        self.request = self.requested(controller.clock.now());
         self.replan(controller).await;
         self.reporter.touch();
     }

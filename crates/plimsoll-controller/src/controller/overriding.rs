@@ -7,9 +7,8 @@ use plimsoll_api::progress::OverrideState;
 use plimsoll_model::Reason;
 use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
 
-use super::adopting::request;
 use super::{Controller, Work};
-use crate::events::{self, Occurrence, Severity};
+use crate::events::Severity;
 
 /// The overrides of a ClusterVersion.
 pub(super) fn overrides_of(
@@ -33,14 +32,8 @@ impl Work {
                     Some(OverrideState::Expired) => Reason::OverrideExpired,
                     None => Reason::OverrideRemoved,
                 };
-                self.recorder.record(Occurrence {
-                    severity: Severity::Normal,
-                    reason,
-                    action: "Override",
-                    note: change.message,
-                    regarding: events::cluster_version(&self.owner),
-                    related: Some(events::object(&change.object)),
-                });
+                let (note, object) = (change.message, Some(&change.object));
+                self.record(Severity::Normal, reason, "Override", note, object);
             }
             // What updates are judged by may be other than it was.
             self.unconsidered = true;
@@ -54,7 +47,7 @@ impl Work {
             self.reporter.touch();
         }
         if self.overrides.for_inclusion(now) != self.request.overrides {
-            self.request = request(&self.release, &self.overrides, &self.capabilities, now);
+            self.request = self.requested(now);
             self.replan(controller).await;
             self.reporter.touch();
         }

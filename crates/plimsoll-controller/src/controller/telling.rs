@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use plimsoll_model::{Condition, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::Action;
+use plimsoll_plan::removal::Notice;
 use plimsoll_plan::transitions::transitions;
 
 use super::Work;
-use crate::events::{self, Occurrence, Recorder, Severity};
+use crate::events::{self, Occurrence, Severity};
 
 /// What has been told.
 pub(super) struct Told {
@@ -26,19 +28,13 @@ impl Told {
     }
 }
 
-/// Tells that a controller works from now on.
-pub(super) fn leads(recorder: &Recorder, owner: &str, identity: &str) {
-    recorder.record(Occurrence {
-        severity: Severity::Normal,
-        reason: Reason::LeaderElected,
-        action: "Lead",
-        note: format!("{identity} keeps the cluster from now on"),
-        regarding: events::cluster_version(owner),
-        related: None,
-    });
-}
-
 impl Work {
+    /// Tells that a controller works from now on.
+    pub(super) fn tell_of_leader(&self, identity: &str) {
+        let note = format!("{identity} keeps the cluster from now on");
+        self.record(Severity::Normal, Reason::LeaderElected, "Lead", note, None);
+    }
+
     /// Tells of conditions that came to hold, or do not hold any more.
     pub(super) fn tell_of_conditions(&mut self, conditions: &[Condition]) {
         for transition in transitions(&self.news.conditions, conditions) {
@@ -51,8 +47,9 @@ impl Work {
     /// Takes the gates that are passed for told: what an earlier process saw is no news.
     pub(super) fn note_gates(&mut self) {
         let is_completed = self.session.progress.mode() == Mode::Reconciling;
-        let passed = self.gates(|passed| passed || is_completed);
-        self.news.gates = passed.into_iter().map(|key| key.name).collect();
+        let passed = self.gates().filter(|(_, is_passed)| *is_passed || is_completed);
+        let names = passed.map(|(key, _)| key.name.clone()).collect();
+        self.news.gates = names;
     }
 
     /// Another release is applied: its gates are ahead.
@@ -62,10 +59,17 @@ impl Work {
 
     /// Tells of ClusterOperators that have reached the release.
     pub(super) fn tell_of_gates(&mut self) {
-        for key in self.gates(|passed| passed) {
+        let is_news = |(key, is_passed): &(&ObjectKey, bool)| {
+            *is_passed && !self.news.gates.contains(&key.name)
+        };
+        let news: Vec<ObjectKey> =
+            self.gates().filter(is_news).map(|(key, _)| key.clone()).collect();
+        for key in news {
+            // Two manifests may be about one ClusterOperator.
             if self.news.gates.insert(key.name.clone()) {
                 let note = format!("ClusterOperator {} is at {}", key.name, self.release.version);
-                self.tell_about(Reason::ClusterOperatorUpdated, "Update", note, &key);
+                let reason = Reason::ClusterOperatorUpdated;
+                self.record(Severity::Normal, reason, "Update", note, Some(&key));
             }
         }
     }
@@ -75,7 +79,17 @@ impl Work {
         for (key, is_gone) in std::mem::take(&mut self.session.drifted) {
             let what = if is_gone { "deleted" } else { "changed" };
             let note = format!("{key} was {what} by somebody else and is put right");
-            self.tell_about(Reason::DriftRepaired, "Repair", note, &key);
+            self.record(Severity::Normal, Reason::DriftRepaired, "Repair", note, Some(&key));
+        }
+    }
+
+    /// Tells what people should hear of deletions.
+    pub(super) fn tell_of_removals(&mut self, now: Timestamp) {
+        for notice in self.session.removals.notices(now) {
+            let Notice { key, reason, is_warning, message } = notice;
+            let severity = if is_warning { Severity::Warning } else { Severity::Normal };
+            self.reporter.touch();
+            self.record(severity, reason, "Delete", message, Some(&key));
         }
     }
 
@@ -91,24 +105,36 @@ impl Work {
         }
     }
 
-    /// The ClusterOperators of the release, by whether their gates are passed.
-    fn gates(&self, wanted: impl Fn(bool) -> bool) -> Vec<ObjectKey> {
+    /// The ClusterOperators of the release, and whether their gates are passed.
+    fn gates(&self) -> impl Iterator<Item = (&ObjectKey, bool)> {
         let progress = &self.session.progress;
         let steps = progress.plan().steps.iter().enumerate();
-        let passed = steps
-            .filter(|(index, step)| step.action == Action::Gate && wanted(progress.is_done(*index)))
-            .map(|(_, step)| step.manifest.key.clone());
-        passed.collect()
+        steps
+            .filter(|(_, step)| step.action == Action::Gate)
+            .map(|(index, step)| (&step.manifest.key, progress.is_done(index)))
     }
 
-    fn tell_about(&self, reason: Reason, action: &'static str, note: String, key: &ObjectKey) {
+    /// Tells of something about the ClusterVersion.
+    pub(super) fn tell(&self, severity: Severity, reason: Reason, note: String) {
+        self.record(severity, reason, "Update", note, None);
+    }
+
+    /// Tells of something that was done, and of the object that it was done to.
+    pub(super) fn record(
+        &self,
+        severity: Severity,
+        reason: Reason,
+        action: &'static str,
+        note: String,
+        related: Option<&ObjectKey>,
+    ) {
         self.recorder.record(Occurrence {
-            severity: Severity::Normal,
+            severity,
             reason,
             action,
             note,
             regarding: events::cluster_version(&self.owner),
-            related: Some(events::object(key)),
+            related: related.map(events::object),
         });
     }
 }

@@ -22,7 +22,7 @@ use plimsoll_plan::validate;
 use tokio::time::Instant;
 
 use super::{Controller, Work};
-use crate::events::{self, Occurrence, Severity};
+use crate::events::Severity;
 use crate::intake::Brought;
 
 /// How often preconditions that do not hold are checked again.
@@ -201,18 +201,6 @@ impl Work {
         }
         let note = format!("Done applying {}", self.release.version);
         self.tell(Severity::Normal, Reason::UpdateCompleted, note);
-    }
-
-    /// Tells of something about the ClusterVersion.
-    pub(super) fn tell(&self, severity: Severity, reason: Reason, note: String) {
-        self.recorder.record(Occurrence {
-            severity,
-            reason,
-            action: "Update",
-            note,
-            regarding: events::cluster_version(&self.owner),
-            related: None,
-        });
     }
 
     /// Tells how far the release that is asked for has come, when that changed.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_content::inclusion::Exclusion;
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_model::{GroupKind, ObjectKey, Reason};
 use serde_json::Value;
 
 use super::brought::{Brought, Places};
 use super::{Change, Forecast, Orphan, OrphanCause, decided, gates};
 use crate::diff;
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Plan, Readiness, Step};
 use crate::prepare;
 use crate::progress::Scope;
 
@@ -79,10 +79,37 @@ fn change(
             if there.iter().any(|other| other.manifest.raw == step.manifest.raw) {
                 return Change::Unchanged;
             }
+            if let Some(version) = dropped(there, step) {
+                let reason = Reason::UpdatePayloadResourceInvalid;
+                let message = format!(
+                    "objects are stored in version {version:?}, which this definition drops: an \
+                     API server refuses that until a storage migration has removed the version \
+                     from status.storedVersions; keep it in spec.versions, not served if nobody is \
+                     to use it"
+                );
+                return Change::Refused { reason, message };
+            }
             let fields = diff::fields(&applied(last, cluster_kinds), &applied(step, cluster_kinds));
             if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
         }
     }
+}
+
+/// The storage version of one of the definitions that are there, if the definition that a step
+/// applies does not have it any more.
+fn dropped(there: &[&Step], step: &Step) -> Option<String> {
+    if step.readiness != Readiness::Served {
+        return None;
+    }
+    let versions = |step: &Step| -> Vec<(String, bool)> {
+        let definition = step.manifest.object();
+        let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+        let version = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["storage"] == true));
+        versions.filter_map(version).collect()
+    };
+    let kept = versions(step);
+    let stored = there.iter().flat_map(|other| versions(other)).filter(|(_, stores)| *stores);
+    stored.map(|(name, _)| name).find(|name| !kept.iter().any(|(other, _)| other == name))
 }
 
 /// The object that a step applies.

@@ -182,10 +182,11 @@ fn levels_follow_each_other_and_hold_their_lanes() {
 
 /// A definition of the kind Berth.
 fn berths(file: &str) -> Manifest {
-    let spec = json!({
-        "group": "apps", "names": {"kind": "Berth"},
-        "versions": [{"name": "v1", "served": true}],
-    });
+    berths_of(file, &json!([{"name": "v1", "served": true}]))
+}
+
+fn berths_of(file: &str, versions: &Value) -> Manifest {
+    let spec = json!({"group": "apps", "names": {"kind": "Berth"}, "versions": versions});
     let spec = json!({ "spec": spec });
     let mut manifest = manifest(file, "CustomResourceDefinition", "berths", spec);
     manifest.key.group = "apiextensions.k8s.io".to_owned();
@@ -221,6 +222,34 @@ fn what_comes_before_its_definitionis_set_aside_until_that_is_there() {
     check(&[], "0000_10_a_2.yaml", "0000_10_a_1.yaml", true);
     check(&[], "0000_10_a_1.yaml", "0000_10_b_2.yaml", true);
     check(&[berths("0000_10_a_1.yaml")], "0000_10_a_1.yaml", "0000_05_b_1.yaml", false);
+}
+
+#[test]
+fn a_definition_keeps_the_version_that_objects_are_stored_in() {
+    let check = |before: &[(&str, bool)], after: &[(&str, bool)], dropped: Option<&str>| {
+        let plan = |release_version: &str, versions: &[(&str, bool)]| {
+            let versions = versions
+                .iter()
+                .map(|(name, storage)| json!({"name": name, "served": true, "storage": storage}));
+            let definition = berths_of("0000_10_a_1.yaml", &versions.collect());
+            release(release_version, &[definition])
+        };
+        let forecast =
+            between(Some(&plan("1.0.0", before)), Arc::new(plan("2.0.0", after)), &BTreeSet::new());
+        let stops = forecast.stops();
+        let found = stops.first().map(|stop| {
+            assert_eq!(stop.reason, Reason::UpdatePayloadResourceInvalid.as_str());
+            assert!(!stop.forcible, "the server decides");
+            stop.message.split('"').nth(3).expect("a version").to_owned()
+        });
+        assert_eq!(found.as_deref(), dropped, "{before:?} {after:?}: {stops:?}");
+    };
+    let (alpha, beta, stable) = ("v1alpha1", "v1beta1", "v1");
+    check(&[(alpha, true)], &[(alpha, true)], None);
+    check(&[(alpha, true)], &[(stable, true)], Some(alpha));
+    check(&[(alpha, true)], &[(alpha, false), (stable, true)], None);
+    check(&[(alpha, false), (beta, true)], &[(beta, false), (stable, true)], None);
+    check(&[(alpha, false), (beta, true)], &[(alpha, false), (stable, true)], Some(beta));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What annotations mean for overrides, and what is told of it.
 
 use jiff::Timestamp;
-use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
+use plimsoll_api::config::ComponentOverride;
 
-use super::{Overrides, changes, without_expired};
+use super::{CORRECTION, OVERRIDE_TERMS, Overrides, changes};
 
 const BEFORE: &str = "2026-01-01T00:00:00Z";
 const EXPIRY: &str = "2026-02-01T00:00:00Z";
@@ -67,6 +67,13 @@ fn what_is_wrong_is_told_with_where_it_is() {
 }
 
 #[test]
+fn an_annotation_that_is_no_list_is_told_with_commands_that_mend_it() {
+    let overrides = Overrides::parse(&spec(&["crane"]), Some("soon"));
+    assert!(CORRECTION.contains(&format!("{OVERRIDE_TERMS}-`")), "{CORRECTION}");
+    insta::assert_snapshot!(overrides.problems.join("\n"), @"metadata.annotations[plimsoll.io/override-terms]: not a JSON list: expected value at line 1 column 1: correct it with `kubectl edit clusterversion version`, or remove it with `kubectl annotate clusterversion version plimsoll.io/override-terms-`; until then overrides do not expire");
+}
+
+#[test]
 fn an_override_that_manages_is_none() {
     let mut managed = spec(&["crane"]);
     managed[0].unmanaged = false;
@@ -87,8 +94,7 @@ fn terms_are_told_and_the_next_expiry_is_known() {
     assert_eq!(overrides.told(time(EXPIRY)).as_deref(), Some(""));
     assert_eq!(overrides.next_expiry(now), Some(time(EXPIRY)));
     assert_eq!(overrides.next_expiry(time(EXPIRY)), None);
-    let spec = ClusterVersionSpec { overrides: spec(&["crane", "pier"]), ..Default::default() };
-    let left = without_expired(spec, Some(&annotation), time(EXPIRY)).overrides;
+    let left = overrides.for_inclusion(time(EXPIRY));
     assert_eq!(left.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["pier"]);
 }
 

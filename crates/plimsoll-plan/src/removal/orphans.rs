@@ -11,7 +11,7 @@ use crate::forecast::{self, OrphanCause};
 use crate::plan::{Action, Plan, Step};
 
 /// Annotation of the ClusterVersion: the orphans to delete, as ReleaseProgress names them,
-/// separated by commas, or [`PRUNE_ALL`].
+/// separated by commas, or [`PRUNE_ALL`]. The controller takes out the names of what is gone.
 pub const PRUNE: &str = "plimsoll.io/prune";
 /// Value of [`PRUNE`]: every orphan that there is.
 pub const PRUNE_ALL: &str = "all";
@@ -24,7 +24,7 @@ pub enum Prune {
     None,
     /// Every one.
     All,
-    /// These, as ReleaseProgress names them.
+    /// These, as ReleaseProgress names them, each once.
     Named(BTreeSet<String>),
 }
 
@@ -47,6 +47,25 @@ impl Prune {
             orphans.iter().filter(|orphan| self.includes(orphan)).cloned().collect();
         selected.sort_by(|a, b| b.file.cmp(&a.file).then_with(|| a.object.cmp(&b.object)));
         selected
+    }
+
+    /// Takes note that an object is gone: a name is a request to delete it once.
+    pub fn carried_out(&mut self, object: &ObjectKey) {
+        if let Self::Named(names) = self {
+            names.remove(&object.to_string());
+            if names.is_empty() {
+                *self = Self::None;
+            }
+        }
+    }
+
+    /// The annotation's value; `None` for no annotation.
+    pub fn annotation(&self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::All => Some(PRUNE_ALL.to_owned()),
+            Self::Named(names) => Some(names.iter().cloned().collect::<Vec<_>>().join(",")),
+        }
     }
 
     fn includes(&self, orphan: &Orphan) -> bool {

@@ -217,6 +217,25 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
 }
 
 #[test]
+fn a_name_asks_for_one_deletion_and_all_for_every_one() {
+    for (value, left) in [
+        (None, None),
+        (Some("all"), Some("all")),
+        (Some("configmap \"pier/a\""), None),
+        (Some("configmap \"pier/b\""), Some("configmap \"pier/b\"")),
+        (
+            Some("configmap \"pier/c\", configmap \"pier/a\",configmap \"pier/b\""),
+            Some("configmap \"pier/b\",configmap \"pier/c\""),
+        ),
+    ] {
+        let mut prune = Prune::parse(value);
+        prune.carried_out(&key("a"));
+        assert_eq!(prune.annotation().as_deref(), left, "{value:?}");
+        assert_eq!(Prune::parse(left), prune);
+    }
+}
+
+#[test]
 fn orphans_are_pruned_by_name_or_all_and_the_last_applied_first() {
     let orphan = |name: &str, file: &str| Orphan::new(&key(name), "v1", file, "1.0.0", "", at(0));
     let orphans = [orphan("a", "10.yaml"), orphan("b", "20.yaml"), orphan("c", "20.yaml")];
