@@ -24,7 +24,7 @@ fn files(data: &[u8]) -> Vec<SourceFile> {
     let file = |(directory, name, bytes): (Directory, &str, &[u8])| SourceFile {
         directory,
         name: name.to_owned(),
-        bytes: bytes.to_owned(),
+        bytes: bytes.to_vec().into(),
     };
     files.into_iter().map(file).collect()
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use plimsoll_model::GroupKind;
 use plimsoll_schema::builtin;
 use serde::Serialize;
@@ -69,7 +70,7 @@ pub struct SourceFile {
     /// Its name in that directory.
     pub name: String,
     /// Its content.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 impl SourceFile {
@@ -305,9 +306,11 @@ fn digest(files: &[SourceFile]) -> String {
     };
     let mut files: Vec<&SourceFile> = files.iter().filter(belongs).collect();
     files.sort_by(|left, right| (left.directory, &left.name).cmp(&(right.directory, &right.name)));
-    hash::sha256(files.into_iter().flat_map(|file| {
-        [file.directory.name().as_bytes(), file.name.as_bytes(), file.bytes.as_slice()]
-    }))
+    hash::sha256(
+        files.into_iter().flat_map(|file| {
+            [file.directory.name().as_bytes(), file.name.as_bytes(), &*file.bytes]
+        }),
+    )
 }
 
 /// Reads a payload.

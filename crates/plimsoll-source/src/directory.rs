@@ -5,6 +5,8 @@ use std::fs::{self, DirEntry, File, FileType};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use bytes::buf::BufMut as _;
+use bytes::{Bytes, BytesMut};
 use plimsoll_content::finding::Place;
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 
@@ -12,6 +14,10 @@ use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, S
 pub const FILE_SIZE_MAX: u64 = 32 << 20;
 /// Most bytes that are read of a payload; real ones have under 20 MB.
 pub const PAYLOAD_SIZE_MAX: u64 = 512 << 20;
+
+/// Files share stretches of memory of this size at least: a system's allocator gives back large ones
+/// at once, and keeps what a thousand small ones leave.
+const STRETCH_LEN_MIN: usize = 1 << 20;
 
 /// `ELOOP` on Linux: the standard library has no stable name for it.
 const TOO_MANY_LINKS: i32 = 40;
@@ -108,8 +114,13 @@ pub enum ReadCause {
 /// # Errors
 /// Everything that cannot be read, together with what could be.
 pub fn read_directory(path: &Path) -> Result<Vec<SourceFile>, ReadErrors> {
-    let mut reader =
-        Reader { root: PathBuf::new(), read: 0, files: Vec::new(), errors: Vec::new() };
+    let mut reader = Reader {
+        root: PathBuf::new(),
+        read: 0,
+        stretch: BytesMut::new(),
+        files: Vec::new(),
+        errors: Vec::new(),
+    };
     match fs::canonicalize(path) {
         Err(error) => reader.fail(None, "", path, link_cause(path, error)),
         Ok(root) if !root.is_dir() => reader.fail(None, "", path, ReadCause::NotADirectory),
@@ -129,6 +140,8 @@ struct Reader {
     root: PathBuf,
     /// Bytes read so far.
     read: u64,
+    /// Where the next file goes.
+    stretch: BytesMut,
     files: Vec<SourceFile>,
     errors: Vec<ReadError>,
 }
@@ -171,7 +184,7 @@ impl Reader {
     fn read_entry(&mut self, directory: Directory, entry: &DirEntry) {
         // No name that matters can be anything but text.
         let Ok(name) = entry.file_name().into_string() else { return };
-        let mut file = SourceFile { directory, name, bytes: Vec::new() };
+        let mut file = SourceFile { directory, name, bytes: Bytes::new() };
         let is_special = directory == Directory::ReleaseManifests
             && [RELEASE_METADATA, IMAGE_REFERENCES].contains(&file.name.as_str());
         if !file.holds_manifests() && !is_special {
@@ -188,7 +201,7 @@ impl Reader {
     }
 
     /// The content of a file; `None` for a directory.
-    fn bytes(&mut self, path: &Path) -> Result<Option<Vec<u8>>, ReadCause> {
+    fn bytes(&mut self, path: &Path) -> Result<Option<Bytes>, ReadCause> {
         let metadata = fs::symlink_metadata(path).map_err(ReadCause::Io)?;
         let (path, metadata) = if metadata.is_symlink() {
             let target = self.resolve(path)?;
@@ -210,12 +223,16 @@ impl Reader {
         if self.read + metadata.len() > PAYLOAD_SIZE_MAX {
             return Err(ReadCause::PayloadSize);
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+        let len = usize::try_from(metadata.len()).unwrap_or_default();
+        if self.stretch.capacity() < len {
+            self.stretch = BytesMut::with_capacity(len.max(STRETCH_LEN_MIN));
+        }
+        let mut writer = (&mut self.stretch).writer();
         // The file may grow while it is read.
-        File::open(&path)
-            .and_then(|file| file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes))
-            .map_err(ReadCause::Io)?;
-        if bytes.len() as u64 > FILE_SIZE_MAX {
+        let read = File::open(&path)
+            .and_then(|file| io::copy(&mut file.take(FILE_SIZE_MAX + 1), &mut writer));
+        let bytes = self.stretch.split().freeze();
+        if read.map_err(ReadCause::Io)? > FILE_SIZE_MAX {
             return Err(ReadCause::FileSize);
         }
         self.read += bytes.len() as u64;

@@ -16,6 +16,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
 const ALLOWED: &[&str] = &[
     "base64",
     "batsat",
+    "bytes",
     "flate2",
     "fnv",
     "granit-parser",

@@ -73,7 +73,7 @@ fn payload() -> Result<Payload, anyhow::Error> {
     let release = |name: &str, text: String| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.to_owned(),
-        bytes: text.into_bytes(),
+        bytes: text.into(),
     };
     let metadata = json!({ "kind": "cincinnati-metadata-v0", "version": "1.0.0" });
     let images = json!({ "kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
@@ -97,7 +97,7 @@ fn payload() -> Result<Payload, anyhow::Error> {
     files.push(SourceFile {
         directory: Directory::Manifests,
         name: "0000_10_measured_01_own.json".to_owned(),
-        bytes: own.to_string().into_bytes(),
+        bytes: own.to_string().into(),
     });
     Ok(parse(&files, &stage::template())?)
 }

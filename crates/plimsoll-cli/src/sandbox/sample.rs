@@ -24,7 +24,7 @@ fn files(version: &str) -> Vec<SourceFile> {
             found.map(move |file| SourceFile {
                 directory,
                 name: file.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                bytes: file.contents().to_vec(),
+                bytes: file.contents().into(),
             })
         })
         .collect()

@@ -54,12 +54,12 @@ async fn exists(rig: &Rig, namespace: &str) -> bool {
 fn with_customs_optional() -> Arc<Payload> {
     let mut files = sample::v2();
     for file in files.iter_mut().filter(|file| file.name.contains("_customs_")) {
-        let text = String::from_utf8(std::mem::take(&mut file.bytes)).expect("the sample is text");
+        let text = std::str::from_utf8(&file.bytes).expect("the sample is text");
         let annotated = text.replace(
             "  annotations:\n",
             "  annotations:\n    capability.openshift.io/name: Build\n",
         );
-        file.bytes = annotated.into_bytes();
+        file.bytes = annotated.into();
     }
     sample_payload(&files)
 }

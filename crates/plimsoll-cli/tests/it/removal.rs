@@ -280,13 +280,13 @@ fn files(version: &str, manifests: &[(String, String)]) -> Vec<SourceFile> {
     };
     let renamed = files.into_iter().map(|mut file| {
         let text = String::from_utf8_lossy(&file.bytes).replace(base, version);
-        file.bytes = text.into_bytes();
+        file.bytes = text.into();
         file
     });
     let more = manifests.iter().map(|(name, text)| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.clone(),
-        bytes: text.clone().into_bytes(),
+        bytes: text.clone().into(),
     });
     renamed.chain(more).collect()
 }

@@ -317,7 +317,7 @@ fn with(mut files: Vec<SourceFile>, manifests: &[(String, String)]) -> Arc<Paylo
     files.extend(manifests.iter().map(|(name, text)| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.clone(),
-        bytes: text.clone().into_bytes(),
+        bytes: text.clone().into(),
     }));
     sample_payload(&files)
 }

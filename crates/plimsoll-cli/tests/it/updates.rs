@@ -298,7 +298,7 @@ fn acknowledged_payloads()
     let renamed = |files: Vec<plimsoll_content::payload::SourceFile>| {
         files.into_iter().map(|mut file| {
             let text = String::from_utf8_lossy(&file.bytes).into_owned();
-            file.bytes = text.replace("1.0.0", "4.3.0").replace("1.1.0", "4.4.0").into_bytes();
+            file.bytes = text.replace("1.0.0", "4.3.0").replace("1.1.0", "4.4.0").into();
             file
         })
     };

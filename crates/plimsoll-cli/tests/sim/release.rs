@@ -62,7 +62,7 @@ pub(crate) fn store(releases: &[Release]) -> PayloadSet {
     files.push(SourceFile {
         directory: Directory::ReleaseManifests,
         name: "0000_10_keel_99_broken.yaml".to_owned(),
-        bytes: b"kind: [".to_vec(),
+        bytes: b"kind: [".as_slice().into(),
     });
     add(files, BROKEN);
     store
@@ -118,7 +118,7 @@ fn files_of(items: &[Item], version: &str) -> Vec<SourceFile> {
         .map(|item| SourceFile {
             directory: Directory::ReleaseManifests,
             name: item.file.clone(),
-            bytes: item.text.clone().into_bytes(),
+            bytes: item.text.clone().into(),
         })
         .collect();
     let before: Vec<&str> = VERSIONS.into_iter().filter(|before| *before < version).collect();
@@ -141,7 +141,7 @@ fn special(name: &str, text: &str) -> SourceFile {
     SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.to_owned(),
-        bytes: text.as_bytes().to_vec(),
+        bytes: text.to_owned().into(),
     }
 }
 

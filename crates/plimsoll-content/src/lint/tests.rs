@@ -18,7 +18,7 @@ fn findings(files: &[(&str, String)]) -> String {
         .map(|(name, text)| SourceFile {
             directory: Directory::ReleaseManifests,
             name: (*name).to_owned(),
-            bytes: text.clone().into_bytes(),
+            bytes: text.clone().into(),
         })
         .collect();
     let findings = lint(&files, &TemplateContext::default());

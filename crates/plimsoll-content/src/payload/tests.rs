@@ -12,7 +12,7 @@ fn file(path: &str, bytes: impl Into<Vec<u8>>) -> SourceFile {
         "manifests" => Directory::Manifests,
         _ => Directory::ReleaseManifests,
     };
-    SourceFile { directory, name: name.to_owned(), bytes: bytes.into() }
+    SourceFile { directory, name: name.to_owned(), bytes: bytes.into().into() }
 }
 
 fn config_map(name: &str) -> String {

@@ -26,7 +26,7 @@ fn payload() -> Payload {
     let file = |name: &str, text: &str| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.to_owned(),
-        bytes: text.as_bytes().to_vec(),
+        bytes: text.to_owned().into(),
     };
     let files = [
         file("release-metadata", METADATA),

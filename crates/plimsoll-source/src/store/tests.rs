@@ -17,7 +17,7 @@ fn files(version: &str) -> Vec<SourceFile> {
     let file = |name: &str, text: String| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.to_owned(),
-        bytes: text.into_bytes(),
+        bytes: text.into(),
     };
     let images = json!({
         "kind": "ImageStream",

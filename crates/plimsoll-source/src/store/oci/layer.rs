@@ -84,7 +84,11 @@ impl Files {
     }
 
     pub(super) fn into_files(self) -> Vec<SourceFile> {
-        let file = |((directory, name), bytes)| SourceFile { directory, name, bytes };
+        let file = |((directory, name), bytes): (_, Vec<u8>)| SourceFile {
+            directory,
+            name,
+            bytes: bytes.into(),
+        };
         self.files.into_iter().map(file).collect()
     }
 }
