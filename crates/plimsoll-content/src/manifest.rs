@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_model::ObjectKey;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Packed;
@@ -30,6 +31,11 @@ impl Manifest {
     /// The document as a value.
     pub fn object(&self) -> Value {
         serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
+    }
+
+    /// What of the document a type asks for; the rest is passed over. `None` if it does not fit.
+    pub fn part<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.raw.unpack()).ok()
     }
 
     /// Whether an annotation is exactly `true`.

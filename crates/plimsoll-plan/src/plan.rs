@@ -9,7 +9,8 @@ use plimsoll_api::progress::Orphan;
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
 use plimsoll_model::ObjectKey;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::graph::{self, Graph, Ordering, Task};
 use crate::mode::Mode;
@@ -219,8 +220,9 @@ fn step(manifest: &Manifest) -> Step {
             Readiness::Applied
         }
     };
-    let serves =
-        if readiness == Readiness::Served { served_kinds(&manifest.object()) } else { Vec::new() };
+    let definition: Option<Definition> =
+        if readiness == Readiness::Served { manifest.part() } else { None };
+    let serves = definition.map(Definition::served).unwrap_or_default();
     Step { manifest: manifest.clone(), action, readiness, serves }
 }
 
@@ -243,18 +245,43 @@ fn action(manifest: &Manifest) -> Action {
     }
 }
 
-/// The kinds that a CustomResourceDefinition serves.
-fn served_kinds(definition: &Value) -> Vec<GroupVersionKind> {
-    let spec = &definition["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    versions
-        .iter()
-        .filter(|version| version["served"].as_bool().unwrap_or(false))
-        .map(|version| GroupVersionKind {
-            group: text(&spec["group"]),
-            version: text(&version["name"]),
-            kind: text(&spec["names"]["kind"]),
-        })
-        .collect()
+/// What a CustomResourceDefinition says of the kinds that it defines, without their schemas, which
+/// are most of it.
+#[derive(Deserialize)]
+struct Definition {
+    spec: DefinitionSpec,
+}
+
+#[derive(Deserialize)]
+struct DefinitionSpec {
+    group: String,
+    names: DefinitionNames,
+    #[serde(default)]
+    versions: Vec<DefinitionVersion>,
+}
+
+#[derive(Deserialize)]
+struct DefinitionNames {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct DefinitionVersion {
+    name: String,
+    #[serde(default)]
+    served: bool,
+}
+
+impl Definition {
+    /// The kinds that it serves.
+    fn served(self) -> Vec<GroupVersionKind> {
+        let DefinitionSpec { group, names, versions } = self.spec;
+        let served = versions.into_iter().filter(|version| version.served);
+        let kind = |version: DefinitionVersion| GroupVersionKind {
+            group: group.clone(),
+            version: version.name,
+            kind: names.kind.clone(),
+        };
+        served.map(kind).collect()
+    }
 }

@@ -26,7 +26,7 @@ use crate::sandbox::standins::Faults;
 #[command(group = ArgGroup::new("live")
     .args(["kubeconfig", "context"])
     .multiple(true)
-    .requires("from_cluster"))]
+    .conflicts_with_all(["from", "snapshot", "install"]))]
 pub struct RehearseArguments {
     /// The release to go to: a version of the store, or the directory of a payload
     #[arg(long, value_name = "VERSION|DIR")]
@@ -50,7 +50,7 @@ pub struct RehearseArguments {
     #[command(flatten)]
     pub cluster: ClusterArguments,
     /// Keep the copy of the live cluster in this file, for other rehearsals
-    #[arg(long, value_name = "FILE", requires = "from_cluster")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "snapshot", "install"])]
     pub save: Option<PathBuf>,
     /// Rehearse a forced update: preconditions that do not hold are risks that are accepted
     #[arg(long)]
@@ -131,4 +131,35 @@ fn stage(
             .with_context(|| format!("failed to write snapshot `{}`", path.display()))?;
     }
     Ok((Scenery::Cluster(copy), "a copy of the cluster".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::RehearseArguments;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: RehearseArguments,
+    }
+
+    #[test]
+    fn what_belongs_to_a_live_cluster_is_refused_beside_another_stage() {
+        let check = |line: &str, refused: Option<&str>| {
+            let parsed = Line::try_parse_from(format!("rehearse --to 2 {line}").split(' '));
+            let told = parsed.err().map(|error| error.to_string());
+            assert_eq!(told.is_some(), refused.is_some(), "{line}: {told:?}");
+            let told = told.unwrap_or_default();
+            assert!(told.contains(refused.unwrap_or_default()), "{line}: {told}");
+        };
+        check("--from 1", None);
+        check("--install", None);
+        check("--from-cluster --kubeconfig f --context c --save s", None);
+        check("--install --kubeconfig f", Some("'--install' cannot be used with"));
+        check("--from 1 --context c", Some("'--from <VERSION|DIR>' cannot be used with"));
+        check("--snapshot s --save t", Some("'--snapshot <FILE>' cannot be used with"));
+        check("--kubeconfig f", Some("required arguments were not provided"));
+    }
 }
