@@ -80,13 +80,22 @@ impl Progress {
                 since,
             })
         };
+        // While a process begins, watches still list: nothing is said against what they have not
+        // shown yet. What they never show is reported.
+        let is_beginning =
+            self.mode == Mode::Reconciling && !is_older(since, TRANSIENT_UNREPORTED, now);
         match &track.state {
             State::Pending | State::Done(None) => None,
-            State::Blocked(obstacle) => {
+            State::Blocked(_) => {
+                let step = &self.plan.steps[index];
+                // What it needs may have come while there was no slot for it.
+                let obstacle = self.world.obstacle(step)?;
+                let unseen = is_beginning && self.world.is_unsure(step);
                 let overdue = is_older(since, OBSTACLE_TOLERATED, now);
                 let effect = if overdue { Effect::Fail } else { Effect::None };
                 let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
-                problem(state, obstacle.reason(), Some(effect), self.blocked(index, obstacle))
+                let message = self.blocked(index, &obstacle);
+                problem(state, obstacle.reason(), (!unseen).then_some(effect), message)
             }
             State::Due | State::Running | State::Retry { .. } => {
                 let error = track.error.as_ref()?;
@@ -105,12 +114,8 @@ impl Progress {
                     && *reason == Reason::ClusterOperatorNotAvailable
                     && !is_older(since, UNAVAILABLE_TOLERATED, now);
                 let effect = if tolerated { &Effect::None } else { effect };
-                // Nothing is known against an operator that no watch has shown yet: while a
-                // process begins, they still list. One that is never shown is reported.
-                let unseen = self.mode == Mode::Reconciling
-                    && self.plan.steps[index].readiness == Readiness::Gate
-                    && track.health.is_none()
-                    && !is_older(since, TRANSIENT_UNREPORTED, now);
+                let is_gate = self.plan.steps[index].readiness == Readiness::Gate;
+                let unseen = is_beginning && is_gate && track.health.is_none();
                 let state = match effect {
                     Effect::Fail => ProblemState::Failed,
                     Effect::None | Effect::FailAfterInterval | Effect::Report => {
