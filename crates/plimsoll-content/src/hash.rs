@@ -14,10 +14,10 @@ const FNV_PRIME: u64 = 0x0100_0000_01b3;
 /// The hash that `status.versionHash` shows: FNV-1 (multiply, then xor), 64 bits, over the JSON of
 /// the included manifests in order, as URL-safe base64 (cluster-version §1.2).
 pub fn manifest_hash<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> String {
+    let step = |hash: u64, byte: &u8| hash.wrapping_mul(FNV_PRIME) ^ u64::from(*byte);
     let hash = manifests
         .into_iter()
-        .flat_map(|manifest| manifest.raw.unpack())
-        .fold(FNV_OFFSET_BASIS, |hash, byte| hash.wrapping_mul(FNV_PRIME) ^ u64::from(byte));
+        .fold(FNV_OFFSET_BASIS, |hash, manifest| manifest.raw.unpack().iter().fold(hash, step));
     URL_SAFE.encode(hash.to_be_bytes())
 }
 

@@ -1,6 +1,7 @@
 //! Bytes at rest. A payload of fifteen megabytes is held for as long as a process runs, and most of
 //! it is definitions that are looked at once: they are kept compressed, in a sixth of the space.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -22,14 +23,14 @@ pub struct Packed {
 
 impl Packed {
     /// The bytes as they were.
-    pub fn unpack(&self) -> Vec<u8> {
+    pub fn unpack(&self) -> Cow<'_, [u8]> {
         if self.kept.len() == self.len {
-            return self.kept.to_vec();
+            return Cow::Borrowed(&self.kept);
         }
         let mut bytes = Vec::with_capacity(self.len);
         let read = DeflateDecoder::new(&*self.kept).read_to_end(&mut bytes);
         read.expect("it was compressed here");
-        bytes
+        Cow::Owned(bytes)
     }
 }
 
@@ -71,7 +72,7 @@ mod tests {
             (noise.clone(), noise.len()),
         ] {
             let packed = Packed::from(bytes.clone());
-            assert_eq!(packed.unpack(), bytes);
+            assert_eq!(*packed.unpack(), *bytes);
             assert!(packed.kept.len() <= kept_max, "{} of {}", packed.kept.len(), bytes.len());
             assert_eq!(packed, Packed::from(bytes));
         }
