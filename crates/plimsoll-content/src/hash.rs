@@ -6,18 +6,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use sha2::{Digest as _, Sha256};
 
-use crate::Manifest;
+use crate::Packed;
 
 const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
 
 /// The hash that `status.versionHash` shows: FNV-1 (multiply, then xor), 64 bits, over the JSON of
 /// the included manifests in order, as URL-safe base64 (cluster-version §1.2).
-pub fn manifest_hash<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> String {
+pub fn manifest_hash<'a>(documents: impl IntoIterator<Item = &'a Packed>) -> String {
     let step = |hash: u64, byte: &u8| hash.wrapping_mul(FNV_PRIME) ^ u64::from(*byte);
-    let hash = manifests
+    let hash = documents
         .into_iter()
-        .fold(FNV_OFFSET_BASIS, |hash, manifest| manifest.raw.unpack().iter().fold(hash, step));
+        .fold(FNV_OFFSET_BASIS, |hash, document| document.unpack().iter().fold(hash, step));
     URL_SAFE.encode(hash.to_be_bytes())
 }
 
@@ -40,33 +40,15 @@ pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 mod tests {
     //! Known answers.
 
-    use plimsoll_model::ObjectKey;
-
     use super::{manifest_hash, sha256};
-    use crate::Manifest;
-
-    fn manifest(raw: &str) -> Manifest {
-        let key = ObjectKey {
-            group: String::new(),
-            kind: "ConfigMap".to_owned(),
-            namespace: String::new(),
-            name: "a".to_owned(),
-        };
-        Manifest {
-            file: "a.yaml".into(),
-            document: 0,
-            key,
-            version: "v1".to_owned(),
-            annotations: [].into(),
-            raw: raw.as_bytes().to_vec().into(),
-        }
-    }
+    use crate::Packed;
 
     #[test]
     fn the_hash_is_fnv_1_and_not_1a() {
         let check = |raws: &[&str], expected: &str| {
-            let manifests: Vec<Manifest> = raws.iter().map(|raw| manifest(raw)).collect();
-            assert_eq!(manifest_hash(&manifests), expected, "{raws:?}");
+            let documents: Vec<Packed> =
+                raws.iter().map(|raw| raw.as_bytes().to_vec().into()).collect();
+            assert_eq!(manifest_hash(&documents), expected, "{raws:?}");
         };
         check(&[], "y_Kc5IQiIyU=");
         // FNV-1 of "foobar" is 0x340d8765a4dda9c2.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::GroupKind;
 use plimsoll_schema::builtin;
-use serde_json::Value;
 
 use crate::Manifest;
 
@@ -42,24 +41,12 @@ impl Kinds {
         for kind in INSTALLED {
             kinds.add(GroupKind::new("config.openshift.io", kind), "v1", Scope::Cluster);
         }
-        for manifest in manifests.iter().filter(|manifest| is_definition(manifest)) {
-            kinds.define(&manifest.object());
+        for definition in manifests.iter().filter_map(|manifest| manifest.definition.as_ref()) {
+            for version in definition.served() {
+                kinds.add(definition.kind.clone(), version, definition.scope);
+            }
         }
         kinds
-    }
-
-    fn define(&mut self, definition: &Value) {
-        let spec = &definition["spec"];
-        let (Some(group), Some(kind)) = (spec["group"].as_str(), spec["names"]["kind"].as_str())
-        else {
-            return;
-        };
-        let scope = if spec["scope"] == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
-        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let served = versions.iter().filter(|version| version["served"] == true);
-        for version in served.filter_map(|version| version["name"].as_str()) {
-            self.add(GroupKind::new(group, kind), version, scope);
-        }
     }
 
     fn add(&mut self, kind: GroupKind, version: &str, scope: Scope) {
@@ -76,17 +63,4 @@ impl Kinds {
     pub fn serves(&self, kind: &GroupKind, version: &str) -> bool {
         self.versions.contains(&(kind.clone(), version.to_owned()))
     }
-}
-
-/// The kind that a document defines, if it is a CustomResourceDefinition of one without namespaces.
-pub(crate) fn defined_cluster_kind(document: &Value) -> Option<GroupKind> {
-    if document["kind"] != "CustomResourceDefinition" || document["spec"]["scope"] != "Cluster" {
-        return None;
-    }
-    let spec = &document["spec"];
-    Some(GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?))
-}
-
-fn is_definition(manifest: &Manifest) -> bool {
-    manifest.key.group == "apiextensions.k8s.io" && manifest.key.kind == "CustomResourceDefinition"
 }

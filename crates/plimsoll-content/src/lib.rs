@@ -7,6 +7,7 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
+pub mod definition;
 pub mod expressions;
 pub mod finding;
 pub mod hash;
@@ -20,6 +21,7 @@ pub mod position;
 pub mod template;
 pub mod yaml;
 
+pub use definition::Definition;
 pub use manifest::Manifest;
 pub use packed::Packed;
 pub use payload::Payload;

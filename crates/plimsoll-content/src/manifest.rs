@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_model::ObjectKey;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Packed;
+use crate::definition::Definition;
+use crate::payload::Cause;
+
+/// Most bytes of JSON in a document: an API server refuses larger requests.
+pub(crate) const JSON_SIZE_MAX: usize = 3 << 20;
 
 /// One document of a payload file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,23 +27,86 @@ pub struct Manifest {
     pub version: String,
     /// Its annotations; values that are not strings are left out.
     pub annotations: BTreeMap<String, String>,
+    /// The kind that it defines, if it is a CustomResourceDefinition.
+    pub definition: Option<Arc<Definition>>,
     /// The document as compact JSON with sorted keys.
     pub raw: Packed,
 }
 
 impl Manifest {
+    /// Takes a document, the `document`th of `file`, as a manifest (cluster-version §1.2).
+    ///
+    /// # Errors
+    /// Why it is none: not an object, without kind or name, a list, too large.
+    pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, Cause> {
+        let object = value.as_object().ok_or_else(|| Cause::NotAnObject(type_name(value)))?;
+        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("kind");
+        if kind.is_empty() {
+            return Err(Cause::MissingKind);
+        }
+        let api_version = text("apiVersion");
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let metadata = object.get("metadata").and_then(Value::as_object);
+        let name = metadata.and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default();
+        if name.is_empty() {
+            let is_list =
+                kind.ends_with("List") && object.get("items").is_some_and(Value::is_array);
+            let kind = kind.to_owned();
+            return Err(if is_list { Cause::List(kind) } else { Cause::MissingName(kind) });
+        }
+        let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
+            None | Some(Value::Null) => "",
+            Some(Value::String(namespace)) => namespace,
+            Some(_) => return Err(Cause::Namespace(kind.to_owned())),
+        };
+        let raw = serde_json::to_vec(value).expect("a JSON value can always be written");
+        if raw.len() > JSON_SIZE_MAX {
+            return Err(Cause::Size(raw.len()));
+        }
+        Ok(Self {
+            file,
+            document,
+            key: ObjectKey {
+                group: group.to_owned(),
+                kind: kind.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            version: version.to_owned(),
+            annotations: metadata.map(annotations).unwrap_or_default(),
+            definition: Definition::of(value).map(Arc::new),
+            raw: raw.into(),
+        })
+    }
+
     /// The document as a value.
     pub fn object(&self) -> Value {
         serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
     }
 
-    /// What of the document a type asks for; the rest is passed over. `None` if it does not fit.
-    pub fn part<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_slice(&self.raw.unpack()).ok()
-    }
-
     /// Whether an annotation is exactly `true`.
     pub fn is_annotated_true(&self, key: &str) -> bool {
         self.annotations.get(key).is_some_and(|value| value == "true")
+    }
+}
+
+fn annotations(metadata: &Map<String, Value>) -> BTreeMap<String, String> {
+    let annotations = metadata.get("annotations").and_then(Value::as_object);
+    annotations
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
     }
 }

@@ -1,9 +1,7 @@
 //! A release payload: from the bytes of its files to manifests, or to everything that is wrong.
 //!
 //! Loading follows cluster-version §1.1 and §1.2: `manifests` before `release-manifests`, file
-//! names in byte order, documents in the order of their file. It has three steps, so that the
-//! caller can do the second, which costs the time, on several threads: [`Head::read`],
-//! [`parse_file`] for each file, [`assemble`]. [`parse`] does all three.
+//! names in byte order, documents in the order of their file.
 
 mod document;
 mod error;
@@ -19,12 +17,14 @@ use plimsoll_model::GroupKind;
 use plimsoll_schema::builtin;
 use serde::Serialize;
 
-pub use document::{ParsedFile, parse_file};
 pub use error::{Cause, LoadError, LoadErrors};
 pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseProblem};
 
+use document::{ParsedFile, parse_file};
+
 use crate::capability::Registry;
 use crate::finding::{Code, Finding, Place};
+use crate::kinds::Scope;
 use crate::template::Values;
 use crate::{Manifest, hash};
 
@@ -149,8 +149,6 @@ pub struct Payload {
     /// The capabilities and sets that there are: those of the published API and those that it
     /// declares.
     pub capabilities: Registry,
-    /// The kinds without namespaces that its CustomResourceDefinitions define.
-    defined_cluster_kinds: BTreeSet<GroupKind>,
 }
 
 impl Payload {
@@ -160,7 +158,9 @@ impl Payload {
         let built_in = builtin::resources().iter().filter(|resource| !resource.namespaced);
         let mut kinds: BTreeSet<GroupKind> =
             built_in.map(|resource| GroupKind::new(&resource.group, &resource.kind)).collect();
-        kinds.extend(self.defined_cluster_kinds.iter().cloned());
+        let defined = self.manifests.iter().filter_map(|manifest| manifest.definition.as_ref());
+        let without = defined.filter(|definition| definition.scope == Scope::Cluster);
+        kinds.extend(without.map(|definition| definition.kind.clone()));
         kinds
     }
 
@@ -242,30 +242,16 @@ impl Head {
 }
 
 /// Puts a payload together from what [`Head::read`] made of its files and [`parse_file`] of those
-/// that hold manifests, in any order.
-///
-/// # Errors
-/// Everything that is wrong with the payload.
-pub fn assemble(head: Head, parsed: Vec<ParsedFile>) -> Result<Payload, LoadErrors> {
-    let (payload, errors) = assemble_partly(head, parsed);
-    if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
-}
-
-/// As [`assemble`], with what can be read of a payload that cannot be loaded.
-pub(crate) fn assemble_partly(
-    head: Head,
-    mut parsed: Vec<ParsedFile>,
-) -> (Payload, Vec<LoadError>) {
+/// that hold manifests, in any order; and everything that is wrong with it.
+fn assemble(head: Head, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<LoadError>) {
     let Head { release, values, digest, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
-    let mut defined_cluster_kinds = BTreeSet::new();
     // A manifest does not know its directory, which a defect is to be found in.
     let mut directories = BTreeMap::new();
     for file in parsed {
         directories.insert(manifests.len(), file.directory);
         manifests.extend(file.manifests);
-        defined_cluster_kinds.extend(file.defined_cluster_kinds);
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
@@ -282,15 +268,7 @@ pub(crate) fn assemble_partly(
         errors.push(LoadError { place, cause: Cause::Capabilities(problem) });
     }
     let image = values.release_image;
-    let payload = Payload {
-        release,
-        manifests,
-        digest,
-        image,
-        warnings,
-        capabilities,
-        defined_cluster_kinds,
-    };
+    let payload = Payload { release, manifests, digest, image, warnings, capabilities };
     (payload, errors)
 }
 
@@ -330,7 +308,7 @@ pub(crate) fn parse_partly(
     let head = Head::read(files, context);
     let manifest_files = files.iter().filter(|file| file.holds_manifests());
     let parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
-    assemble_partly(head, parsed)
+    assemble(head, parsed)
 }
 
 #[cfg(test)]

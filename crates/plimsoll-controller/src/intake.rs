@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::config::Release;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{LoadErrors, ReleaseHead, SourceFile, TemplateContext};
+use plimsoll_content::payload::{LoadErrors, ReleaseHead, SourceFile, TemplateContext, parse};
 use plimsoll_plan::acceptance::{Acceptance, Identity, Order, Verification, Wanted};
 use plimsoll_plan::offers;
 use plimsoll_plan::preconditions::Facts;
@@ -271,9 +271,7 @@ impl Intake {
                     release_image: self.acceptance.status().image.clone(),
                     cluster_profile: self.profile.clone(),
                 };
-                self.aside(move || {
-                    Brought::Loaded(ticket, plimsoll_source::parse(&files, &context).map(Arc::new))
-                });
+                self.aside(move || Brought::Loaded(ticket, parse(&files, &context).map(Arc::new)));
                 None
             }
             Order::Accept { verified, accepted_risks } => {
@@ -378,7 +376,7 @@ async fn find(
         }
         let fetched = store.fetch(&image, &AtomicBool::new(false));
         let files = fetched.map_err(|error| error.to_string())?.files;
-        let payload = plimsoll_source::parse(&files, &context);
+        let payload = parse(&files, &context);
         Ok((Some(payload.map_err(|error| error.to_string())?), listing))
     };
     let (payload, listing) = if at_hand {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
-use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
+use plimsoll_content::{Definition, Manifest};
 use plimsoll_model::ObjectKey;
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::graph::{self, Graph, Ordering, Task};
@@ -165,7 +164,7 @@ pub fn plan(
         .map(|step| Task { file: &step.manifest.file, is_job: is_job(&step.manifest) })
         .collect();
     let graph = graph::build(&tasks, ordering);
-    let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest));
+    let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest.raw));
     Plan { release, hash, mode, steps, graph, excluded }
 }
 
@@ -183,7 +182,7 @@ impl Plan {
 
 /// The manifest that a release would delete an orphan by.
 fn deletion_of(orphan: &Orphan) -> Manifest {
-    let key = orphan.object.clone();
+    let key = &orphan.object;
     let api_version = match key.group.as_str() {
         "" => orphan.api_version.clone(),
         group => format!("{group}/{}", orphan.api_version),
@@ -193,14 +192,8 @@ fn deletion_of(orphan: &Orphan) -> Manifest {
         metadata["namespace"] = key.namespace.clone().into();
     }
     let object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
-    Manifest {
-        file: format!("{ORPHAN_FILE}{}: {}", orphan.version, orphan.file).into(),
-        document: 0,
-        version: orphan.api_version.clone(),
-        annotations: [(DELETE.to_owned(), "true".to_owned())].into(),
-        raw: object.to_string().into_bytes().into(),
-        key,
-    }
+    let file = format!("{ORPHAN_FILE}{}: {}", orphan.version, orphan.file);
+    Manifest::read(file.into(), 0, &object).expect("an orphan has a kind and a name")
 }
 
 fn is_job(manifest: &Manifest) -> bool {
@@ -220,10 +213,18 @@ fn step(manifest: &Manifest) -> Step {
             Readiness::Applied
         }
     };
-    let definition: Option<Definition> =
-        if readiness == Readiness::Served { manifest.part() } else { None };
-    let serves = definition.map(Definition::served).unwrap_or_default();
+    let definition = manifest.definition.as_ref().filter(|_| readiness == Readiness::Served);
+    let serves = definition.map(|definition| served(definition)).unwrap_or_default();
     Step { manifest: manifest.clone(), action, readiness, serves }
+}
+
+fn served(definition: &Definition) -> Vec<GroupVersionKind> {
+    let kind = |version: &str| GroupVersionKind {
+        group: definition.kind.group.clone(),
+        version: version.to_owned(),
+        kind: definition.kind.kind.clone(),
+    };
+    definition.served().map(kind).collect()
 }
 
 fn action(manifest: &Manifest) -> Action {
@@ -242,46 +243,5 @@ fn action(manifest: &Manifest) -> Action {
         Action::CreateOnly
     } else {
         Action::Apply
-    }
-}
-
-/// What a CustomResourceDefinition says of the kinds that it defines, without their schemas, which
-/// are most of it.
-#[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
-}
-
-#[derive(Deserialize)]
-struct DefinitionSpec {
-    group: String,
-    names: DefinitionNames,
-    #[serde(default)]
-    versions: Vec<DefinitionVersion>,
-}
-
-#[derive(Deserialize)]
-struct DefinitionNames {
-    kind: String,
-}
-
-#[derive(Deserialize)]
-struct DefinitionVersion {
-    name: String,
-    #[serde(default)]
-    served: bool,
-}
-
-impl Definition {
-    /// The kinds that it serves.
-    fn served(self) -> Vec<GroupVersionKind> {
-        let DefinitionSpec { group, names, versions } = self.spec;
-        let served = versions.into_iter().filter(|version| version.served);
-        let kind = |version: DefinitionVersion| GroupVersionKind {
-            group: group.clone(),
-            version: version.name,
-            kind: names.kind.clone(),
-        };
-        served.map(kind).collect()
     }
 }

@@ -11,4 +11,4 @@ pub mod store;
 pub use directory::{
     FILE_SIZE_MAX, PAYLOAD_SIZE_MAX, ReadCause, ReadError, ReadErrors, read_directory,
 };
-pub use load::{LoadError, load, parse};
+pub use load::{LoadError, load};

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{ReleaseHead, TemplateContext};
+use plimsoll_content::payload::{self, ReleaseHead, TemplateContext};
 use plimsoll_controller::SharedStore;
 use plimsoll_source::store::{
     Fetched, Listing, OciLayout, PayloadDirectory, PayloadStore, StoreError, names,
@@ -163,7 +163,7 @@ fn loaded(
     image: &str,
     profile: &str,
 ) -> Result<Payload, anyhow::Error> {
-    Ok(plimsoll_source::parse(&fetched?.files, &template(image, profile))?)
+    Ok(payload::parse(&fetched?.files, &template(image, profile))?)
 }
 
 fn template(image: &str, profile: &str) -> TemplateContext {

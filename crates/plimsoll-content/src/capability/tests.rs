@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{CURRENT, Registry};
@@ -11,19 +10,8 @@ use crate::Manifest;
 fn manifest(spec: &Value) -> Manifest {
     let object = json!({ "apiVersion": "plimsoll.io/v1alpha1", "kind": "ReleaseCapabilities",
         "metadata": { "name": "capabilities" }, "spec": spec });
-    Manifest {
-        file: "0000_00_harbour_capabilities.yaml".into(),
-        document: 0,
-        key: ObjectKey {
-            group: "plimsoll.io".to_owned(),
-            kind: "ReleaseCapabilities".to_owned(),
-            namespace: String::new(),
-            name: "capabilities".to_owned(),
-        },
-        version: "v1alpha1".to_owned(),
-        annotations: Default::default(),
-        raw: object.to_string().into_bytes().into(),
-    }
+    let file = "0000_00_harbour_capabilities.yaml";
+    Manifest::read(file.into(), 0, &object).expect("a manifest")
 }
 
 fn joined<'a>(names: impl IntoIterator<Item = &'a String>) -> String {

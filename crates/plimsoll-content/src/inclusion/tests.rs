@@ -1,8 +1,9 @@
 //! Inclusion, check by check.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_model::GroupKind;
+use serde_json::json;
 
 use super::{Context, Decision, EnabledCapabilities, Override, decide};
 use crate::Manifest;
@@ -11,20 +12,11 @@ const PROFILE: &str = "include.release.openshift.io/p";
 
 fn manifest(kind: &str, annotations: &[(&str, &str)]) -> Manifest {
     let (group, kind) = kind.split_once('/').unwrap_or(("", kind));
-    let annotation = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    Manifest {
-        file: "0000_10_a_b.yaml".into(),
-        document: 0,
-        key: ObjectKey {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            namespace: "ns".to_owned(),
-            name: "x".to_owned(),
-        },
-        version: "v1".to_owned(),
-        annotations: annotations.iter().map(annotation).collect(),
-        raw: b"{}".to_vec().into(),
-    }
+    let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let annotations: BTreeMap<&str, &str> = annotations.iter().copied().collect();
+    let metadata = json!({ "name": "x", "namespace": "ns", "annotations": annotations });
+    let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
+    Manifest::read("0000_10_a_b.yaml".into(), 0, &object).expect("a manifest")
 }
 
 fn names(list: &str) -> BTreeSet<String> {

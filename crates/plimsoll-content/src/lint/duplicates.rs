@@ -62,12 +62,10 @@ fn goes_with(created: &Manifest, deleting: &Manifest) -> bool {
     }
     match (deleting.key.group.as_str(), deleting.key.kind.as_str()) {
         ("", "Namespace") => created.key.namespace == deleting.key.name,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let definition = deleting.object();
-            definition["spec"]["group"] == created.key.group
-                && definition["spec"]["names"]["kind"] == created.key.kind
+        _ => {
+            let defined = deleting.definition.as_ref();
+            defined.is_some_and(|definition| definition.kind == created.key.group_kind())
         }
-        _ => false,
     }
 }
 

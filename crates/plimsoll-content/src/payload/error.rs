@@ -86,7 +86,7 @@ pub enum Cause {
         first: usize,
     },
     /// A document is larger than any API server takes.
-    #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = super::document::JSON_SIZE_MAX)]
+    #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = crate::manifest::JSON_SIZE_MAX)]
     Size(usize),
     /// A declaration of capabilities is wrong.
     #[error("{0}")]

@@ -1,13 +1,13 @@
 //! The axioms and answered questions of design 000, and scenarios 57 to 60 of cluster-version §9.H.
 //! Names of tests quote the design's ideas.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec, Release};
 use plimsoll_content::Manifest;
 use plimsoll_content::capability::Registry;
 use plimsoll_content::inclusion::Context;
-use plimsoll_model::ObjectKey;
+use serde_json::json;
 
 use super::{Capabilities, Implied, applied, effective, enabling, implied};
 use crate::mode::Mode;
@@ -30,19 +30,10 @@ fn manifest(text: &str) -> Manifest {
         annotations.retain(|(known, _)| known != key);
         annotations.push((key.to_owned(), value.to_owned()));
     }
-    Manifest {
-        file: format!("0000_50_{name}.yaml").into(),
-        document: 0,
-        key: ObjectKey {
-            group: String::new(),
-            kind: "ConfigMap".to_owned(),
-            namespace: "ns".to_owned(),
-            name: name.to_owned(),
-        },
-        version: "v1".to_owned(),
-        annotations: annotations.into_iter().collect(),
-        raw: b"{}".to_vec().into(),
-    }
+    let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
+    let metadata = json!({ "name": name, "namespace": "ns", "annotations": annotations });
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    Manifest::read(format!("0000_50_{name}.yaml").into(), 0, &object).expect("a manifest")
 }
 
 fn manifests(texts: &[&str]) -> Vec<Manifest> {

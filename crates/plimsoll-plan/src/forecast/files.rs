@@ -97,19 +97,17 @@ fn change(
 
 /// The storage version of one of the definitions that are there, if the definition that a step
 /// applies does not have it any more.
-fn dropped(there: &[&Step], step: &Step) -> Option<String> {
+fn dropped<'a>(there: &[&'a Step], step: &'a Step) -> Option<&'a str> {
     if step.readiness != Readiness::Served {
         return None;
     }
-    let versions = |step: &Step| -> Vec<(String, bool)> {
-        let definition = step.manifest.object();
-        let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-        let version = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["storage"] == true));
-        versions.filter_map(version).collect()
+    let versions = |step: &'a Step| {
+        let definition = step.manifest.definition.as_ref();
+        definition.into_iter().flat_map(|definition| &definition.versions)
     };
-    let kept = versions(step);
-    let stored = there.iter().flat_map(|other| versions(other)).filter(|(_, stores)| *stores);
-    stored.map(|(name, _)| name).find(|name| !kept.iter().any(|(other, _)| other == name))
+    let mut stored = there.iter().flat_map(|other| versions(other)).filter(|it| it.storage);
+    let dropped = stored.find(|it| !versions(step).any(|kept| kept.name == it.name));
+    dropped.map(|version| version.name.as_str())
 }
 
 /// The object that a step applies.

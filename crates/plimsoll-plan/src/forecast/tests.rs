@@ -18,13 +18,14 @@ use crate::progress::{Obstacle, Transience, TryError};
 
 /// A document of a file: kind, name, and what else there is in it.
 fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
-    let (group, version) = match kind {
-        "ConfigMap" | "Namespace" => ("", "v1"),
-        "ClusterOperator" => ("config.openshift.io", "v1"),
-        _ => ("apps", "v1"),
+    let api_version = match kind {
+        "ConfigMap" | "Namespace" => "v1",
+        "ClusterOperator" => "config.openshift.io/v1",
+        "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
+        _ => "apps/v1",
     };
     let mut object = json!({
-        "apiVersion": if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
+        "apiVersion": api_version,
         "kind": kind,
         "metadata": { "name": name, "annotations": { "a": "b" } },
     });
@@ -35,23 +36,7 @@ fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
             object[field] = value.clone();
         }
     }
-    let annotations = object["metadata"]["annotations"].as_object().expect("annotations");
-    Manifest {
-        file: file.into(),
-        document: 0,
-        key: ObjectKey {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            namespace: String::new(),
-            name: name.to_owned(),
-        },
-        version: version.to_owned(),
-        annotations: annotations
-            .iter()
-            .map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()))
-            .collect(),
-        raw: serde_json::to_vec(&object).expect("it is JSON").into(),
-    }
+    Manifest::read(file.into(), 0, &object).expect("a manifest")
 }
 
 fn release(version: &str, manifests: &[Manifest]) -> Plan {
@@ -187,14 +172,11 @@ fn berths(file: &str) -> Manifest {
 
 fn berths_of(file: &str, versions: &Value) -> Manifest {
     let spec = json!({"group": "apps", "names": {"kind": "Berth"}, "versions": versions});
-    let spec = json!({ "spec": spec });
-    let mut manifest = manifest(file, "CustomResourceDefinition", "berths", spec);
-    manifest.key.group = "apiextensions.k8s.io".to_owned();
-    manifest
+    manifest(file, "CustomResourceDefinition", "berths", json!({ "spec": spec }))
 }
 
 #[test]
-fn what_comes_before_its_definitionis_set_aside_until_that_is_there() {
+fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
     let check = |before: &[Manifest], definition: &str, object: &str, expected: bool| {
         let mut after = [berths(definition), manifest(object, "Berth", "first", json!({}))];
         after.sort_by_key(|manifest| manifest.file.clone());
@@ -315,20 +297,14 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
 }
 
 #[test]
-fn fields_that_only_the_new_definitionknows_are_foreseen() {
+fn fields_that_only_the_new_definition_knows_are_foreseen() {
     let definition = |extra: &str| {
         let spec = json!({
             "group": "apps", "names": {"kind": "Berth"}, "extra": extra,
             "versions": [{"name": "v1", "served": true}],
         });
-        let mut manifest = manifest(
-            "0000_03_a_1.yaml",
-            "CustomResourceDefinition",
-            "berths",
-            json!({"spec": spec}),
-        );
-        manifest.key.group = "apiextensions.k8s.io".to_owned();
-        manifest
+        let file = "0000_03_a_1.yaml";
+        manifest(file, "CustomResourceDefinition", "berths", json!({ "spec": spec }))
     };
     let berth = manifest("0000_05_a_1.yaml", "Berth", "south", json!({"spec": {"power": true}}));
     let plan = Arc::new(release("2.0.0", &[definition("new"), berth]));

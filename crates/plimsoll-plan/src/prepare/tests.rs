@@ -3,7 +3,6 @@
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 
 use plimsoll_content::Manifest;
-use plimsoll_model::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{display_path, object, remove_field, undeclared_fields};
@@ -11,24 +10,8 @@ use crate::plan::{Action, Readiness, Step};
 use crate::progress::Scope;
 
 fn step(manifest: &Value, action: Action) -> Step {
-    let annotations = manifest["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     Step {
-        manifest: Manifest {
-            file: "0000_10_a_b.yaml".into(),
-            document: 0,
-            key: ObjectKey {
-                group: String::new(),
-                kind: manifest["kind"].as_str().unwrap().to_owned(),
-                namespace: String::new(),
-                name: "n".to_owned(),
-            },
-            version: "v1".to_owned(),
-            annotations: annotations
-                .into_iter()
-                .map(|(key, value)| (key, value.as_str().unwrap().to_owned()))
-                .collect(),
-            raw: serde_json::to_vec(manifest).unwrap().into(),
-        },
+        manifest: Manifest::read("0000_10_a_b.yaml".into(), 0, manifest).expect("a manifest"),
         action,
         readiness: Readiness::Applied,
         serves: Vec::new(),

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::Release;
 use plimsoll_content::Manifest;
 use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
+use serde_json::json;
 
 use super::{
     Deleted, Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError,
@@ -35,7 +36,12 @@ fn step(line: &str) -> Step {
     let (file, kind_name, name) =
         (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-    let gvk = kind(kind_name);
+    let GroupVersionKind { group, version, kind: _ } = kind(kind_name);
+    let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
+    let metadata = json!({ "name": name, "namespace": namespace });
+    let object = json!({
+        "apiVersion": api_version, "kind": kind_name, "metadata": metadata, "data": { "line": line },
+    });
     let readiness = match kind_name {
         "Deployment" | "Job" => Readiness::RolledOut,
         "CustomResourceDefinition" => Readiness::Served,
@@ -43,19 +49,7 @@ fn step(line: &str) -> Step {
         _ => Readiness::Applied,
     };
     Step {
-        manifest: Manifest {
-            file: file.into(),
-            document: 0,
-            key: ObjectKey {
-                group: gvk.group.clone(),
-                kind: gvk.kind.clone(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            },
-            version: gvk.version.clone(),
-            annotations: Default::default(),
-            raw: line.as_bytes().to_vec().into(),
-        },
+        manifest: Manifest::read(file.into(), 0, &object).expect("a manifest"),
         action: match words.next() {
             Some("delete") => Action::Delete,
             _ if kind_name == "ClusterOperator" => Action::Gate,

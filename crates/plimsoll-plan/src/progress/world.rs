@@ -2,18 +2,10 @@
 
 use std::collections::BTreeMap;
 
+pub use plimsoll_content::kinds::Scope;
 use plimsoll_model::Reason;
 
 use crate::plan::{GroupVersionKind, Step};
-
-/// Whether objects of a kind lie in namespaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// They do.
-    Namespaced,
-    /// They do not.
-    Cluster,
-}
 
 /// State of a namespace that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -198,13 +198,12 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
     ledger.requested(&key("pruned"), "orphan of 0.9.0: f.yaml", "1.0.0", at(0));
     ledger.gone(&key("done"), at(1));
     ledger.gone(&key("pruned"), at(1));
-    let manifests = ["done", "pruned", "held", "other"].map(|name| Manifest {
-        file: "g.yaml".into(),
-        document: 0,
-        key: key(name),
-        version: "v1".to_owned(),
-        annotations: [DELETE, INCLUDE].map(|name| (name.to_owned(), "true".to_owned())).into(),
-        raw: b"{}".to_vec().into(),
+    let manifests = ["done", "pruned", "held", "other"].map(|name| {
+        let ObjectKey { kind, namespace, name, .. } = key(name);
+        let annotations = json!({ DELETE: "true", INCLUDE: "true" });
+        let metadata = json!({ "name": name, "namespace": namespace, "annotations": annotations });
+        let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
+        Manifest::read("g.yaml".into(), 0, &object).expect("a manifest")
     });
     let names = |found: Vec<Deletion>| -> Vec<String> {
         found.into_iter().map(|deletion| deletion.object.name).collect()

@@ -1,32 +1,15 @@
 //! Roles follow from manifests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use plimsoll_content::Manifest;
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_model::GroupKind;
 use serde_json::{Value, json};
 
 use super::{Cast, Script};
 
 fn manifest(file: &str, object: &Value) -> Manifest {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let api_version = text(&object["apiVersion"]);
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
-    let annotations: BTreeMap<String, String> =
-        serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap_or_default();
-    Manifest {
-        file: file.into(),
-        document: 0,
-        key: ObjectKey {
-            group: group.to_owned(),
-            kind: text(&object["kind"]),
-            namespace: text(&object["metadata"]["namespace"]),
-            name: text(&object["metadata"]["name"]),
-        },
-        version: version.to_owned(),
-        annotations,
-        raw: object.to_string().into_bytes().into(),
-    }
+    Manifest::read(file.into(), 0, object).expect("a manifest")
 }
 
 fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
