@@ -1,14 +1,11 @@
 //! Bytes at rest. A payload of fifteen megabytes is held for as long as a process runs, and most of
-//! it is definitions that are looked at once: they are kept compressed, in a sixth of the space.
+//! it is definitions that are looked at once: they are kept compressed, in a fifth of the space.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use lz4_flex::block;
 
 /// Shorter ones are kept as they are: there is little to be gained, and there are many.
 const LEN_MIN: usize = 4096;
@@ -27,10 +24,8 @@ impl Packed {
         if self.kept.len() == self.len {
             return Cow::Borrowed(&self.kept);
         }
-        let mut bytes = Vec::with_capacity(self.len);
-        let read = DeflateDecoder::new(&*self.kept).read_to_end(&mut bytes);
-        read.expect("it was compressed here");
-        Cow::Owned(bytes)
+        let bytes = block::decompress(&self.kept, self.len);
+        Cow::Owned(bytes.expect("it was compressed here"))
     }
 }
 
@@ -39,9 +34,7 @@ impl From<Vec<u8>> for Packed {
         let len = bytes.len();
         let mut kept = bytes;
         if len >= LEN_MIN {
-            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-            let written = encoder.write_all(&kept).and_then(|()| encoder.finish());
-            let compressed = written.expect("writing to memory does not fail");
+            let compressed = block::compress(&kept);
             if compressed.len() < len {
                 kept = compressed;
             }

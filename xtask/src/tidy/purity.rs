@@ -22,6 +22,7 @@ const ALLOWED: &[&str] = &[
     "granit-parser",
     "jiff",
     "json-patch",
+    "lz4_flex",
     "postcard",
     "regex",
     "semver",
