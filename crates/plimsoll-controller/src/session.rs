@@ -99,7 +99,7 @@ impl Session {
             observations,
             executing: JoinSet::new(),
             spans,
-            enquiries: Enquiries::new(),
+            enquiries: Enquiries::default(),
             asking: JoinSet::new(),
             removals,
             drifted: Vec::new(),
@@ -437,9 +437,9 @@ impl Session {
         }
     }
 
-    /// Asks about the group versions whose time has come.
+    /// Asks about the group version whose time has come.
     fn ask(&mut self) {
-        for version in self.enquiries.due(Instant::now()) {
+        if let Some(version) = self.enquiries.due(Instant::now()) {
             let client = self.client.clone();
             self.asking.spawn(async move {
                 let found = Resources::discover_version(&client, &version.0, &version.1).await;
