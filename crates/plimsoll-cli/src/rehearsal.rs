@@ -346,7 +346,7 @@ fn outgoing(snapshot: &Snapshot, next: &Payload) -> Option<Script> {
         let object = live.get(&(resource, namespace.to_owned(), key.name.clone()))?;
         let raw = serde_json::to_vec(object).ok()?;
         // Whether it belongs to the cluster is known: it is there.
-        let annotations = BTreeMap::new();
+        let annotations = Arc::default();
         Some(Manifest { annotations, raw: raw.into(), ..manifest.clone() })
     });
     let manifests = manifests.collect();

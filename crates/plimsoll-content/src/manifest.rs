@@ -13,7 +13,7 @@ use crate::payload::Cause;
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(crate) const JSON_SIZE_MAX: usize = 3 << 20;
 
-/// One document of a payload file.
+/// One document of a payload file; a copy shares what is large.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// Name of its file, without the directory.
@@ -26,7 +26,7 @@ pub struct Manifest {
     /// API version without the group, such as `v1`.
     pub version: String,
     /// Its annotations; values that are not strings are left out.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Arc<BTreeMap<String, String>>,
     /// The kind that it defines, if it is a CustomResourceDefinition.
     pub definition: Option<Arc<Definition>>,
     /// The document as compact JSON with sorted keys.
@@ -74,7 +74,7 @@ impl Manifest {
                 name: name.to_owned(),
             },
             version: version.to_owned(),
-            annotations: metadata.map(annotations).unwrap_or_default(),
+            annotations: Arc::new(metadata.map(annotations).unwrap_or_default()),
             definition: Definition::of(value).map(Arc::new),
             raw: raw.into(),
         })

@@ -41,7 +41,7 @@ fn profiles(manifest: &Manifest, report: &mut Report<'_>) {
         let message = format!("no annotation {INCLUDE_PREFIX}…: no cluster includes the document");
         report.add(manifest, "metadata.annotations", Code::NoProfile, message);
     }
-    for (key, value) in &manifest.annotations {
+    for (key, value) in &*manifest.annotations {
         let decides = is_profile(&key) || key.starts_with(EXCLUDE_PREFIX);
         if decides && value != "true" {
             let message =

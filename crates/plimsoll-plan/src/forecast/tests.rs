@@ -85,7 +85,7 @@ fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left(
         manifest("0000_10_a_7.yaml", "ConfigMap", "gone", delete.clone()),
     ];
     let mut dropped = manifest("0000_10_a_6.yaml", "ConfigMap", "dropped", json!({}));
-    dropped.annotations.clear();
+    dropped.annotations = Arc::default();
     let after = [
         manifest("0000_10_a_1.yaml", "ConfigMap", "same", json!({"data": {"k": "v"}})),
         manifest("0000_10_a_2.yaml", "ConfigMap", "other", json!({"data": {"k": "w", "l": "x"}})),

@@ -146,11 +146,8 @@ impl Cast {
     }
 
     fn add_foreign_kinds(&mut self, manifests: &[Manifest]) {
-        let mut brought = BTreeSet::new();
-        for definition in definitions(manifests) {
-            let spec = &definition["spec"];
-            brought.insert(GroupKind::new(text(&spec["group"]), text(&spec["names"]["kind"])));
-        }
+        let defined = manifests.iter().filter_map(|manifest| manifest.definition.as_ref());
+        let brought: BTreeSet<&GroupKind> = defined.map(|definition| &definition.kind).collect();
         for manifest in manifests {
             let kind = manifest.key.group_kind();
             // A definition needs a group with a domain; the others are every server's own.
@@ -180,17 +177,6 @@ fn reported(manifest: &Value) -> ClusterOperatorStatus {
             .unwrap_or_default(),
         ..ClusterOperatorStatus::default()
     }
-}
-
-fn definitions(manifests: &[Manifest]) -> impl Iterator<Item = Value> {
-    manifests
-        .iter()
-        .filter(|manifest| manifest.key.kind == "CustomResourceDefinition")
-        .map(Manifest::object)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]
