@@ -5,7 +5,7 @@ mod files;
 #[cfg(test)]
 mod tests;
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,13 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,\
     serviceaccount-controller,clusterrole-aggregation-controller,\
     root-ca-certificate-publisher-controller";
 
+/// What the controllers give every namespace: once it is there, they are at work, and nothing of
+/// theirs comes into the midst of a test.
+const GIVEN: [&str; 2] = [
+    "/api/v1/namespaces/default/configmaps/kube-root-ca.crt",
+    "/api/v1/namespaces/default/serviceaccounts/default",
+];
+
 /// The running programs; dropped in this order, so that nobody misses its server.
 pub(crate) struct ControlPlane {
     _controller_manager: Process,
@@ -53,7 +60,7 @@ pub(crate) fn assets() -> Option<PathBuf> {
 
 impl ControlPlane {
     /// Starts etcd, kube-apiserver and kube-controller-manager and waits until the API server is
-    /// ready.
+    /// ready and the controllers are at work.
     pub(crate) async fn start(assets: &Path) -> Result<Self, StartError> {
         let mut attempt = 1;
         loop {
@@ -87,9 +94,12 @@ impl ControlPlane {
         let arguments = controller_manager_arguments(root, &kubeconfig, manager_port);
         let mut controller_manager =
             Process::spawn(&assets, "kube-controller-manager", root, &arguments)?;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, manager_port)).is_err() {
-            controller_manager.check()?;
-            starting.look_again().await?;
+        let client = new_client(&config)?;
+        for path in GIVEN {
+            while !answers(&client, path).await {
+                controller_manager.check()?;
+                starting.look_again().await?;
+            }
         }
 
         Ok(Self {
@@ -137,15 +147,11 @@ impl Starting {
 
     async fn wait_until_ready(&mut self, config: &Config) -> Result<(), StartError> {
         let client = new_client(config)?;
-        loop {
-            let request = http::Request::get("/readyz").body(Vec::new());
-            let request = request.expect("a constant request is well-formed");
-            // Until it listens, connections are refused; until it is ready, it answers 500.
-            if client.request_text(request).await.is_ok() {
-                return Ok(());
-            }
+        // Until it listens, connections are refused; until it is ready, it answers 500.
+        while !answers(&client, "/readyz").await {
             self.look_again().await?;
         }
+        Ok(())
     }
 
     /// Sleeps, and gives up if something ended or it took too long.
@@ -163,6 +169,12 @@ impl Starting {
         tokio::time::sleep(LOOK_EVERY).await;
         Ok(())
     }
+}
+
+/// Whether the API server has something to answer to a GET.
+async fn answers(client: &Client, path: &str) -> bool {
+    let request = http::Request::get(path).body(Vec::new());
+    client.request_text(request.expect("a constant request is well-formed")).await.is_ok()
 }
 
 /// The configuration of a client, read as any user of the kubeconfig reads it.
