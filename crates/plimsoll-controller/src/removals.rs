@@ -34,6 +34,9 @@ pub(crate) struct Removals {
     /// Objects that are going, as watches last showed them: one may do so before the answer to the
     /// request that deletes them is handled.
     going: BTreeMap<ObjectKey, Terminating>,
+    /// Orphans that an earlier process recorded and no watch has shown yet: others may have deleted
+    /// them since.
+    unseen: BTreeSet<ObjectKey>,
     notices: Vec<Notice>,
 }
 
@@ -46,12 +49,17 @@ impl Removals {
                 prune.carried_out(&deletion.object);
             }
         }
+        // What no object can be called, somebody else has recorded.
+        let is_object =
+            |orphan: &&Orphan| !orphan.object.kind.is_empty() && !orphan.object.name.is_empty();
+        let orphans: Vec<Orphan> = recorded.orphans.iter().filter(is_object).cloned().collect();
         Self {
             asked,
             prune,
             ledger: Ledger::recorded(&recorded.deletions),
-            orphans: recorded.orphans.clone(),
             going: BTreeMap::new(),
+            unseen: orphans.iter().map(|orphan| orphan.object.clone()).collect(),
+            orphans,
             notices: Vec::new(),
         }
     }
@@ -126,6 +134,7 @@ impl Removals {
         if mark.trace == Trace::Gone {
             self.gone(key, now);
         } else {
+            self.unseen.remove(key);
             match terminating {
                 Some(terminating) => self.going.insert(key.clone(), terminating.clone()),
                 None => self.going.remove(key),
@@ -145,6 +154,11 @@ impl Removals {
 
     /// All objects of a kind that exist have been shown.
     pub(crate) fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
+        let of_kind = |key: &&ObjectKey| key.group_kind() == *kind;
+        let unseen: Vec<ObjectKey> = self.unseen.iter().filter(of_kind).cloned().collect();
+        for key in unseen {
+            self.gone(&key, now);
+        }
         let notices = self.ledger.listed(kind, now);
         self.notices.extend(notices);
         self.forget_pruned();
@@ -152,6 +166,7 @@ impl Removals {
 
     fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
         self.going.remove(key);
+        self.unseen.remove(key);
         self.notices.extend(self.ledger.gone(key, now));
         let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
@@ -212,24 +227,29 @@ impl Removals {
 
 #[cfg(test)]
 mod tests {
-    //! What a process makes of the request that it finds when it begins.
+    //! What a process makes of the orphans and of the request that it finds when it begins.
 
     use jiff::Timestamp;
-    use plimsoll_api::progress::{Deletion, DeletionState, ReleaseProgressStatus};
-    use plimsoll_model::ObjectKey;
+    use plimsoll_api::progress::{Deletion, DeletionState, Orphan, ReleaseProgressStatus};
+    use plimsoll_model::{GroupKind, ObjectKey};
+    use plimsoll_plan::progress::{Mark, Trace};
     use plimsoll_plan::removal::Prune;
 
     use super::Removals;
 
+    fn key(kind: &str, name: &str) -> ObjectKey {
+        ObjectKey {
+            group: String::new(),
+            kind: kind.to_owned(),
+            namespace: "pier".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     #[test]
     fn what_an_earlier_process_pruned_is_taken_out_of_the_request() {
         let check = |state: DeletionState, expected: Option<Prune>| {
-            let key = ObjectKey {
-                group: String::new(),
-                kind: "ConfigMap".to_owned(),
-                namespace: "pier".to_owned(),
-                name: "tides".to_owned(),
-            };
+            let key = key("ConfigMap", "tides");
             let deletion = Deletion::new(&key, "orphan of 1.0.0: ", "1.1.0", Timestamp::UNIX_EPOCH);
             let deletions = vec![Deletion { state, ..deletion }];
             let recorded = ReleaseProgressStatus { deletions, ..Default::default() };
@@ -239,5 +259,26 @@ mod tests {
         check(DeletionState::Requested, None);
         check(DeletionState::Refused, None);
         check(DeletionState::Completed, Some(Prune::None));
+    }
+
+    #[test]
+    fn an_orphan_that_is_gone_when_a_process_begins_is_forgotten() {
+        let now = Timestamp::UNIX_EPOCH;
+        let keys = [key("ConfigMap", "tides"), key("ConfigMap", "winds"), key("Secret", "codes")];
+        let orphans = keys.each_ref().map(|key| Orphan::new(key, "v1", "a.yaml", "1.0.0", "", now));
+        let recorded = ReleaseProgressStatus { orphans: orphans.to_vec(), ..Default::default() };
+        let mut removals = Removals::recorded(&recorded, None);
+        removals.observed(&keys[0], Mark { revision: 1, trace: Trace::Ours(0) }, None, now);
+        for (listed, left) in [
+            ("Lease", &["tides", "winds", "codes"][..]),
+            ("ConfigMap", &["tides", "codes"]),
+            ("ConfigMap", &["tides", "codes"]),
+            ("Secret", &["tides"]),
+        ] {
+            removals.listed(&GroupKind::new("", listed), now);
+            let names: Vec<&str> =
+                removals.orphans.iter().map(|orphan| orphan.object.name.as_str()).collect();
+            assert_eq!(names, left, "{listed}");
+        }
     }
 }

@@ -400,7 +400,7 @@ impl Session {
                 version: orphan.api_version.clone(),
                 kind: orphan.object.kind.clone(),
             };
-            (kind, &orphan.object)
+            (self.resources.in_served_version(kind), &orphan.object)
         });
         for (version, key) in steps.chain(orphans) {
             let kind = key.group_kind();

@@ -174,14 +174,16 @@ impl Plan {
     #[must_use]
     pub fn and_prune(mut self, orphans: &[Orphan]) -> Self {
         let first = self.steps.len();
-        self.steps.extend(orphans.iter().map(|orphan| step(&deletion_of(orphan))));
+        let deletions = orphans.iter().filter_map(deletion_of);
+        self.steps.extend(deletions.map(|manifest| step(&manifest)));
         self.graph.finish_with((first..self.steps.len()).collect());
         self
     }
 }
 
-/// The manifest that a release would delete an orphan by.
-fn deletion_of(orphan: &Orphan) -> Manifest {
+/// The manifest that a release would delete an orphan by; `None` for what no object can be called,
+/// which only somebody else can have recorded.
+fn deletion_of(orphan: &Orphan) -> Option<Manifest> {
     let key = &orphan.object;
     let api_version = match key.group.as_str() {
         "" => orphan.api_version.clone(),
@@ -193,7 +195,7 @@ fn deletion_of(orphan: &Orphan) -> Manifest {
     }
     let object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
     let file = format!("{ORPHAN_FILE}{}: {}", orphan.version, orphan.file);
-    Manifest::read(file.into(), 0, &object).expect("an orphan has a kind and a name")
+    Manifest::read(file.into(), 0, &object).ok()
 }
 
 fn is_job(manifest: &Manifest) -> bool {
