@@ -3,8 +3,7 @@
 //! Nothing announces that a kind is served. But the definition that brings it changes when it is
 //! established, and a watch shows that: so one question is asked soon after each such change, and
 //! more ever more rarely in case it is somebody else who brings the kind. One is asked at a time, the
-//! one that is due the longest, and the next after a rest: a server that is busy establishing kinds
-//! takes longer to answer, and is asked less.
+//! one that is due the longest: a server that is busy establishing kinds is asked less.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,10 +15,6 @@ use tokio::time::Instant;
 const DELAY_MIN: Duration = Duration::from_millis(20);
 /// Longest delay between two questions about the same group version.
 const DELAY_MAX: Duration = Duration::from_secs(10);
-/// The rest between two questions, in times of what the last answer took.
-const ANSWERS_PER_REST: u32 = 2;
-/// The longest rest.
-const REST_MAX: Duration = Duration::from_millis(100);
 
 /// A group and one of its versions.
 pub(crate) type GroupVersion = (String, String);
@@ -34,9 +29,7 @@ struct Enquiry {
 pub(crate) struct Enquiries {
     waiting: BTreeMap<GroupVersion, Enquiry>,
     /// What is being asked now, whether something still waits for it or not.
-    asked: Option<(GroupVersion, Instant)>,
-    /// When the rest after the last answer ends.
-    rested_at: Option<Instant>,
+    asked: Option<GroupVersion>,
 }
 
 impl Enquiries {
@@ -60,18 +53,14 @@ impl Enquiries {
 
     /// What to ask now; it counts as being asked until it is answered.
     pub(crate) fn due(&mut self, now: Instant) -> Option<GroupVersion> {
-        let (at, version) = self.next()?;
-        let version = (at <= now).then(|| version.clone())?;
-        self.asked = Some((version.clone(), now));
-        Some(version)
+        let (version, _) = self.next().filter(|(_, enquiry)| enquiry.at <= now)?;
+        self.asked = Some(version.clone());
+        self.asked.clone()
     }
 
     /// An answer came, whatever it was.
     pub(crate) fn answered(&mut self, version: &GroupVersion, now: Instant) {
-        if let Some((_, asked)) = self.asked.take() {
-            let rest = (now - asked) * ANSWERS_PER_REST;
-            self.rested_at = Some(now + rest.min(REST_MAX));
-        }
+        self.asked = None;
         if let Some(enquiry) = self.waiting.get_mut(version) {
             enquiry.at = now + enquiry.delay;
             enquiry.delay = (enquiry.delay * 2).min(DELAY_MAX);
@@ -80,21 +69,18 @@ impl Enquiries {
 
     /// When something is to be asked next; `None` if there is nothing, or an answer comes first.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.next().map(|(at, _)| at)
+        self.next().map(|(_, enquiry)| enquiry.at)
     }
 
-    fn next(&self) -> Option<(Instant, &GroupVersion)> {
-        if self.asked.is_some() {
-            return None;
-        }
-        let (version, enquiry) = self.waiting.iter().min_by_key(|(_, enquiry)| enquiry.at)?;
-        Some((self.rested_at.map_or(enquiry.at, |rested| enquiry.at.max(rested)), version))
+    fn next(&self) -> Option<(&GroupVersion, &Enquiry)> {
+        let waiting = self.waiting.iter().filter(|_| self.asked.is_none());
+        waiting.min_by_key(|(_, enquiry)| enquiry.at)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Soon after a sign, then ever more rarely, one at a time, and less of a slow server.
+    //! Soon after a sign, then ever more rarely, and one at a time.
 
     use super::*;
 
@@ -116,14 +102,14 @@ mod tests {
         enquiries.answered(&version, at(21));
         assert_eq!(enquiries.next_at(), Some(at(61)), "after twice the delay");
         assert_eq!(enquiries.due(at(61)).as_ref(), Some(&version));
-        enquiries.answered(&version, at(62));
-        assert_eq!(enquiries.next_at(), Some(at(142)), "after twice that");
-        enquiries.hint("example.org", at(70));
-        assert_eq!(enquiries.next_at(), Some(at(142)), "a sign of something else");
-        enquiries.hint("example.com", at(70));
-        assert_eq!(enquiries.next_at(), Some(at(90)), "a sign");
-        enquiries.hint("example.com", at(80));
-        assert_eq!(enquiries.next_at(), Some(at(90)), "no later than it would be anyway");
+        enquiries.answered(&version, at(91));
+        assert_eq!(enquiries.next_at(), Some(at(171)), "after twice that");
+        enquiries.hint("example.org", at(92));
+        assert_eq!(enquiries.next_at(), Some(at(171)), "a sign of something else");
+        enquiries.hint("example.com", at(92));
+        assert_eq!(enquiries.next_at(), Some(at(112)), "a sign");
+        enquiries.hint("example.com", at(102));
+        assert_eq!(enquiries.next_at(), Some(at(112)), "no later than it would be anyway");
         enquiries.want(&BTreeSet::new(), at(300));
         assert_eq!(enquiries.next_at(), None);
     }
@@ -139,13 +125,11 @@ mod tests {
         assert_eq!(enquiries.due(at(20)), None);
         assert_eq!(enquiries.next_at(), None, "an answer comes first");
         enquiries.answered(&version("a"), at(30));
-        assert_eq!(enquiries.next_at(), Some(at(50)), "after twice what the answer took");
         assert_eq!(enquiries.due(at(100)), Some(version("b")), "it is due longer than the other");
         enquiries.want(&BTreeSet::new(), at(101));
         enquiries.want(&wanted, at(103));
         assert_eq!(enquiries.due(at(200)), None, "one is still being asked");
-        enquiries.answered(&version("b"), at(301));
-        assert_eq!(enquiries.next_at(), Some(at(401)), "after the longest rest");
-        assert_eq!(enquiries.due(at(401)), Some(version("a")));
+        enquiries.answered(&version("b"), at(201));
+        assert_eq!(enquiries.due(at(202)), Some(version("a")));
     }
 }
