@@ -16,7 +16,7 @@ use plimsoll_plan::upgradeable::{self, NotUpgradeable};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
 use crate::enquiry::{Enquiries, GroupVersion};
@@ -26,6 +26,9 @@ use crate::removals::Removals;
 use crate::resources::Resources;
 use crate::spans::{self, Spans};
 use crate::write::Writer;
+
+/// How long the answer may take to the question whether a kind is served.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A plan under way.
 pub(crate) struct Session {
@@ -45,7 +48,7 @@ pub(crate) struct Session {
     executing: JoinSet<(usize, Outcome)>,
     spans: Spans,
     enquiries: Enquiries,
-    asking: JoinSet<(GroupVersion, Result<Resources, kube::Error>)>,
+    asking: JoinSet<(GroupVersion, Resources)>,
     /// What releases deleted, and how far that has come.
     pub(crate) removals: Removals,
     /// Objects that are put right, and whether they were gone, since that was last told.
@@ -161,7 +164,7 @@ impl Session {
             }
         };
         // What does not end in time is found by the next process.
-        let _ = tokio::time::timeout(patience, drained).await;
+        let _ = timeout(patience, drained).await;
         self.watches.abort_all();
     }
 
@@ -178,8 +181,7 @@ impl Session {
                 }
                 Some(Ok((version, found))) = self.asking.join_next(), if !self.asking.is_empty() => {
                     self.enquiries.answered(&version, Instant::now());
-                    // A server in trouble is asked again.
-                    self.resources.extend(found.unwrap_or_default());
+                    self.resources.extend(found);
                     return Turn::Discovered;
                 }
                 () = sleep_until(ask_at.unwrap_or_else(Instant::now)), if ask_at.is_some() => {
@@ -442,8 +444,11 @@ impl Session {
         if let Some(version) = self.enquiries.due(Instant::now()) {
             let client = self.client.clone();
             self.asking.spawn(async move {
-                let found = Resources::discover_version(&client, &version.0, &version.1).await;
-                (version, found)
+                let found = Resources::discover_version(&client, &version.0, &version.1);
+                // A server in trouble is asked again, and one that does not answer holds up no
+                // other question for longer than that.
+                let found = timeout(ANSWER_WITHIN, found).await.ok().and_then(Result::ok);
+                (version, found.unwrap_or_default())
             });
         }
     }
