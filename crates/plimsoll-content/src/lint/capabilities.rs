@@ -71,14 +71,11 @@ fn parts(manifests: &[Manifest], report: &mut Report<'_>) {
             "Namespace" if manifest.key.group.is_empty() => {
                 both(namespaces.entry(&manifest.key.name), names);
             }
-            "CustomResourceDefinition" => {
-                let object = manifest.object();
-                let text = |path: &str| object.pointer(path).and_then(|it| it.as_str());
-                let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
-                let kind = GroupKind::new(group.unwrap_or_default(), kind.unwrap_or_default());
-                both(kinds.entry(kind), names);
+            _ => {
+                if let Some(definition) = &manifest.definition {
+                    both(kinds.entry(definition.kind.clone()), names);
+                }
             }
-            _ => {}
         }
     }
     for manifest in manifests.iter().filter(|it| !it.annotations.is_empty()) {
