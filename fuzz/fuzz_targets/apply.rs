@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_schema::managed::{Actor, server_side_apply, track_update};
-use plimsoll_schema::{Schema, builtin};
+use k8s_schema::managed::{Actor, server_side_apply, track_update};
+use k8s_schema::{Schema, builtin};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_schema::{builtin, patch};
+use k8s_schema::{builtin, patch};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {

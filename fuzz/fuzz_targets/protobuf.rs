@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_schema::protobuf;
+use k8s_schema::protobuf;
 use serde_json::Value;
 
 fn check(object: &Value) {

@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use libfuzzer_sys::fuzz_target;
-use plimsoll_apiserver::{ApiServer, Options};
+use k8s_apiserver::{ApiServer, Options};
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_schema::{Schema, apply_defaults, prune, unknown_fields, validate};
+use k8s_schema::{Schema, apply_defaults, prune, unknown_fields, validate};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {

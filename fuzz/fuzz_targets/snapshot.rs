@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_apiserver::{ApiServer, Options};
+use k8s_apiserver::{ApiServer, Options};
 
 fn written(server: &ApiServer) -> Vec<u8> {
     let mut file = Vec::new();

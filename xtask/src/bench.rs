@@ -3,7 +3,7 @@
 //! with `resolve` first what resolving in one costs.
 //!
 //! The measurements themselves are the examples `bench` of `plimsoll-cli`, `server` of
-//! `plimsoll-testkit`, `catalogs` and `resolve` of `plimsoll-source`; `docs/benchmarks.md` holds
+//! `k8s-testkit`, `catalogs` and `resolve` of `plimsoll-source`; `docs/benchmarks.md` holds
 //! their results.
 
 use std::process::Command;
@@ -13,8 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Builds the program, then measures.
 pub(crate) fn run(what: &[&str]) -> Result<()> {
     if let ["server", what @ ..] = what {
-        let measure =
-            ["run", "--release", "--package", "plimsoll-testkit", "--example", "server", "--"];
+        let measure = ["run", "--release", "--package", "k8s-testkit", "--example", "server", "--"];
         return cargo(&[&measure, what].concat());
     }
     if let ["resolve", what @ ..] = what {

@@ -2,7 +2,7 @@
 //!
 //! DIR is the directory of the Go module `k8s.io/kubernetes` at the wanted version, as
 //! `go mod download -json k8s.io/kubernetes@v1.37.1` prints it. What comes out is
-//! `crates/plimsoll-schema/data/kubernetes.bin`: a length (4 bytes, little endian), that many bytes
+//! `kubernetes/k8s-schema/data/kubernetes.bin`: a length (4 bytes, little endian), that many bytes
 //! of a compressed JSON index (version, resources, sections), then the compressed sections, one for
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
 mod documents;
@@ -17,7 +17,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 
-const OUTPUT: &str = "crates/plimsoll-schema/data/kubernetes.bin";
+const OUTPUT: &str = "kubernetes/k8s-schema/data/kubernetes.bin";
 const REFERENCE_PREFIX: &str = "#/components/schemas/";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// The section of the types that every custom resource uses.

@@ -2,7 +2,7 @@
 //!
 //! FILE is the kubeconfig of a real control plane of the wanted version that nobody has changed
 //! anything in, with its controller manager running; `kubectl` is taken from the path. What comes
-//! out is `crates/plimsoll-apiserver/data/policy.bin`: a compressed JSON list of `[plural, object]`
+//! out is `kubernetes/k8s-apiserver/data/policy.bin`: a compressed JSON list of `[plural, object]`
 //! in the order of writing, without what differs from cluster to cluster.
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-const OUTPUT: &str = "crates/plimsoll-apiserver/data/policy.bin";
+const OUTPUT: &str = "kubernetes/k8s-apiserver/data/policy.bin";
 
 /// Clusters write cluster roles first; among themselves objects keep their order.
 const PLURALS: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];

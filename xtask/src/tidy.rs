@@ -43,8 +43,8 @@ pub(crate) fn run() -> Result<()> {
 /// Writes the `clippy.toml` of each pure crate.
 pub(crate) fn write_clippy_configs() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
-    for name in purity::PURE_CRATES {
-        fs::write(root.join("crates").join(name).join("clippy.toml"), purity::clippy_config())?;
+    for path in purity::PURE_CRATES {
+        fs::write(root.join(path).join("clippy.toml"), purity::clippy_config())?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ impl Tree {
             .context("xtask lies in the workspace")?
             .to_path_buf();
         let mut files = Vec::new();
-        for directory in ["crates", "xtask", "docs", ".ci", "tests", "fuzz"] {
+        for directory in ["kubernetes", "plimsoll", "xtask", "docs", ".ci", "tests", "fuzz"] {
             collect(&root, &root.join(directory), &mut files)?;
         }
         for name in
@@ -105,23 +105,26 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Names of the crates below `crates/`.
+    /// Paths of the crates of both families, relative to the root.
     pub(crate) fn crates(&self) -> Vec<&str> {
         self.files
             .iter()
-            .filter_map(|(path, _)| {
-                path.strip_prefix("crates/")?
-                    .strip_suffix("/Cargo.toml")
-                    .filter(|n| !n.contains('/'))
+            .filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"))
+            .filter(|path| {
+                path.split_once('/')
+                    .is_some_and(|(family, name)| FAMILIES.contains(&family) && !name.contains('/'))
             })
             .collect()
     }
 }
 
+/// The folders that hold crates: what emulates Kubernetes, and the product.
+pub(crate) const FAMILIES: [&str; 2] = ["kubernetes", "plimsoll"];
+
 /// Largest file that is not on the list below: what is larger belongs elsewhere.
 const FILE_SIZE_MAX: u64 = 200 * 1024;
 /// Files that may be larger.
-const LARGE_FILES: &[&str] = &["crates/plimsoll-schema/data/", "tests/control-plane/"];
+const LARGE_FILES: &[&str] = &["kubernetes/k8s-schema/data/", "tests/control-plane/"];
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<(String, String)>) -> Result<()> {
     let Ok(entries) = fs::read_dir(directory) else {
@@ -171,22 +174,24 @@ mod tests {
     fn an_untidy_source_is_found() {
         let ignored = concat!("#[", "ignore]");
         let text = format!("fn main() {{}}\n{ignored}\n");
-        let findings = sources::check(&tree(&[("crates/plimsoll-cli/src/utils.rs", &text)]));
+        let findings = sources::check(&tree(&[("plimsoll/plimsoll-cli/src/utils.rs", &text)]));
         let texts: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
         assert_eq!(texts.len(), 3, "{texts:?}");
     }
 
     #[test]
     fn an_impure_source_is_found() {
-        let findings =
-            purity::check(&tree(&[("crates/plimsoll-plan/src/lib.rs", "//! x\nasync fn f() {}")]));
+        let findings = purity::check(&tree(&[(
+            "plimsoll/plimsoll-plan/src/lib.rs",
+            "//! x\nasync fn f() {}",
+        )]));
         assert!(findings.iter().any(|finding| finding.text.contains("async")), "{findings:?}");
     }
 
     #[test]
     fn a_write_outside_the_writer_is_found() {
         let text = "//! x\nfn f() { api.patch_status(name, &parameters, &patch) }";
-        let findings = sources::check(&tree(&[("crates/plimsoll-controller/src/view.rs", text)]));
+        let findings = sources::check(&tree(&[("plimsoll/plimsoll-controller/src/view.rs", text)]));
         assert!(findings.iter().any(|f| f.text.contains("writes to a cluster")), "{findings:?}");
     }
 

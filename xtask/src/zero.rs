@@ -1,4 +1,4 @@
-//! Generates `crates/plimsoll-schema/data/left-out-at-zero.txt`: `cargo xtask codegen zero --from DIR
+//! Generates `kubernetes/k8s-schema/data/left-out-at-zero.txt`: `cargo xtask codegen zero --from DIR
 //! VERSION`.
 //!
 //! Published OpenAPI does not tell `""` from nothing. The Go types do: a field with `omitempty`
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-const OUTPUT: &str = "crates/plimsoll-schema/data/left-out-at-zero.txt";
+const OUTPUT: &str = "kubernetes/k8s-schema/data/left-out-at-zero.txt";
 const SCALARS: [&str; 11] = [
     "string", "bool", "int", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
     "float64",

@@ -2,7 +2,7 @@
 //!
 //! DIR holds what a real server published: `v2.json`, as `kubectl get --raw /openapi/v2` prints it,
 //! and in `v3/` a file for each path of `/openapi/v3`, with `__` for the slashes of the path. What
-//! comes out is `crates/plimsoll-schema/data/documents.bin`: a length (4 bytes, little endian), that
+//! comes out is `kubernetes/k8s-schema/data/documents.bin`: a length (4 bytes, little endian), that
 //! many bytes of a compressed JSON index (name, offset, length and digest of each document), then
 //! the documents, each a gzip file, so that they can be sent as they are.
 use std::fs;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha512};
 
-const OUTPUT: &str = "crates/plimsoll-schema/data/documents.bin";
+const OUTPUT: &str = "kubernetes/k8s-schema/data/documents.bin";
 
 /// Writes the documents.
 pub(super) fn write(directory: &Path) -> Result<()> {

@@ -3,7 +3,7 @@
 //! DIR holds the Go modules `k8s.io/{api,apimachinery,apiextensions-apiserver,kube-aggregator}`, as
 //! a module cache keeps them. Their `generated.proto` files tell numbers and types of fields; the
 //! tags of their Go structs tell what the same fields are called in JSON and which of them JSON
-//! leaves out when they are zero. What comes out is `crates/plimsoll-schema/data/protobuf.bin`, a
+//! leaves out when they are zero. What comes out is `kubernetes/k8s-schema/data/protobuf.bin`, a
 //! compressed JSON document: `packages` by group-version, and `messages`, each either the name of a
 //! special form or a list of fields `[number, JSON name, type, flags]`.
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::go_structs::{self, Tag};
 
-const OUTPUT: &str = "crates/plimsoll-schema/data/protobuf.bin";
+const OUTPUT: &str = "kubernetes/k8s-schema/data/protobuf.bin";
 const MODULES: [&str; 4] = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"];
 const META_PACKAGE: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
 

@@ -1,15 +1,16 @@
 //! The crates that decide do nothing else: no async, no IO, no clock, no chance, no hash order.
 
+use super::layers::PREFIXES;
 use super::{Finding, Tree};
 
-/// The crates that decide.
+/// The crates that decide, by their paths.
 pub(crate) const PURE_CRATES: &[&str] = &[
-    "plimsoll-model",
-    "plimsoll-schema",
-    "plimsoll-api",
-    "plimsoll-content",
-    "plimsoll-plan",
-    "plimsoll-resolve",
+    "kubernetes/k8s-schema",
+    "plimsoll/plimsoll-api",
+    "plimsoll/plimsoll-content",
+    "plimsoll/plimsoll-model",
+    "plimsoll/plimsoll-plan",
+    "plimsoll/plimsoll-resolve",
 ];
 
 /// External crates that the pure ones may use: values, parsing, hashing, time as a value.
@@ -36,8 +37,8 @@ const ALLOWED: &[&str] = &[
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for name in PURE_CRATES {
-        let folder = format!("crates/{name}/");
+    for path in PURE_CRATES {
+        let folder = format!("{path}/");
         for (path, text) in tree.sources(&folder) {
             for (number, line) in text.lines().enumerate() {
                 let code = line.split("//").next().unwrap_or_default();
@@ -69,7 +70,11 @@ fn external(manifest: &str) -> Vec<String> {
         .skip(1)
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.split(['.', ' ', '=']).next())
-        .filter(|name| !name.is_empty() && !name.starts_with("plimsoll-") && !name.starts_with('#'))
+        .filter(|name| {
+            !name.is_empty()
+                && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                && !name.starts_with('#')
+        })
         .map(str::to_owned)
         .collect()
 }

@@ -27,11 +27,11 @@ const WRITES: &[&str] = &[
     ".delete(",
     ".delete_collection(",
 ];
-const WRITER: &str = "crates/plimsoll-controller/src/write.rs";
+const WRITER: &str = "plimsoll/plimsoll-controller/src/write.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for folder in ["crates/", "xtask/", "fuzz/"] {
+    for folder in ["kubernetes/", "plimsoll/", "xtask/", "fuzz/"] {
         for (path, text) in tree.sources(folder) {
             if !text.starts_with("//!") && !text.starts_with("#!") {
                 findings.push(Finding::new(path, "starts without saying what it is about (//!)"));
@@ -46,7 +46,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {
-    let controller = path.starts_with("crates/plimsoll-controller/src/") && path != WRITER;
+    let controller = path.starts_with("plimsoll/plimsoll-controller/src/") && path != WRITER;
     for (number, line) in text.lines().enumerate() {
         let place = || format!("{path}:{}", number + 1);
         for (banned, why) in BANNED {

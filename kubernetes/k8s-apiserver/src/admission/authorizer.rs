@@ -1,0 +1,99 @@
+//! `authorizer`: expressions ask who may do what.
+//!
+//! An evaluation cannot look into the cluster. So what it asks is noted, and answered with "no" as
+//! long as nobody has looked; then it is looked up, and the expressions are evaluated again.
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_schema::cel::{
+    AuthorizationDecision, AuthorizationQuestion, Authorizer, Bindings, Budget, Environment, Type,
+    Value as CelValue,
+};
+
+use super::Attributes;
+use crate::access::attributes::{Attributes as Wanted, ResourceAttributes};
+use crate::access::{UserInfo, rbac, service_account};
+use crate::cluster::Cluster;
+
+/// What the expressions of one policy or webhook asked, with the answers that are known.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    asked: Mutex<Vec<(AuthorizationQuestion, Option<AuthorizationDecision>)>>,
+}
+
+impl Authorizer for Ledger {
+    fn authorize(&self, question: &AuthorizationQuestion) -> AuthorizationDecision {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, decision)) = asked.iter().find(|(known, _)| known == question) {
+            return decision.clone().unwrap_or_default();
+        }
+        asked.push((question.clone(), None));
+        AuthorizationDecision::default()
+    }
+}
+
+impl Ledger {
+    /// Looks up what was asked for the first time; says whether there was anything.
+    pub(super) fn look_up(&self, cluster: &Cluster, user: &UserInfo) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = false;
+        for (question, decision) in asked.iter_mut().filter(|(_, decision)| decision.is_none()) {
+            *decision = Some(decide(cluster, user, question));
+            found = true;
+        }
+        found
+    }
+}
+
+fn decide(
+    cluster: &Cluster,
+    user: &UserInfo,
+    question: &AuthorizationQuestion,
+) -> AuthorizationDecision {
+    let wanted = match &question.path {
+        Some(path) => Wanted { verb: question.verb.as_str().into(), resource: None, path },
+        None => Wanted::on(
+            question.verb.as_str(),
+            ResourceAttributes {
+                group: &question.group,
+                version: "*",
+                resource: &question.resource,
+                subresource: &question.subresource,
+                namespace: &question.namespace,
+                name: question.name.as_str().into(),
+            },
+        ),
+    };
+    let decision = match &question.service_account {
+        Some((namespace, name)) => {
+            rbac::authorize(cluster, &service_account::of_account(namespace, name), &wanted)
+        }
+        None => rbac::authorize(cluster, user, &wanted),
+    };
+    AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
+}
+
+/// A check of the resource of a write, as `authorizer.requestResource` has it.
+pub(super) fn request_resource(ledger: &Arc<Ledger>, attributes: &Attributes<'_>) -> CelValue {
+    let mut check = format!(
+        "authorizer.group({:?}).resource({:?})",
+        attributes.resource.group, attributes.resource.plural
+    );
+    for (step, value) in [
+        ("subresource", attributes.subresource),
+        ("namespace", attributes.namespace.as_str()),
+        ("name", attributes.name.as_str()),
+    ] {
+        if !value.is_empty() {
+            check = format!("{check}.{step}({value:?})");
+        }
+    }
+    let environment =
+        Environment::for_stored_expressions().with_variable("authorizer", Type::authorizer());
+    let authorizer: Arc<dyn Authorizer> = Arc::<Ledger>::clone(ledger);
+    let bindings = Bindings::new().with("authorizer", CelValue::authorizer(authorizer));
+    environment
+        .compile(&check)
+        .ok()
+        .and_then(|program| program.evaluate(&bindings, &mut Budget::default()).ok())
+        .unwrap_or(CelValue::Null)
+}

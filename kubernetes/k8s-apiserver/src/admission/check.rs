@@ -1,0 +1,102 @@
+//! Whether the expressions of a webhook or a policy can be compiled at all.
+use k8s_schema::cel::{Environment, Type};
+use k8s_schema::{FieldError, FieldErrorKind};
+use serde_json::Value;
+
+use super::expressions::{Declared, compile, declare};
+use super::{GROUP, hooks};
+use crate::registry::ApiResource;
+
+/// Collects what is wrong with expressions.
+struct Problems(Vec<FieldError>);
+
+impl Problems {
+    /// Compiles an expression; returns the type of its value.
+    fn compile(
+        &mut self,
+        environment: &Environment,
+        path: String,
+        source: &Value,
+        expected: &[Type],
+    ) -> Type {
+        let source = source.as_str().unwrap_or_default();
+        if source.trim().is_empty() {
+            // What is required is said by the schema.
+            return Type::Dyn;
+        }
+        match compile(environment, source, expected) {
+            Ok(program) => program.result_type().clone(),
+            Err(why) => {
+                self.0.push(
+                    FieldError::new(path, FieldErrorKind::Invalid, why).with_value(source.into()),
+                );
+                Type::Dyn
+            }
+        }
+    }
+
+    fn conditions(&mut self, environment: &Environment, path: &str, source: &Value) {
+        for (index, condition) in entries(source, "matchConditions") {
+            let path = format!("{path}.matchConditions[{index}].expression");
+            self.compile(environment, path, &condition["expression"], &[Type::Bool]);
+        }
+    }
+}
+
+fn entries<'a>(source: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    source[field].as_array().into_iter().flatten().enumerate()
+}
+
+/// Everything wrong with the expressions of an object that configures admission; `is_new` tells
+/// whether they are written now or were stored before.
+pub(crate) fn problems(resource: &ApiResource, object: &Value, is_new: bool) -> Vec<FieldError> {
+    if resource.group != GROUP {
+        return Vec::new();
+    }
+    let base = || {
+        if is_new {
+            Environment::for_new_expressions()
+        } else {
+            Environment::for_stored_expressions()
+        }
+    };
+    let mut problems = Problems(Vec::new());
+    match resource.kind.as_str() {
+        "ValidatingAdmissionPolicy" => policy(&mut problems, base, &object["spec"]),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            let environment = declare(base(), hooks::DECLARED, None);
+            for (index, webhook) in entries(object, "webhooks") {
+                problems.conditions(&environment, &format!("webhooks[{index}]"), webhook);
+            }
+        }
+        _ => {}
+    }
+    problems.0
+}
+
+fn policy(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value) {
+    let params = spec["paramKind"].is_object();
+    let full = Declared { params, authorizer: true };
+    let mut types: Vec<(String, Type)> = Vec::new();
+    for (index, variable) in entries(spec, "variables") {
+        let environment = declare(base(), full, Some(&types));
+        let path = format!("spec.variables[{index}].expression");
+        let found = problems.compile(&environment, path, &variable["expression"], &[]);
+        types.push((variable["name"].as_str().unwrap_or_default().to_owned(), found));
+    }
+    let environment = declare(base(), full, Some(&types));
+    problems.conditions(&environment, "spec", spec);
+    let for_messages = declare(base(), Declared { params, authorizer: false }, Some(&types));
+    for (index, validation) in entries(spec, "validations") {
+        let path = |field: &str| format!("spec.validations[{index}].{field}");
+        let expression = &validation["expression"];
+        problems.compile(&environment, path("expression"), expression, &[Type::Bool]);
+        let message = &validation["messageExpression"];
+        problems.compile(&for_messages, path("messageExpression"), message, &[Type::String]);
+    }
+    for (index, annotation) in entries(spec, "auditAnnotations") {
+        let path = format!("spec.auditAnnotations[{index}].valueExpression");
+        let expected = [Type::String, Type::Null];
+        problems.compile(&environment, path, &annotation["valueExpression"], &expected);
+    }
+}

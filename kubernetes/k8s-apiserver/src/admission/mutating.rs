@@ -1,0 +1,184 @@
+//! Mutating webhooks: one after the other, and once more where that is needed.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_schema::{Schema, builtin, prune};
+use serde_json::{Value, json};
+
+use super::hooks::{self, Hook, Outcome};
+use super::review::{Reviewed, Shown};
+use super::validating::refused;
+use super::{Attributes, MUTATING_WEBHOOKS, kind_of, patch};
+use crate::cluster::{Call, Cluster};
+use crate::convert;
+use crate::registry::ApiResource;
+use crate::status::{ApiError, Result};
+use crate::verbs::decode;
+
+/// What the second round needs to know of the first.
+#[derive(Default)]
+struct Progress {
+    /// Webhooks that want to be asked again if something changed after them.
+    invoked: BTreeSet<String>,
+    /// Those of them after which something changed.
+    due: BTreeSet<String>,
+}
+
+impl Progress {
+    fn changed(&mut self) {
+        self.due.append(&mut self.invoked);
+    }
+}
+
+/// Lets all mutating webhooks that a write concerns change its object.
+///
+/// # Errors
+/// When one refuses it or cannot be asked, or has to be asked first.
+pub(super) fn admit(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+) -> Result<()> {
+    let hooks = hooks::all(cluster, &MUTATING_WEBHOOKS);
+    let mut progress = Progress::default();
+    round(cluster, call, attributes, object, (&hooks, 0), &mut progress)?;
+    if !progress.due.is_empty() {
+        round(cluster, call, attributes, object, (&hooks, 1), &mut progress)?;
+    }
+    Ok(())
+}
+
+fn round(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+    (hooks, round): (&[Hook], usize),
+    progress: &mut Progress,
+) -> Result<()> {
+    for (index, hook) in hooks.iter().enumerate() {
+        let shown = (!object.is_null()).then_some(&*object);
+        let Some(resource) = hook.matched(cluster, call, attributes, shown)? else {
+            continue;
+        };
+        if round > 0 && !progress.due.contains(&hook.id) {
+            continue;
+        }
+        let changed = ask(call, attributes, object, &resource, (hook, round, index))?;
+        if changed {
+            progress.changed();
+        }
+        if hook.is_reinvoked() {
+            progress.invoked.insert(hook.id.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Asks one webhook; says whether it changed the object.
+fn ask(
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+    resource: &Arc<ApiResource>,
+    (hook, round, index): (&Hook, usize, usize),
+) -> Result<bool> {
+    let from = attributes.resource;
+    let old = match attributes.old {
+        Some(old) => Some(convert::between(call, from, resource, old.clone())?),
+        None => None,
+    };
+    let before = if object.is_null() {
+        None
+    } else {
+        Some(convert::between(call, from, resource, object.clone())?)
+    };
+    let shown = Shown { resource, object: before.as_ref(), old: old.as_ref(), mutating: true };
+    let reviewed = match hook.ask(call, attributes, &shown, round)? {
+        Outcome::Reviewed(reviewed) => reviewed,
+        Outcome::FailedOpen => {
+            let key = format!(
+                "failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
+            );
+            call.annotate(key, hook.name.clone());
+            note_mutation(call, hook, (round, index), false);
+            return Ok(false);
+        }
+    };
+    for (key, value) in &reviewed.annotations {
+        call.annotate(format!("{}/{key}", hook.name), value.clone());
+    }
+    for warning in &reviewed.warnings {
+        call.warnings.push(warning.clone());
+    }
+    if !reviewed.allowed {
+        return Err(refused(&hook.name, &reviewed.status));
+    }
+    let patched = patched(hook, &reviewed, before.as_ref())?;
+    let changed = match (patched, before) {
+        (Some(mut patched), Some(before)) => {
+            match own_schema(resource, attributes.subresource) {
+                Some(own) => drop(prune(&own, &mut patched)),
+                None => decode::redefault(resource, &mut patched)?,
+            }
+            let changed = patched != before;
+            *object = convert::between(call, resource, from, patched)?;
+            changed
+        }
+        _ => false,
+    };
+    note_mutation(call, hook, (round, index), changed);
+    Ok(changed)
+}
+
+/// The schema of a subresource that has a kind of its own.
+fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
+    let [group, version, kind] = kind_of(resource, subresource);
+    (kind != resource.kind).then(|| builtin::schema(group, version, kind)).flatten()
+}
+
+/// The object with the patch of the answer, if it has one.
+fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<Option<Value>> {
+    let Some((patch_type, bytes)) = &reviewed.patch else {
+        return Ok(None);
+    };
+    let failed =
+        |why: String| ApiError::internal(format!("failed calling webhook {:?}: {why}", hook.name));
+    let document: Value = serde_json::from_slice(bytes).map_err(|error| {
+        failed(format!("received undecodable patch in webhook response: {error}"))
+    })?;
+    let Value::Array(operations) = document else {
+        return Err(failed(
+            "received undecodable patch in webhook response: json: cannot unmarshal object into \
+             Go value of type jsonpatch.Patch"
+                .to_owned(),
+        ));
+    };
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    let Some(object) = object else {
+        return Err(ApiError::internal(format!(
+            "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+            hook.name
+        )));
+    };
+    if patch_type != "JSONPatch" {
+        return Err(failed(format!("unsupported patch type {patch_type:?}")));
+    }
+    patch::apply(object, &operations).map(Some).map_err(ApiError::internal)
+}
+
+/// Notes in the audit event whether a webhook changed the object.
+fn note_mutation(call: &mut Call, hook: &Hook, (round, index): (usize, usize), mutated: bool) {
+    let value = json!({
+        "configuration": hook.configuration,
+        "webhook": hook.name,
+        "mutated": mutated,
+    });
+    call.annotate(
+        format!("mutation.webhook.admission.k8s.io/round_{round}_index_{index}"),
+        value.to_string(),
+    );
+}

@@ -1,0 +1,94 @@
+//! The JSON patch of a mutating webhook's answer, with the refusals that clients know.
+use k8s_schema::patch::json_patch;
+use serde_json::Value;
+
+/// Applies the operations of a patch.
+///
+/// # Errors
+/// With the words of the library that kube-apiserver applies patches with.
+pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, String> {
+    let mut object = object.clone();
+    for operation in operations {
+        let one = Value::Array(vec![operation.clone()]);
+        object = json_patch(&object, &one).map_err(|_| explain(&object, operation))?;
+    }
+    Ok(object)
+}
+
+/// Why an operation does not apply.
+fn explain(object: &Value, operation: &Value) -> String {
+    let text = |field: &str| operation[field].as_str().unwrap_or_default();
+    let (verb, path) = (text("op"), text("path"));
+    let (parent, key) = path.rsplit_once('/').unwrap_or_default();
+    let Some(parent) = object.pointer(parent).filter(|parent| !parent.is_string()) else {
+        return match verb {
+            "test" => {
+                format!("test operation does not apply: is missing path: {path}: missing value")
+            }
+            "replace" => format!(
+                "replace operation does not apply: doc is missing path: {path}: missing value"
+            ),
+            "move" | "copy" => format!(
+                "{verb} operation does not apply: doc is missing destination path: {path}: missing value"
+            ),
+            _ => format!(
+                "{verb} operation does not apply: doc is missing path: \"{path}\": missing value"
+            ),
+        };
+    };
+    let at_key = match (parent, key.parse::<usize>()) {
+        (Value::Array(_), Ok(index)) => {
+            format!("Unable to access invalid index: {index}: invalid index referenced")
+        }
+        (Value::Array(_), Err(_)) => format!(
+            "value was not a proper array index: '{key}': strconv.Atoi: parsing {key:?}: invalid syntax"
+        ),
+        _ => format!("Unable to remove nonexistent key: {key}: missing value"),
+    };
+    match verb {
+        "test" => format!("testing value {path} failed: test failed"),
+        "replace" => {
+            format!("replace operation does not apply: doc is missing key: {path}: missing value")
+        }
+        "move" | "copy" => format!(
+            "{verb} operation does not apply: doc is missing from path: {}: missing value",
+            text("from")
+        ),
+        "add" | "remove" => format!("error in {verb} for path: '{path}': {at_key}"),
+        _ => format!("Unexpected kind: {verb}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_that_does_not_apply_is_explained() {
+        let object = serde_json::json!({"a": [1], "b": {}});
+        for (operation, why) in [
+            (
+                r#"{"op": "remove", "path": "/x"}"#,
+                "error in remove for path: '/x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                r#"{"op": "add", "path": "/x/y", "value": 1}"#,
+                "add operation does not apply: doc is missing path: \"/x/y\": missing value",
+            ),
+            (
+                r#"{"op": "add", "path": "/a/7", "value": 1}"#,
+                "error in add for path: '/a/7': Unable to access invalid index: 7: invalid index referenced",
+            ),
+            (
+                r#"{"op": "replace", "path": "/a/7", "value": 1}"#,
+                "replace operation does not apply: doc is missing key: /a/7: missing value",
+            ),
+            (r#"{"op": "test", "path": "/b", "value": 1}"#, "testing value /b failed: test failed"),
+        ] {
+            let operation: Value = serde_json::from_str(operation).unwrap();
+            assert_eq!(apply(&object, &[operation]).unwrap_err(), why);
+        }
+        let fits = [serde_json::json!({"op": "add", "path": "/a/-", "value": 2})];
+        assert_eq!(apply(&object, &fits).unwrap()["a"], serde_json::json!([1, 2]));
+    }
+}

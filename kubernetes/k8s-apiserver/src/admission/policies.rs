@@ -1,0 +1,302 @@
+//! ValidatingAdmissionPolicies: expressions that may refuse a write.
+use std::sync::{Arc, LazyLock};
+
+use k8s_schema::cel::{Authorizer, Bindings, Value as CelValue};
+use serde_json::{Value, json};
+
+use super::authorizer::{self, Ledger};
+use super::expressions::{Scope, shown};
+use super::matching::{Criteria, find_namespace, shown_name};
+use super::{Attributes, GROUP, review};
+use crate::cluster::{Call, Cluster};
+use crate::convert;
+use crate::registry::ApiResource;
+use crate::status::{ApiError, Cause, Result};
+use crate::store::{StorageId, Stored};
+
+mod compiled;
+mod decision;
+mod params;
+
+use compiled::Policy;
+pub(crate) use compiled::PolicyCache;
+use decision::{Annotation, Decision, Verdict};
+
+pub(super) static POLICIES: LazyLock<StorageId> =
+    LazyLock::new(|| StorageId::new(GROUP, "validatingadmissionpolicies"));
+static BINDINGS: LazyLock<StorageId> =
+    LazyLock::new(|| StorageId::new(GROUP, "validatingadmissionpolicybindings"));
+
+/// Longest value of an audit annotation.
+const ANNOTATION_LEN_MAX: usize = 10 * 1024;
+
+/// Most failed validations that an audit annotation lists.
+const FAILURES_MAX: usize = 50;
+
+/// A refusal: by which policy and binding, why, and with which reason.
+struct Denied {
+    policy: String,
+    binding: Option<String>,
+    message: String,
+    reason: String,
+}
+
+/// What all policies together say of a write.
+#[derive(Default)]
+struct Outcome {
+    denied: Vec<Denied>,
+    failures: Vec<Value>,
+    /// By key, all different values.
+    annotations: Vec<(String, Vec<String>)>,
+}
+
+/// A write as one policy sees it.
+struct View<'a> {
+    attributes: &'a Attributes<'a>,
+    object: Option<&'a Value>,
+    resource: Arc<ApiResource>,
+}
+
+/// Lets all policies that are bound to a write refuse it.
+///
+/// # Errors
+/// When one refuses it, or a conversion has to be asked first.
+pub(super) fn validate(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: Option<&Value>,
+) -> Result<()> {
+    let mut outcome = Outcome::default();
+    let bindings: Vec<Value> =
+        cluster.store.list(&BINDINGS, None).map(|stored| stored.decode()).collect();
+    for stored in cluster.store.list(&POLICIES, None) {
+        let of_policy: Vec<&Value> = bindings
+            .iter()
+            .filter(|binding| binding["spec"]["policyName"] == *stored.key.name)
+            .collect();
+        if !of_policy.is_empty() {
+            apply(cluster, call, (attributes, object), stored, &of_policy, &mut outcome)?;
+        }
+    }
+    for (key, values) in outcome.annotations {
+        call.annotate(key, values.join(", "));
+    }
+    if !outcome.failures.is_empty() {
+        outcome.failures.truncate(FAILURES_MAX);
+        let listed = Value::Array(outcome.failures).to_string();
+        call.annotate("validation.policy.admission.k8s.io/validation_failure".to_owned(), listed);
+    }
+    match outcome.denied.first() {
+        Some(denied) => Err(refused(attributes, object, denied)),
+        None => Ok(()),
+    }
+}
+
+/// Adds what one policy says, under each of its bindings.
+fn apply(
+    cluster: &Cluster,
+    call: &mut Call,
+    (attributes, object): (&Attributes<'_>, Option<&Value>),
+    stored: &Stored,
+    bindings: &[&Value],
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let policy = cluster.policies.compiled(stored);
+    let constraints = Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
+    let resource = match constraints.matched(cluster, attributes, object) {
+        Ok(Some(resource)) => resource,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            outcome.misconfigured(&policy, None, &error.message);
+            return Ok(());
+        }
+    };
+    let param_kind = match params::kind(cluster, &policy.spec) {
+        Ok(kind) => kind,
+        Err(why) => {
+            outcome.misconfigured(&policy, None, &why);
+            return Ok(());
+        }
+    };
+    let view = View { attributes, object, resource };
+    for binding in bindings {
+        let resources =
+            Criteria { source: &binding["spec"]["matchResources"], rules: "resourceRules" };
+        let found = match resources.matched(cluster, attributes, object) {
+            Ok(None) => continue,
+            Ok(Some(_)) => {
+                params::find(cluster, param_kind.as_ref(), binding, &attributes.namespace)
+            }
+            Err(error) => Err(error.message),
+        };
+        match found {
+            Ok(found) => {
+                for param in found {
+                    let verdict = decide(cluster, call, &policy, &view, param.as_ref())?;
+                    outcome.add(call, &policy, binding, verdict);
+                }
+            }
+            Err(why) => outcome.misconfigured(&policy, Some(binding), &why),
+        }
+    }
+    Ok(())
+}
+
+/// What a policy decides under one parameter.
+fn decide(
+    cluster: &Cluster,
+    call: &mut Call,
+    policy: &Policy,
+    view: &View<'_>,
+    param: Option<&Value>,
+) -> Result<Verdict> {
+    let ledger = Arc::<Ledger>::default();
+    let shown_to = (view.object, &*view.resource);
+    let bindings =
+        bindings(cluster, call, view.attributes, shown_to, &ledger)?.with("params", shown(param));
+    loop {
+        let verdict = decision::decide(policy, &Scope::new(bindings.clone(), &policy.variables));
+        if !ledger.look_up(cluster, &call.user) {
+            return Ok(verdict);
+        }
+    }
+}
+
+/// The values that all expressions about a write see.
+///
+/// # Errors
+/// When the namespace of the write does not exist, or a conversion has to be asked first.
+pub(super) fn bindings(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    (object, resource): (Option<&Value>, &ApiResource),
+    ledger: &Arc<Ledger>,
+) -> Result<Bindings> {
+    let mut in_version = |value: Option<&Value>| {
+        value
+            .map(|value| convert::between(call, attributes.resource, resource, value.clone()))
+            .transpose()
+    };
+    let (object, old) = (in_version(object)?, in_version(attributes.old)?);
+    let namespace = if attributes.namespace.is_empty() || attributes.resource.is("", "Namespace") {
+        None
+    } else {
+        let mut namespace = find_namespace(cluster, &attributes.namespace)?;
+        if let Some(metadata) = namespace["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+            metadata.remove("ownerReferences");
+        }
+        Some(namespace)
+    };
+    let request = Value::Object(review::request(call, attributes, resource));
+    let request_resource = authorizer::request_resource(ledger, attributes);
+    let authorizer: Arc<dyn Authorizer> = Arc::<Ledger>::clone(ledger);
+    Ok(Bindings::new()
+        .with("object", shown(object.as_ref()))
+        .with("oldObject", shown(old.as_ref()))
+        .with("request", CelValue::from_json(&request))
+        .with("namespaceObject", shown(namespace.as_ref()))
+        .with("authorizer.requestResource", request_resource)
+        .with("authorizer", CelValue::authorizer(authorizer)))
+}
+
+impl Outcome {
+    /// A policy or binding that cannot be applied refuses, unless failures are ignored.
+    fn misconfigured(&mut self, policy: &Policy, binding: Option<&Value>, why: &str) {
+        if policy.spec["failurePolicy"] == "Ignore" {
+            return;
+        }
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        self.denied.push(Denied {
+            policy: policy.name.clone(),
+            binding: binding.map(name_of),
+            message: format!("failed to configure {what}: {why}"),
+            reason: String::new(),
+        });
+    }
+
+    fn add(&mut self, call: &mut Call, policy: &Policy, binding: &Value, verdict: Verdict) {
+        let name = name_of(binding);
+        let actions = &binding["spec"]["validationActions"];
+        for (index, decision) in verdict.decisions.into_iter().enumerate() {
+            let Decision::Deny { message, reason } = decision else {
+                continue;
+            };
+            for action in actions.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                match action {
+                    "Deny" => self.denied.push(Denied {
+                        policy: policy.name.clone(),
+                        binding: Some(name.clone()),
+                        message: message.clone(),
+                        reason: reason.clone(),
+                    }),
+                    "Audit" => self.failures.push(json!({
+                        "message": message,
+                        "policy": policy.name,
+                        "binding": name,
+                        "expressionIndex": index,
+                        "validationActions": actions,
+                    })),
+                    "Warn" => call.warnings.push(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{name}': {message}",
+                        policy.name
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        for annotation in verdict.annotations {
+            match annotation {
+                Annotation::Publish { key, value } => {
+                    self.annotate(format!("{}/{key}", policy.name), &value);
+                }
+                Annotation::Deny(message) => self.denied.push(Denied {
+                    policy: policy.name.clone(),
+                    binding: Some(name.clone()),
+                    message,
+                    reason: String::new(),
+                }),
+            }
+        }
+    }
+
+    fn annotate(&mut self, key: String, value: &str) {
+        let value: String = value.chars().take(ANNOTATION_LEN_MAX).collect();
+        match self.annotations.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => self.annotations.push((key, vec![value])),
+        }
+    }
+}
+
+fn name_of(binding: &Value) -> String {
+    binding["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The refusal of a policy.
+fn refused(attributes: &Attributes<'_>, object: Option<&Value>, denied: &Denied) -> ApiError {
+    let by = match &denied.binding {
+        Some(binding) => format!(
+            "ValidatingAdmissionPolicy '{}' with binding '{binding}' denied request: {}",
+            denied.policy, denied.message
+        ),
+        None => format!(
+            "ValidatingAdmissionPolicy '{}' denied request: {}",
+            denied.policy, denied.message
+        ),
+    };
+    let name = shown_name(attributes, object);
+    let reason = if denied.reason.is_empty() { "Invalid" } else { &denied.reason };
+    let code = match reason {
+        "Unauthorized" => 401,
+        "Forbidden" => 403,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    };
+    let error = ApiError::forbidden(attributes.resource.subject(), name, &by)
+        .with_causes([Cause { message: by, ..Cause::default() }]);
+    error.with_reason(reason, code)
+}

@@ -1,0 +1,122 @@
+//! Policies with their expressions compiled, kept until they change.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_schema::cel::Type;
+use serde_json::Value;
+
+use crate::admission::conditions::Conditions;
+use crate::admission::expressions::{Compiled, Declared, compile, environment};
+use crate::store::Stored;
+
+/// One entry of `validations`.
+#[derive(Debug)]
+pub(super) struct Validation {
+    pub(super) expression: String,
+    pub(super) compiled: Compiled,
+    pub(super) message: String,
+    pub(super) message_expression: Option<(String, Compiled)>,
+    pub(super) reason: String,
+}
+
+/// One entry of `auditAnnotations`.
+#[derive(Debug)]
+pub(super) struct AuditAnnotation {
+    pub(super) key: String,
+    pub(super) expression: String,
+    pub(super) compiled: Compiled,
+}
+
+/// A policy that is ready to be evaluated.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: String,
+    pub(super) spec: Value,
+    pub(super) conditions: Conditions,
+    pub(super) variables: Vec<(String, Compiled)>,
+    pub(super) validations: Vec<Validation>,
+    pub(super) annotations: Vec<AuditAnnotation>,
+}
+
+/// Compiled policies by name, each with the revision that it was compiled from.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyCache {
+    compiled: Mutex<BTreeMap<String, (u64, Arc<Policy>)>>,
+}
+
+impl PolicyCache {
+    /// A policy, compiled if it is not yet.
+    pub(super) fn compiled(&self, stored: &Stored) -> Arc<Policy> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((revision, policy)) = compiled.get(&*stored.key.name)
+            && *revision == stored.revision
+        {
+            return Arc::clone(policy);
+        }
+        let policy = Arc::new(Policy::compile(stored));
+        compiled.insert(policy.name.clone(), (stored.revision, Arc::clone(&policy)));
+        policy
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn entries<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    spec[field].as_array().into_iter().flatten()
+}
+
+impl Policy {
+    fn compile(stored: &Stored) -> Self {
+        let spec = stored.decode()["spec"].take();
+        let params = spec["paramKind"].is_object();
+        let with_authorizer = Declared { params, authorizer: true };
+        let mut types: Vec<(String, Type)> = Vec::new();
+        let mut variables = Vec::new();
+        for variable in entries(&spec, "variables") {
+            let name = text(&variable["name"]);
+            let source = text(&variable["expression"]);
+            let compiled = compile(&environment(with_authorizer, Some(&types)), &source, &[]);
+            let found =
+                compiled.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
+            types.push((name.clone(), found));
+            variables.push((name, compiled));
+        }
+        let full = environment(with_authorizer, Some(&types));
+        let for_messages = environment(Declared { params, authorizer: false }, Some(&types));
+        let validations = entries(&spec, "validations")
+            .map(|validation| Validation {
+                expression: text(&validation["expression"]),
+                compiled: compile(&full, &text(&validation["expression"]), &[Type::Bool]),
+                message: text(&validation["message"]),
+                message_expression: validation["messageExpression"]
+                    .as_str()
+                    .filter(|source| !source.is_empty())
+                    .map(|source| {
+                        (source.to_owned(), compile(&for_messages, source, &[Type::String]))
+                    }),
+                reason: text(&validation["reason"]),
+            })
+            .collect();
+        let annotations = entries(&spec, "auditAnnotations")
+            .map(|annotation| AuditAnnotation {
+                key: text(&annotation["key"]),
+                expression: text(&annotation["valueExpression"]),
+                compiled: compile(
+                    &full,
+                    &text(&annotation["valueExpression"]),
+                    &[Type::String, Type::Null],
+                ),
+            })
+            .collect();
+        Self {
+            name: stored.key.name.to_string(),
+            conditions: Conditions::read(&full, &spec),
+            variables,
+            validations,
+            annotations,
+            spec,
+        }
+    }
+}

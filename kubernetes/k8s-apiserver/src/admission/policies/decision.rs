@@ -1,0 +1,120 @@
+//! What one policy decides about one write under one parameter.
+use k8s_schema::cel::{Budget, Value as CelValue};
+
+use super::Policy;
+use super::compiled::{AuditAnnotation, Validation};
+use crate::admission::expressions::{Failure, Scope};
+
+/// Longest message that an expression may compute.
+const MESSAGE_LEN_MAX: usize = 5 * 1024;
+
+/// What a validation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    Admit,
+    Deny { message: String, reason: String },
+}
+
+/// What becomes of an audit annotation that has a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Annotation {
+    Publish {
+        key: String,
+        value: String,
+    },
+    /// It failed, and that is a reason to refuse.
+    Deny(String),
+}
+
+/// All decisions of a policy.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) decisions: Vec<Decision>,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+impl Policy {
+    fn ignores_failures(&self) -> bool {
+        self.spec["failurePolicy"] == "Ignore"
+    }
+
+    /// The decision when something could not be evaluated.
+    fn failed(&self, message: String) -> Decision {
+        if self.ignores_failures() {
+            return Decision::Admit;
+        }
+        Decision::Deny { message, reason: String::new() }
+    }
+}
+
+/// Evaluates a policy.
+pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
+    let only = |decision| Verdict { decisions: vec![decision], annotations: Vec::new() };
+    match policy.conditions.hold(scope) {
+        Ok(true) => {}
+        Ok(false) => return Verdict::default(),
+        Err(why) => return only(policy.failed(why)),
+    }
+    let mut budget = Budget::default();
+    let mut values = Vec::new();
+    for validation in &policy.validations {
+        match scope.evaluate(&validation.compiled, &validation.expression, &mut budget) {
+            Err(Failure::Budget(why)) => return only(policy.failed(why)),
+            value => values.push(value),
+        }
+    }
+    let mut decisions = Vec::new();
+    for (validation, value) in policy.validations.iter().zip(values) {
+        decisions.push(match value {
+            Ok(CelValue::Bool(true)) => Decision::Admit,
+            Ok(_) => Decision::Deny {
+                message: message(validation, scope, &mut budget),
+                reason: validation.reason.clone(),
+            },
+            Err(failure) => policy.failed(failure.message()),
+        });
+    }
+    let annotations = policy
+        .annotations
+        .iter()
+        .filter_map(|annotation| annotate(policy, scope, annotation))
+        .collect();
+    Verdict { decisions, annotations }
+}
+
+/// Why a validation does not hold: as its expression says, as its message says, or the expression
+/// itself.
+fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> String {
+    let computed =
+        validation.message_expression.as_ref().and_then(|(source, compiled)| {
+            match scope.evaluate(compiled, source, budget) {
+                Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
+                Ok(_) | Err(_) => None,
+            }
+        });
+    let written = validation.message.trim().to_owned();
+    computed
+        .filter(|text| text.len() <= MESSAGE_LEN_MAX && !text.contains('\n'))
+        .into_iter()
+        .chain([written])
+        .find(|text| !text.is_empty())
+        .unwrap_or_else(|| format!("failed expression: {}", validation.expression.trim()))
+}
+
+fn annotate(policy: &Policy, scope: &Scope, annotation: &AuditAnnotation) -> Option<Annotation> {
+    let mut budget = Budget::default();
+    let failed = |why: String| (!policy.ignores_failures()).then_some(Annotation::Deny(why));
+    match scope.evaluate(&annotation.compiled, &annotation.expression, &mut budget) {
+        Ok(CelValue::String(text)) if !text.trim().is_empty() => {
+            Some(Annotation::Publish { key: annotation.key.clone(), value: text.trim().to_owned() })
+        }
+        Ok(CelValue::String(_) | CelValue::Null) => None,
+        Ok(other) => Some(Annotation::Deny(format!(
+            "valueExpression '{}' resulted in unsupported return type: {}. Return type must be \
+             either string or null.",
+            annotation.expression,
+            other.type_of()
+        ))),
+        Err(failure) => failed(failure.message()),
+    }
+}

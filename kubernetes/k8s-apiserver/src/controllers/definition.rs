@@ -1,0 +1,380 @@
+//! CustomResourceDefinitions: what they may say, and how they come to be served and end.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_schema::Schema;
+use serde_json::{Value, json};
+
+use super::set_condition;
+use crate::cluster::{Cluster, Notice};
+use crate::registry::custom::{resource_of, schema_of};
+use crate::registry::{ApiResource, versions};
+use crate::store::{ObjectKey, StorageId, Stored};
+use crate::verbs::delete::{DeleteOptions, delete};
+use crate::verbs::metadata;
+
+pub(crate) mod approval;
+pub(crate) mod outline;
+pub(crate) mod rules;
+
+pub(crate) use rules::{name_problems, validate, validate_status};
+
+/// The storage of definitions.
+pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The finalizer under which the objects of a deleted definition are deleted.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The manager that writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The version that a definition stores its objects in.
+pub(crate) fn storage_version(spec: Option<&Value>) -> String {
+    spec.and_then(|spec| spec["versions"].as_array())
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .and_then(|version| version["name"].as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Adds the storage version of an updated definition to those that objects may be stored in.
+pub(crate) fn note_storage_version(object: &mut Value) {
+    let version = storage_version(object.get("spec"));
+    let stored = &mut object["status"]["storedVersions"];
+    if !stored.is_array() {
+        *stored = json!([]);
+    }
+    if let Some(stored) = stored.as_array_mut()
+        && !version.is_empty()
+        && !stored.iter().any(|known| *known == version)
+    {
+        stored.push(version.into());
+    }
+}
+
+/// Marks a definition that is about to be deleted.
+pub(crate) fn mark_terminating(object: &mut Value, now: &str) {
+    let metadata = metadata::of(object);
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|finalizer| finalizer == CLEANUP)
+    {
+        finalizers.push(CLEANUP.into());
+    }
+    set_condition(
+        &mut object["status"]["conditions"],
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        now,
+    );
+}
+
+/// Acts on a write of a definition.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    let name = notice.key.name.to_string();
+    let Some(current) = &notice.current else {
+        let storages: Vec<StorageId> = cluster
+            .registry
+            .custom_of(&name)
+            .iter()
+            .map(|resource| resource.storage.clone())
+            .collect();
+        cluster.registry.withdraw(&name);
+        for storage in storages {
+            cluster.store.end_watches(&storage);
+        }
+        resettle_names(cluster, now, &name);
+        return;
+    };
+    if !super::is_current(cluster, notice) || cluster.outlines.is_settled(current) {
+        return;
+    }
+    if current.deleting {
+        clean_up(cluster, now, current);
+    } else {
+        establish(cluster, now, current);
+    }
+}
+
+/// Acts on the removal of any object: it may have been the last one of a deleted definition.
+pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    let Some(resource) = cluster.registry.find_storage(&notice.storage) else {
+        return;
+    };
+    if resource.custom().is_none() {
+        return;
+    }
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let definition = cluster
+        .store
+        .find(
+            &StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"),
+            &ObjectKey::new("", &name),
+        )
+        .cloned();
+    if let Some(definition) = definition.filter(|definition| definition.deleting) {
+        clean_up(cluster, now, &definition);
+    }
+}
+
+fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
+    cluster.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions").cloned()
+}
+
+/// Names that became free may be what another definition waits for.
+fn resettle_names(cluster: &mut Cluster, now: &str, gone: &str) {
+    let Some(resource) = definitions(cluster) else {
+        return;
+    };
+    let waiting: Vec<Arc<Stored>> = cluster
+        .store
+        .list(&resource.storage, None)
+        .filter(|stored| &*stored.key.name != gone && !stored.deleting)
+        .filter(|stored| cluster.registry.custom_of(&stored.key.name).is_empty())
+        .cloned()
+        .collect();
+    for stored in waiting {
+        establish(cluster, now, &stored);
+    }
+}
+
+/// Accepts the names of a definition, as far as they are free, and serves it.
+fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+    let Some(resource) = definitions(cluster) else {
+        return;
+    };
+    let name = stored.key.name.to_string();
+    let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
+    let was_established = condition_is(&object, "Established", "True");
+    let taken = Names::of_group(cluster, object["spec"]["group"].as_str().unwrap_or_default());
+    let conflict = accept_names(&taken, &mut object);
+    let conditions = &mut object["status"]["conditions"];
+    let mut set = |condition: &str, status: &str, reason: &str, message: &str| {
+        set_condition(conditions, condition, status, reason, message, now);
+    };
+    match &conflict {
+        None => {
+            set("NamesAccepted", "True", "NoConflicts", "no conflicts found");
+            let message = "the initial names have been accepted";
+            set("Established", "True", "InitialNamesAccepted", message);
+        }
+        Some((reason, message)) => {
+            set("NamesAccepted", "False", reason, message);
+            if !was_established {
+                set("Established", "False", "NotAccepted", "not all names are accepted");
+            }
+        }
+    }
+    if let Some((status, reason, message)) = approval::condition(&object) {
+        set_condition(
+            &mut object["status"]["conditions"],
+            "KubernetesAPIApprovalPolicyConformant",
+            status,
+            reason,
+            &message,
+            now,
+        );
+    }
+    if conflict.is_none() || was_established {
+        let accepted = object["status"]["acceptedNames"].clone();
+        let wanted = std::mem::replace(&mut object["spec"]["names"], accepted);
+        serve(cluster, &name, &object);
+        object["spec"]["names"] = wanted;
+    }
+    let written = super::write_as(cluster, now, MANAGER, &resource, stored, object);
+    cluster.outlines.settle(&written);
+}
+
+fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
+    object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == condition_type && condition["status"] == status)
+}
+
+/// The names that the definitions of a group have.
+#[derive(Default)]
+struct Names {
+    resources: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+}
+
+impl Names {
+    fn of_group(cluster: &mut Cluster, group: &str) -> Self {
+        let mut found = Self::default();
+        for outline in cluster.outlines.all(&cluster.store) {
+            if outline.group != group {
+                continue;
+            }
+            let names = &outline.accepted_names;
+            let text = |name: &str| names[name].as_str().map(str::to_owned);
+            found.resources.extend(["plural", "singular"].iter().filter_map(|name| text(name)));
+            found.resources.extend(texts(&names["shortNames"]).map(str::to_owned));
+            found.kinds.extend(["kind", "listKind"].iter().filter_map(|name| text(name)));
+        }
+        found
+    }
+}
+
+/// Accepts each name that is free or the definition's own; tells the last one that is not.
+fn accept_names(taken: &Names, object: &mut Value) -> Option<(&'static str, String)> {
+    let wanted = object["spec"]["names"].clone();
+    let accepted = &mut object["status"]["acceptedNames"];
+    let in_use = |name: &str| format!("{name:?} is already in use");
+    let mut conflict = None;
+    for (field, reason, others) in [
+        ("plural", "PluralConflict", &taken.resources),
+        ("singular", "SingularConflict", &taken.resources),
+        ("shortNames", "ShortNamesConflict", &taken.resources),
+        ("kind", "KindConflict", &taken.kinds),
+        ("listKind", "ListKindConflict", &taken.kinds),
+    ] {
+        if wanted[field] == accepted[field] {
+            continue;
+        }
+        let own: Vec<String> = match &accepted[field] {
+            Value::String(name) => vec![name.clone()],
+            list => texts(list).map(str::to_owned).collect(),
+        };
+        let asked: Vec<&str> = match &wanted[field] {
+            Value::String(name) => vec![name.as_str()],
+            list => texts(list).collect(),
+        };
+        let problems: Vec<String> = asked
+            .into_iter()
+            .filter(|name| {
+                let is_own = own.iter().any(|own| own == name);
+                !name.is_empty() && !is_own && others.contains(*name)
+            })
+            .map(in_use)
+            .collect();
+        match problems.as_slice() {
+            [] => copy_name(&wanted, accepted, field),
+            [one] => conflict = Some((reason, one.clone())),
+            several => conflict = Some((reason, format!("[{}]", several.join(", ")))),
+        }
+    }
+    copy_name(&wanted, accepted, "categories");
+    conflict
+}
+
+fn copy_name(wanted: &Value, accepted: &mut Value, field: &str) {
+    if !accepted.is_object() {
+        *accepted = json!({"plural": "", "kind": ""});
+    }
+    let Some(accepted) = accepted.as_object_mut() else { return };
+    match wanted.get(field) {
+        Some(value) => drop(accepted.insert(field.to_owned(), value.clone())),
+        None => drop(accepted.remove(field)),
+    }
+}
+
+/// Serves a definition that was established before, in a cluster that is put back together.
+pub(crate) fn resume(cluster: &mut Cluster, stored: &Stored) {
+    let object = stored.decode();
+    if condition_is(&object, "Established", "True") {
+        serve(cluster, &stored.key.name, &object);
+    }
+}
+
+/// Serves the versions of a definition, unless they are served already.
+fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let plural = object["spec"]["names"]["plural"].as_str().unwrap_or_default();
+    if cluster.registry.is_built_in(group, plural) {
+        return;
+    }
+    let source = object["spec"].to_string();
+    if cluster.registry.is_served_from(name, &source) {
+        return;
+    }
+    let mut resources = Vec::new();
+    let mut served: Vec<&Value> = object["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|version| version["served"] == true || version["storage"] == true)
+        .collect();
+    let mut resting = None;
+    served.sort_by(|left, right| {
+        let name = |version: &'_ Value| version["name"].as_str().unwrap_or_default().to_owned();
+        versions::compare(&name(left), &name(right))
+    });
+    let stored = served.iter().find(|version| version["storage"] == true);
+    let stored_schema = match stored.map(|version| schema_of(object, version)) {
+        Some(Ok(schema)) => schema,
+        Some(Err(_)) | None => Schema::untyped(),
+    };
+    for version in served {
+        cluster.stamp += 1;
+        match resource_of(object, version, &stored_schema, cluster.stamp) {
+            Ok(resource) => {
+                let resource = Arc::new(resource);
+                if version["storage"] == true {
+                    resting = Some(Arc::clone(&resource));
+                }
+                if version["served"] == true {
+                    resources.push(resource);
+                }
+            }
+            // Validation has refused such a definition before it got here.
+            Err(errors) => tracing::warn!(?errors, name, "a stored schema is not structural"),
+        }
+    }
+    // Watches need the storage to exist from now on.
+    for resource in &resources {
+        drop(cluster.store.subscribe(&resource.storage));
+    }
+    cluster.registry.serve(name, &source, resources);
+    if let Some(resource) = resting {
+        cluster.registry.rest_as(name, &resource);
+    }
+}
+
+/// Deletes the objects of a deleted definition, and then lets it go.
+fn clean_up(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+    let Some(definitions) = definitions(cluster) else {
+        return;
+    };
+    let name = stored.key.name.to_string();
+    let resource = cluster.registry.custom_of(&name).first().cloned();
+    let mut left = 0;
+    if let Some(resource) = resource {
+        let keys: Vec<ObjectKey> = cluster
+            .store
+            .list(&resource.storage, None)
+            .filter(|object| !object.deleting)
+            .map(|object| object.key.clone())
+            .collect();
+        for key in keys {
+            let options = DeleteOptions::default();
+            if let Err(error) = delete(cluster, now, &resource, &key, &options) {
+                tracing::debug!(%error, name, "an object of a deleted definition stays");
+            }
+        }
+        left = cluster.store.count(&resource.storage);
+    }
+    if left == 0 {
+        super::garbage::drop_finalizer(cluster, &definitions, &stored.key, CLEANUP);
+        return;
+    }
+    let mut object = stored.decode_as(&definitions.api_version(), &definitions.kind);
+    set_condition(
+        &mut object["status"]["conditions"],
+        "Terminating",
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+        now,
+    );
+    super::write_as(cluster, now, MANAGER, &definitions, stored, object);
+}

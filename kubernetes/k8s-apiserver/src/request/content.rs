@@ -1,0 +1,260 @@
+//! Request bodies: media types and decoding.
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use k8s_schema::go_kind;
+use k8s_schema::protobuf::{self, ProtobufError};
+use serde_json::Value;
+
+use super::accept::PROTOBUF;
+use crate::status::{ApiError, StatusReason};
+
+mod syntax;
+
+/// A small document of aliases may stand for one that fits no memory.
+const TOO_MANY_ALIASES: &str = "document contains excessive aliasing";
+
+/// How much of an unreadable body an error repeats.
+const SHOWN_LEN_MAX: usize = 30;
+
+/// The media types of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaType {
+    Json,
+    Yaml,
+    Protobuf,
+    JsonPatch,
+    MergePatch,
+    StrategicMergePatch,
+    ApplyPatch,
+}
+
+impl MediaType {
+    /// Reads the header; without one the body is JSON.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let Some(value) = headers.get(CONTENT_TYPE) else {
+            return Some(Self::Json);
+        };
+        let text = value.to_str().unwrap_or_default();
+        let mut parts = text.trim_end().trim_end_matches(';').split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        // Parameters say nothing to us, but have to be some (RFC 2045, section 5.1).
+        if !parts
+            .all(|parameter| parameter.split_once('=').is_some_and(|(name, _)| !name.is_empty()))
+        {
+            return None;
+        }
+        match name.as_str() {
+            "" if !text.is_empty() => None,
+            "" | "application/json" => Some(Self::Json),
+            "application/yaml" => Some(Self::Yaml),
+            PROTOBUF => Some(Self::Protobuf),
+            "application/json-patch+json" => Some(Self::JsonPatch),
+            "application/merge-patch+json" => Some(Self::MergePatch),
+            "application/strategic-merge-patch+json" => Some(Self::StrategicMergePatch),
+            "application/apply-patch+yaml" => Some(Self::ApplyPatch),
+            _ => None,
+        }
+    }
+}
+
+/// The body of a create, update or delete of a `kind`.
+///
+/// # Errors
+/// When the media type is not one of whole objects, or the text cannot be read.
+pub(crate) fn decode_object(
+    headers: &HeaderMap,
+    bytes: &[u8],
+    kind: &str,
+) -> Result<Value, ApiError> {
+    let decoded = match MediaType::of(headers) {
+        Some(MediaType::Json) => read_json(bytes).and_then(typed),
+        Some(MediaType::Yaml) => read_yaml(bytes).and_then(typed),
+        Some(MediaType::Protobuf) => match protobuf::decode(bytes) {
+            Err(ProtobufError::UnknownKind { kind: given, .. }) if given == kind => {
+                return Err(unknown_format("application/json, application/yaml"));
+            }
+            decoded => decoded.map_err(|error| error.to_string()),
+        },
+        Some(
+            MediaType::JsonPatch
+            | MediaType::MergePatch
+            | MediaType::StrategicMergePatch
+            | MediaType::ApplyPatch,
+        )
+        | None => {
+            return Err(unknown_format(
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            ));
+        }
+    };
+    decoded.map_err(|error| {
+        if kind == "DeleteOptions" {
+            return ApiError::bad_request(error);
+        }
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {error} ({})",
+            summary(bytes)
+        ))
+    })
+}
+
+fn unknown_format(accepted: &str) -> ApiError {
+    ApiError::new(
+        StatusReason::UnsupportedMediaType,
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             {accepted}"
+        ),
+    )
+}
+
+/// The beginning of a body that could not be read, in hexadecimal unless it looks like JSON.
+fn summary(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(SHOWN_LEN_MAX)];
+    let rest = if bytes.len() > SHOWN_LEN_MAX { " ..." } else { "" };
+    match shown {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] => format!("{}{rest}", String::from_utf8_lossy(shown)),
+        _ => shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + rest,
+    }
+}
+
+/// Why nobody knows what a document is.
+fn untyped(why: impl std::fmt::Display) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// What a server of Go reads the type of a document into.
+const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                    Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// Sees to it that a document can say what it is.
+fn typed(document: Value) -> Result<Value, String> {
+    if !document.is_object() && !document.is_null() {
+        let given = go_kind(&document);
+        return Err(untyped(format!(
+            "json: cannot unmarshal {given} into Go value of type {TYPE}"
+        )));
+    }
+    for field in ["apiVersion", "kind"] {
+        let value = &document[field];
+        if !value.is_string() && !value.is_null() {
+            let given = go_kind(value);
+            return Err(untyped(format!(
+                "json: cannot unmarshal {given} into Go struct field .{field} of type string"
+            )));
+        }
+    }
+    match document["apiVersion"].as_str() {
+        Some(version) if version.matches('/').count() > 1 => {
+            Err(format!("unexpected GroupVersion string: {version}"))
+        }
+        _ => Ok(document),
+    }
+}
+
+fn read_json(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).or_else(|error| match syntax::error(bytes) {
+        Some(why) => Err(untyped(why)),
+        None => serde_json::from_str(&syntax::repaired(bytes)).map_err(|_| untyped(error)),
+    })
+}
+
+fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        return read_json(bytes);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
+    if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
+        return Err("yaml: found character that cannot start any token".to_owned());
+    }
+    lenient_yaml(first_document(text)).map_err(|error| {
+        let shown = error.to_string();
+        let told = match is_too_much(&error) {
+            true => TOO_MANY_ALIASES,
+            false => shown.lines().next().unwrap_or_default(),
+        };
+        let told = told.trim_start_matches("error: ");
+        // The first line is not worth a mention.
+        let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
+        {
+            Some((_, why)) => why,
+            None => told,
+        };
+        format!("yaml: {told}")
+    })
+}
+
+/// Of several documents of YAML the first counts.
+fn first_document(text: &str) -> &str {
+    let is_empty = |text: &str| {
+        text.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
+    };
+    text.match_indices("\n---")
+        .find(|(at, mark)| {
+            let after = &text[at + mark.len()..];
+            (after.is_empty() || after.starts_with(['\n', '\r', ' '])) && !is_empty(&text[..*at])
+        })
+        .map_or(text, |(at, _)| &text[..=at])
+}
+
+/// Reads JSON.
+///
+/// # Errors
+/// When it is not JSON, or nested too deeply.
+pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
+}
+
+/// Whether a document stands for more than it may.
+fn is_too_much(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    match error {
+        Error::Budget { .. } => true,
+        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => is_too_much(error),
+        _ => false,
+    }
+}
+
+/// Reads YAML; of keys that are there twice the last one counts.
+fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// Reads an applied document; of keys that are there twice the last one counts.
+///
+/// # Errors
+/// When it is neither YAML nor an object.
+pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
+    let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let malformed = |why: String| refused(format!("error converting YAML to JSON: yaml: {why}"));
+    let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
+        serde_json::from_slice(bytes).map_err(|error: serde_json::Error| {
+            malformed(if error.is_eof() {
+                format!("line {}: did not find expected node content", error.line())
+            } else {
+                error.to_string()
+            })
+        })?
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
+        lenient_yaml(text).map_err(|error| match is_too_much(&error) {
+            true => {
+                ApiError::bad_request(format!("error encoding patch: yaml: {TOO_MANY_ALIASES}"))
+            }
+            false => malformed(error.to_string()),
+        })?
+    };
+    if document.is_object() || document.is_null() {
+        return Ok(document);
+    }
+    let kind = go_kind(&document);
+    Err(refused(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
+         value of type map[string]interface {{}}"
+    )))
+}

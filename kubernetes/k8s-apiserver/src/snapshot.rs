@@ -1,0 +1,313 @@
+//! The whole cluster as a file, and a cluster from such a file.
+//!
+//! The format is JSON lines, in the order of resources and keys, so that the same cluster always
+//! gives the same bytes and a difference of two snapshots can be read. The first line tells the
+//! format and what is not in objects; each other line holds one object:
+//!
+//! ```text
+//! {"format":"k8s-apiserver-snapshot","version":1,"revision":42,"ids":{"uids":1,"suffixes":2},"objects":1}
+//! {"resource":"configmaps","object":{"metadata":{"name":"a","namespace":"b",…},"data":{…}}}
+//! ```
+//!
+//! `resource` is the plural name with its group. Objects are as they rest: without `apiVersion` and
+//! `kind`, in the version that the resource is stored in. `schema` names the version of a custom
+//! resource whose schema the object was last checked against, if that schema is still served.
+//!
+//! What has happened before is not in it: the history begins with the snapshot's revision, and
+//! watches from before get `410 Expired`.
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::clock::rfc3339_seconds;
+use crate::cluster::Cluster;
+use crate::controllers::definition;
+use crate::ids::Ids;
+use crate::server::{ApiServer, Options};
+use crate::store::{ObjectKey, StorageId, Store, Stored};
+
+/// What the first line calls itself.
+const FORMAT: &str = "k8s-apiserver-snapshot";
+
+/// The version of the format that is written, and the only one that is read.
+const VERSION: u32 = 1;
+
+/// Why a snapshot cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The file cannot be read.
+    #[error("failed to read the snapshot")]
+    Read(#[from] io::Error),
+    /// A line is not what it should be.
+    #[error("line {line} of the snapshot cannot be used")]
+    Line {
+        /// Its number; the first line is 1.
+        line: usize,
+        /// What is wrong with it.
+        #[source]
+        problem: SnapshotProblem,
+    },
+}
+
+/// What is wrong with one line of a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotProblem {
+    /// It is not the JSON that it should be.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// The file is of another kind.
+    #[error("the format is `{0}`, not `{FORMAT}`")]
+    Format(String),
+    /// The file was written by another version of this crate.
+    #[error("version {0} of the format is not known; version {VERSION} is")]
+    Version(u32),
+    /// An object lacks what every object has.
+    #[error("the object has no {0}")]
+    Missing(&'static str),
+    /// The object is newer than the snapshot, or of no revision at all.
+    #[error("revision `{found}` of the object is not one of 1 to {newest}")]
+    Revision {
+        /// What the object says.
+        found: String,
+        /// The revision of the snapshot.
+        newest: u64,
+    },
+    /// Another line has an object of the same name or uid.
+    #[error("the object is there already, by its name or its uid")]
+    Duplicate,
+    /// Nothing defines the resource.
+    #[error("there is no resource `{0}`, and no definition of it in the snapshot")]
+    Resource(String),
+    /// Lines are missing, or there are too many.
+    #[error("there are {found} objects, not {expected}")]
+    Count {
+        /// As the first line says.
+        expected: usize,
+        /// As the file has.
+        found: usize,
+    },
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+    revision: u64,
+    ids: IdState,
+    objects: usize,
+}
+
+/// Where the source of identifiers stands.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct IdState {
+    pub(crate) uids: u64,
+    pub(crate) suffixes: u64,
+    pub(crate) forks: u64,
+    pub(crate) reviews: u64,
+}
+
+/// Every other line.
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    resource: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    schema: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What of an object is looked at while it is loaded.
+#[derive(Deserialize)]
+struct Metadata {
+    metadata: Value,
+}
+
+/// One line that was read.
+struct Entry {
+    line: usize,
+    storage: StorageId,
+    schema: Option<String>,
+    stored: Stored,
+}
+
+impl ApiServer {
+    /// Writes the whole cluster: all objects, the revision and the state of the identifiers.
+    ///
+    /// The same cluster gives the same bytes. Requests go on meanwhile; what is written is the
+    /// state of one moment. Wrap `out` to compress it.
+    ///
+    /// # Errors
+    /// When `out` cannot be written to.
+    pub fn snapshot(&self, out: impl Write) -> io::Result<()> {
+        let (header, entries) = self.look(|cluster| {
+            let entries: Vec<_> = cluster
+                .store
+                .all()
+                .map(|(storage, stored)| {
+                    (storage.clone(), schema_of(cluster, storage, stored), Arc::clone(stored))
+                })
+                .collect();
+            let header = Header {
+                format: FORMAT.to_owned(),
+                version: VERSION,
+                revision: cluster.store.revision(),
+                ids: cluster.ids.state(),
+                objects: entries.len(),
+            };
+            (header, entries)
+        });
+        let mut out = BufWriter::new(out);
+        serde_json::to_writer(&mut out, &header)?;
+        for (storage, schema, stored) in entries {
+            out.write_all(b"\n")?;
+            let object: &RawValue = serde_json::from_slice(stored.bytes())?;
+            let resource = storage.as_str().into();
+            let schema = schema.map(Into::into);
+            serde_json::to_writer(&mut out, &Line { resource, schema, object })?;
+        }
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+
+    /// A server with the cluster that [`ApiServer::snapshot`] wrote, set up by `options`.
+    ///
+    /// Resource versions, uids and generated names go on where they were, so the seed of `options`
+    /// is not used. Watches and lists of the past begin with the snapshot.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a snapshot; the error names the line.
+    pub fn restore(input: impl Read, options: Options) -> Result<Self, SnapshotError> {
+        let (header, entries) = read(input)?;
+        let mut cluster = Cluster::new(options.seed, options.history);
+        cluster.store = Store::at_revision(options.history, header.revision);
+        cluster.ids = Ids::of_state(header.ids);
+        let is_definition = |entry: &Entry| entry.storage.as_str() == definition::STORAGE;
+        let (definitions, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_definition);
+        for entry in definitions {
+            let stored = put_back(&mut cluster, entry)?;
+            definition::resume(&mut cluster, &stored);
+        }
+        for entry in others {
+            check_resource(&cluster, &entry)?;
+            put_back(&mut cluster, entry)?;
+        }
+        tracing::debug!(
+            at = rfc3339_seconds(options.clock.now()),
+            revision = header.revision,
+            "loaded a snapshot"
+        );
+        Ok(Self::with_cluster(cluster, options))
+    }
+}
+
+/// The served version of a custom resource whose schema an object was checked against.
+fn schema_of(cluster: &Cluster, storage: &StorageId, stored: &Stored) -> Option<String> {
+    (stored.stamp > 0)
+        .then(|| {
+            let mut versions = cluster.registry.all();
+            versions.find(|version| version.storage == *storage && version.stamp == stored.stamp)
+        })
+        .flatten()
+        .map(|version| version.version.clone())
+}
+
+fn read(input: impl Read) -> Result<(Header, Vec<Entry>), SnapshotError> {
+    let mut lines = BufReader::new(input).lines().enumerate();
+    let of_line = |index: usize| move |problem| SnapshotError::Line { line: index + 1, problem };
+    let first = lines.next().map(|(_, line)| line).transpose()?.unwrap_or_default();
+    let header = read_header(&first).map_err(of_line(0))?;
+    // The number of objects is only trusted once they are there.
+    let mut entries = Vec::new();
+    for (index, line) in lines {
+        let line = line?;
+        if !line.is_empty() {
+            entries.push(read_entry(index + 1, &line, header.revision).map_err(of_line(index))?);
+        }
+    }
+    if entries.len() != header.objects {
+        let problem = SnapshotProblem::Count { expected: header.objects, found: entries.len() };
+        return Err(SnapshotError::Line { line: 1, problem });
+    }
+    Ok((header, entries))
+}
+
+fn read_header(text: &str) -> Result<Header, SnapshotProblem> {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(default)]
+        format: String,
+        #[serde(default)]
+        version: u32,
+    }
+    // What follows is only known to be there in files of this format and version.
+    let kind: Kind = serde_json::from_str(text)?;
+    if kind.format != FORMAT {
+        return Err(SnapshotProblem::Format(kind.format));
+    }
+    if kind.version != VERSION {
+        return Err(SnapshotProblem::Version(kind.version));
+    }
+    Ok(serde_json::from_str(text)?)
+}
+
+fn read_entry(line: usize, text: &str, newest: u64) -> Result<Entry, SnapshotProblem> {
+    let read: Line<'_> = serde_json::from_str(text)?;
+    let Metadata { metadata } = serde_json::from_str(read.object.get())?;
+    let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+    if text("name").is_empty() {
+        return Err(SnapshotProblem::Missing("name"));
+    }
+    if text("uid").is_empty() {
+        return Err(SnapshotProblem::Missing("uid"));
+    }
+    let found = text("resourceVersion");
+    let revision = found
+        .parse()
+        .ok()
+        .filter(|revision| (1..=newest).contains(revision))
+        .ok_or_else(|| SnapshotProblem::Revision { found: found.to_owned(), newest })?;
+    let key = ObjectKey::new(text("namespace"), text("name"));
+    let bytes = Bytes::copy_from_slice(read.object.get().as_bytes());
+    Ok(Entry {
+        line,
+        storage: StorageId::of_text(&read.resource),
+        schema: read.schema.map(std::borrow::Cow::into_owned),
+        stored: Stored::of_parts(key, &metadata, bytes, revision, 0),
+    })
+}
+
+/// A resource is built in, or a definition tells of it.
+fn check_resource(cluster: &Cluster, entry: &Entry) -> Result<(), SnapshotError> {
+    let definitions = StorageId::of_text(definition::STORAGE);
+    let name = ObjectKey::new("", entry.storage.as_str());
+    if cluster.registry.find_storage(&entry.storage).is_some()
+        || cluster.store.find(&definitions, &name).is_some()
+    {
+        return Ok(());
+    }
+    let problem = SnapshotProblem::Resource(entry.storage.as_str().to_owned());
+    Err(SnapshotError::Line { line: entry.line, problem })
+}
+
+fn put_back(cluster: &mut Cluster, entry: Entry) -> Result<Arc<Stored>, SnapshotError> {
+    let Entry { line, storage, schema, mut stored } = entry;
+    if let Some(schema) = schema {
+        stored.stamp = cluster
+            .registry
+            .all()
+            .find(|version| version.storage == storage && version.version == schema)
+            .map_or(0, |version| version.stamp);
+    }
+    let stored = Arc::new(stored);
+    if !cluster.store.put_back(&storage, &stored) {
+        return Err(SnapshotError::Line { line, problem: SnapshotProblem::Duplicate });
+    }
+    Ok(stored)
+}

@@ -1,0 +1,166 @@
+//! Create.
+use std::sync::Arc;
+
+use k8s_schema::managed::{self, Actor};
+use serde_json::Value;
+
+use super::{decode, metadata, validation};
+use crate::admission::{self, Attributes, Operation};
+use crate::cluster::{Call, Cluster};
+use crate::registry::{ApiResource, Scope};
+use crate::request::parameters::DryRun;
+use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::store::{ObjectKey, StorageId};
+use crate::{access, convert, kinds};
+
+/// What a warning adds about what was found only after admission.
+pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
+
+/// How a new object came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// By a create.
+    Create,
+    /// By a server-side apply, which has recorded its ownership already.
+    Apply,
+}
+
+/// Creates `object`; returns it as stored.
+///
+/// # Errors
+/// When it is not acceptable, or its name is taken.
+pub(crate) fn create(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    namespace: Option<&str>,
+    mut object: Value,
+    origin: Origin,
+) -> Result<Value> {
+    decode::check_type(resource, &mut object)?;
+    metadata::settle_namespace(resource, namespace, &mut object)?;
+    if origin == Origin::Create && !metadata::text(&object, "resourceVersion").is_empty() {
+        return Err(ApiError::new(
+            StatusReason::Unknown,
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    match origin {
+        Origin::Create => decode::normalize(call, resource, &mut object)?,
+        Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
+    }
+    metadata::drop_duplicate_owners(call, &mut object, "");
+    if origin == Origin::Create {
+        metadata::of(&mut object).remove("managedFields");
+        object = managed::track_update(
+            resource.schema(),
+            None,
+            object,
+            &actor(call, resource, &resource.api_version(), ""),
+        );
+    }
+    let generated = metadata::text(&object, "name").is_empty();
+    check_namespace(cluster, resource, &key_of(resource, &object))?;
+    kinds::admit_create(cluster, resource, &mut object)?;
+    let named = metadata::text(&object, "name").to_owned();
+    let namespace = namespace.unwrap_or_default();
+    let attributes = Attributes::new(call, Operation::Create, resource, namespace, &named);
+    admission::admit(cluster, call, &attributes, &mut object)?;
+    metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
+    metadata::settle_name(cluster, resource, &mut object)?;
+    let key = key_of(resource, &object);
+    access::escalation::prepare(
+        cluster,
+        call,
+        resource,
+        None,
+        origin == Origin::Apply,
+        &mut object,
+    )?;
+    metadata::begin(cluster, call, &mut object);
+    kinds::prepare_create(resource, &mut object)?;
+    kinds::allocate(cluster, resource, None, &mut object)?;
+    validation::check(call, resource, None, &object)?;
+    let attributes = Attributes { name: key.name.to_string(), ..attributes };
+    admission::validate(cluster, call, &attributes, Some(&object))?;
+    if let Some(existing) = cluster.store.find(&resource.storage, &key) {
+        let mut error = ApiError::already_exists(resource.subject(), &key.name);
+        if existing.deleting {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
+        return Err(if generated {
+            ApiError {
+                message: format!(
+                    "{}, the server was not able to generate a unique name for the object",
+                    error.message
+                ),
+                ..error
+            }
+        } else {
+            error
+        });
+    }
+    if call.parameters.dry_run == DryRun::All {
+        return Ok(object);
+    }
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    let stored = cluster.put(&resource.storage, &key, at_rest, stamp);
+    Ok(convert::written(cluster, resource, &stored, kept))
+}
+
+/// The key that an object's metadata gives it.
+pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
+    let namespace = match resource.scope {
+        Scope::Namespaced => metadata::text(object, "namespace"),
+        Scope::Cluster => "",
+    };
+    ObjectKey::new(namespace, metadata::text(object, "name"))
+}
+
+/// Who writes, for `managedFields`.
+pub(crate) fn actor<'a>(
+    call: &'a Call,
+    resource: &ApiResource,
+    api_version: &'a str,
+    subresource: &'a str,
+) -> Actor<'a> {
+    Actor {
+        manager: &call.manager,
+        api_version,
+        subresource,
+        now: &call.now,
+        reset_fields: kinds::reset_fields(resource, subresource),
+    }
+}
+
+/// Nothing is created in a namespace that does not exist or is about to go.
+fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Result<()> {
+    if resource.scope == Scope::Cluster {
+        return Ok(());
+    }
+    let namespaces = StorageId::new("", "namespaces");
+    let Some(namespace) = cluster.store.find(&namespaces, &ObjectKey::new("", &key.namespace))
+    else {
+        return Err(ApiError::not_found(
+            crate::status::Subject { group: "", noun: "namespaces" },
+            &key.namespace,
+        ));
+    };
+    if namespace.deleting {
+        return Err(ApiError::forbidden(
+            resource.subject(),
+            &key.name,
+            &format!(
+                "unable to create new content in namespace {} because it is being terminated",
+                key.namespace
+            ),
+        )
+        .with_causes([Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {} is being terminated", key.namespace),
+            field: "metadata.namespace".to_owned(),
+        }]));
+    }
+    Ok(())
+}

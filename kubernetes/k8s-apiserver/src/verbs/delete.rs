@@ -1,0 +1,474 @@
+//! Delete, of one object and of many.
+use std::sync::Arc;
+
+use k8s_schema::{FieldError, FieldErrorKind, go_kind};
+use serde_json::{Value, json};
+
+use super::list::{Listing, Query};
+use super::metadata;
+use crate::admission::{Attributes, Operation};
+use crate::clock::rfc3339_seconds;
+use crate::cluster::{Call, Cluster, is_finished};
+use crate::registry::{ApiResource, Scope};
+use crate::request::parameters::{
+    DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
+};
+use crate::status::{ApiError, Result, StatusReason};
+use crate::store::{ObjectKey, Stored};
+use crate::{admission, controllers, convert, kinds};
+
+/// Finalizers that stand for propagation policies.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// What errors about the options name.
+const OPTIONS: OptionsKind = OptionsKind("DeleteOptions");
+
+/// How long a pod on a node has to end, unless told otherwise.
+const POD_GRACE_SECONDS: i64 = 30;
+
+/// How an object is to be deleted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) grace_period_seconds: Option<i64>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) dry_run: DryRun,
+}
+
+/// What a delete did.
+#[derive(Clone, Debug)]
+pub(crate) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Stored>),
+    /// The object waits for its finalizers or its grace period.
+    Marked(Arc<Stored>),
+}
+
+impl Deleted {
+    /// The same in the version of `resource`; `before` is the object in that version.
+    fn shown(self, resource: &ApiResource, before: &Stored) -> Self {
+        if !resource.is_converted_by_webhook() {
+            return self;
+        }
+        match self {
+            Self::Gone(last) => Self::Gone(convert::marked(resource, before, &last)),
+            Self::Marked(stored) => Self::Marked(convert::marked(resource, before, &stored)),
+        }
+    }
+}
+
+impl DeleteOptions {
+    /// Takes the options of the body, or those of the query if there is no body.
+    ///
+    /// # Errors
+    /// When an option makes no sense.
+    pub(crate) fn read(parameters: &Parameters, body: Option<&Value>) -> Result<Self> {
+        let Some(body) = body.filter(|body| body.is_object()) else {
+            return Ok(Self {
+                propagation: settle_propagation(
+                    parameters.propagation,
+                    parameters.orphan_dependents,
+                )?,
+                grace_period_seconds: parameters.grace_period_seconds,
+                dry_run: parameters.dry_run,
+                ..Self::default()
+            });
+        };
+        check_kind(body)?;
+        let mut options = Self::default();
+        let policy = body["propagationPolicy"].as_str();
+        let policy = policy.map(|policy| parse_propagation(OPTIONS, policy)).transpose()?;
+        options.propagation = settle_propagation(policy, body["orphanDependents"].as_bool())?;
+        options.grace_period_seconds = match &body["gracePeriodSeconds"] {
+            Value::Null => None,
+            given => Some(given.as_i64().ok_or_else(|| {
+                ApiError::bad_request(format!(
+                    "json: cannot unmarshal {} into Go struct field \
+                     DeleteOptions.gracePeriodSeconds of type int64",
+                    go_kind(given)
+                ))
+            })?),
+        };
+        for value in body["dryRun"].as_array().into_iter().flatten() {
+            options.dry_run = parse_dry_run(OPTIONS, value.as_str().unwrap_or_default())?;
+        }
+        let precondition = |field: &str| body["preconditions"][field].as_str().map(str::to_owned);
+        options.uid = precondition("uid");
+        options.resource_version = precondition("resourceVersion");
+        Ok(options)
+    }
+
+    /// The options as webhooks are shown them.
+    fn to_value(&self) -> Value {
+        let mut value = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_period_seconds {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        for (field, precondition) in
+            [("uid", &self.uid), ("resourceVersion", &self.resource_version)]
+        {
+            if let Some(text) = precondition {
+                value["preconditions"][field] = text.as_str().into();
+            }
+        }
+        if let Some(policy) = self.propagation {
+            value["propagationPolicy"] = match policy {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        if self.dry_run == DryRun::All {
+            value["dryRun"] = json!(["All"]);
+        }
+        value
+    }
+}
+
+/// Deletes one object, if admission has nothing against it.
+///
+/// # Errors
+/// When it does not exist, is not the one meant, must not go, or admission refuses or has to ask.
+pub(crate) fn delete_asked(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    if !admission::is_configured(cluster) {
+        return delete(cluster, &call.now, resource, key, options);
+    }
+    let before = admit(cluster, call, resource, key, options, &key.name)?;
+    let deleted = delete(cluster, &call.now, resource, key, options)?;
+    Ok(deleted.shown(resource, &before))
+}
+
+/// Asks admission whether an object may go; returns it in the version of the request.
+///
+/// Admission is told `name`, which a delete of many does not have.
+fn admit(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+    name: &str,
+) -> Result<Arc<Stored>> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    controllers::namespace::check_deletion(resource, key)?;
+    check_preconditions(resource, stored, options)?;
+    let shown = convert::shown(cluster, call, resource, stored)?;
+    let live = convert::read(resource, &shown);
+    let mut attributes = Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
+        .of("", Some(&live));
+    attributes.options = options.to_value();
+    attributes.dry_run = options.dry_run == DryRun::All;
+    admission::admit(cluster, call, &attributes, &mut Value::Null)?;
+    admission::validate(cluster, call, &attributes, None)?;
+    Ok(shown)
+}
+
+/// What a delete may bring besides a name is always of one kind.
+fn check_kind(body: &Value) -> Result<()> {
+    let text = |field: &str| body[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if kind.is_empty() || kind == OPTIONS.0 {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )))
+}
+
+/// The old way to say what becomes of dependents, and the new one, exclude each other.
+fn settle_propagation(
+    policy: Option<Propagation>,
+    orphan_dependents: Option<bool>,
+) -> Result<Option<Propagation>> {
+    match (policy, orphan_dependents) {
+        (Some(policy), Some(_)) => Err(OPTIONS.invalid(
+            FieldError::new(
+                "propagationPolicy",
+                FieldErrorKind::Invalid,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+            .with_value(policy.name().into()),
+        )),
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+        (policy, None) => Ok(policy),
+    }
+}
+
+/// Checks that an object may be deleted with these options.
+///
+/// # Errors
+/// When it does not exist or is not the one meant.
+pub(crate) fn check_live(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<()> {
+    match cluster.store.find(&resource.storage, key) {
+        Some(stored) => check_preconditions(resource, stored, options),
+        None => Err(ApiError::not_found(resource.subject(), &key.name)),
+    }
+}
+
+/// Deletes one object.
+///
+/// # Errors
+/// When it does not exist, is not the one meant, or must not go.
+pub(crate) fn delete(
+    cluster: &mut Cluster,
+    now: &str,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    let Some(stored) = cluster.store.find(&resource.storage, key).cloned() else {
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    controllers::namespace::check_deletion(resource, key)?;
+    check_preconditions(resource, &stored, options)?;
+    let mut object = stored.decode();
+    if stored.deleting {
+        return Ok(delete_again(cluster, resource, key, stored, object, options));
+    }
+    settle_finalizers(resource, &mut object, options.propagation);
+    if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        controllers::definition::mark_terminating(&mut object, now);
+    }
+    let grace = grace_period(resource, &object, options);
+    let dry = options.dry_run == DryRun::All;
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    let marked = metadata::of(&mut object);
+    marked.insert("deletionTimestamp".to_owned(), later(now, grace).into());
+    if resource.is("", "Namespace") {
+        object["status"]["phase"] = "Terminating".into();
+    } else {
+        marked.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+        if generation > 0 {
+            marked.insert("generation".to_owned(), (generation + 1).into());
+        }
+    }
+    if is_finished(resource, &object) {
+        if !dry {
+            cluster.remove(&resource.storage, key);
+        }
+        // A pod is shown as it was when it began to end.
+        let last = if resource.is("", "Pod") { with_value(&stored, object) } else { stored };
+        return Ok(Deleted::Gone(last));
+    }
+    if dry {
+        return Ok(Deleted::Marked(with_value(&stored, object)));
+    }
+    let marked = cluster.put(&resource.storage, key, object, stored.stamp);
+    Ok(Deleted::Marked(marked))
+}
+
+/// An object as it would be with another value, at its own revision.
+fn with_value(stored: &Stored, mut value: Value) -> Arc<Stored> {
+    value["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.stamp))
+}
+
+/// A time some seconds later; an unreadable one stays.
+fn later(time: &str, seconds: i64) -> String {
+    time.parse::<jiff::Timestamp>()
+        .ok()
+        .and_then(|time| time.checked_add(jiff::SignedDuration::from_secs(seconds)).ok())
+        .map_or_else(|| time.to_owned(), rfc3339_seconds)
+}
+
+/// An object that is being deleted can only have its grace period cut short.
+fn delete_again(
+    cluster: &mut Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    stored: Arc<Stored>,
+    mut object: Value,
+    options: &DeleteOptions,
+) -> Deleted {
+    let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    let Some(grace) = options.grace_period_seconds.filter(|grace| (0..left).contains(grace)) else {
+        return Deleted::Marked(stored);
+    };
+    let metadata = metadata::of(&mut object);
+    let end = metadata.get("deletionTimestamp").and_then(Value::as_str).unwrap_or_default();
+    let end = later(end, grace - left);
+    metadata.insert("deletionTimestamp".to_owned(), end.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    if options.dry_run == DryRun::All {
+        return Deleted::Marked(with_value(&stored, object));
+    }
+    if is_finished(resource, &object) {
+        cluster.remove(&resource.storage, key);
+        return Deleted::Gone(with_value(&stored, object));
+    }
+    let stamp = stored.stamp;
+    Deleted::Marked(cluster.put(&resource.storage, key, object, stamp))
+}
+
+fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions) -> i64 {
+    let runs = resource.is("", "Pod")
+        && !object["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
+        && !matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if !runs {
+        return 0;
+    }
+    options
+        .grace_period_seconds
+        .or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(POD_GRACE_SECONDS)
+        .max(0)
+}
+
+fn check_preconditions(
+    resource: &ApiResource,
+    stored: &Stored,
+    options: &DeleteOptions,
+) -> Result<()> {
+    let subject = resource.kind_subject();
+    if let Some(uid) = &options.uid
+        && **uid != *stored.uid
+    {
+        return Err(ApiError::conflict(
+            subject,
+            &stored.key.name,
+            &format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+                stored.uid
+            ),
+        ));
+    }
+    if let Some(revision) = &options.resource_version
+        && *revision != stored.revision.to_string()
+    {
+        return Err(ApiError::conflict(
+            subject,
+            &stored.key.name,
+            &format!(
+                "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({}). The object might have been modified",
+                stored.revision
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Turns the propagation policy into the finalizers that the garbage collector acts on.
+fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<Propagation>) {
+    let metadata = metadata::of(object);
+    let mut finalizers: Vec<Value> =
+        metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    // Once upon a time these two left their pods alone, and by default they still do.
+    let orphans_by_default =
+        resource.is("batch", "Job") || resource.is("", "ReplicationController");
+    let policy = policy.or_else(|| {
+        let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+        if has(ORPHAN) {
+            Some(Propagation::Orphan)
+        } else if has(FOREGROUND) {
+            Some(Propagation::Foreground)
+        } else if orphans_by_default {
+            Some(Propagation::Orphan)
+        } else {
+            None
+        }
+    });
+    finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    match policy {
+        Some(Propagation::Orphan) => finalizers.push(ORPHAN.into()),
+        Some(Propagation::Foreground) => finalizers.push(FOREGROUND.into()),
+        Some(Propagation::Background) | None => {}
+    }
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
+    }
+}
+
+/// The answer to a delete of one object.
+pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
+    match deleted {
+        Deleted::Gone(stored) if !kinds::returns_deleted_object(resource) => {
+            let mut details = json!({
+                "name": stored.key.name,
+                "kind": resource.plural,
+                "uid": stored.uid,
+            });
+            if !resource.group.is_empty() {
+                details["group"] = resource.group.clone().into();
+            }
+            json!({
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Success",
+                "details": details,
+            })
+        }
+        Deleted::Gone(stored) | Deleted::Marked(stored) => convert::read(resource, stored),
+    }
+}
+
+/// Deletes all objects that a query selects; returns what they were.
+///
+/// # Errors
+/// When the query or an option makes no sense.
+pub(crate) fn delete_collection(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    namespace: Option<&str>,
+    body: Option<&Value>,
+) -> Result<Listing> {
+    if namespace.is_none() && resource.scope == Scope::Namespaced {
+        return Err(ApiError::method_not_allowed());
+    }
+    let options = DeleteOptions::read(&call.parameters, body)?;
+    let query = Query::read(resource, namespace, &call.parameters)?;
+    let mut listing = query.run(cluster, resource)?;
+    listing.items = admit_all(cluster, call, resource, listing.items, &options)?;
+    for stored in &listing.items {
+        match delete(cluster, &call.now, resource, &stored.key, &options) {
+            // Something else may have gone first because of an object before it.
+            Err(error) if error.reason == StatusReason::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(listing)
+}
+
+/// Asks admission whether all objects of a list may go; returns them in the version of the
+/// request.
+fn admit_all(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    items: Vec<Arc<Stored>>,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<Stored>>> {
+    if !admission::is_configured(cluster) {
+        return Ok(items);
+    }
+    let asked: Vec<_> = items
+        .iter()
+        .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
+        .collect();
+    if call.asking.is_pending() {
+        return Err(crate::asking::interrupted());
+    }
+    asked.into_iter().collect()
+}

@@ -1,0 +1,310 @@
+//! List: selection and pages.
+use std::sync::Arc;
+
+use k8s_schema::{FieldError, FieldErrorKind};
+
+use crate::cluster::Cluster;
+use crate::convert;
+use crate::faults::AsOf;
+use crate::registry::ApiResource;
+use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
+use crate::request::selector::{FieldSelector, LabelSelector};
+use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::store::{Store, Stored};
+
+mod selectable;
+mod token;
+
+use token::Continued;
+
+/// What errors about the parameters name.
+const OPTIONS: OptionsKind = OptionsKind("ListOptions");
+
+/// Which objects a list, a watch or a delete of many is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    /// Only those of a namespace.
+    pub(crate) namespace: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+/// A list as it was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    /// Which objects.
+    pub(crate) selection: Selection,
+    limit: usize,
+    continued: Option<Continued>,
+    /// The state to answer with where the request leaves that open; for tests of stale reads.
+    as_of: Option<AsOf>,
+    exact: Option<u64>,
+    not_older_than: u64,
+}
+
+/// The objects of a list, and where the rest is.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    /// Revision of the state that was listed.
+    pub(crate) revision: u64,
+    /// The objects.
+    pub(crate) items: Vec<Arc<Stored>>,
+    /// Token for the next page, and how many objects are left.
+    pub(crate) rest: Option<(String, Option<usize>)>,
+}
+
+impl Selection {
+    /// Reads the selectors of a request.
+    ///
+    /// # Errors
+    /// When a selector is malformed or looks at a field that it may not look at.
+    pub(crate) fn read(
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &Parameters,
+    ) -> Result<Self> {
+        let labels = LabelSelector::parse(&parameters.label_selector)?;
+        let fields = FieldSelector::parse(&parameters.field_selector)?;
+        fields.paths().try_for_each(|path| selectable::check(resource, path))?;
+        Ok(Self { namespace: namespace.map(str::to_owned), labels, fields })
+    }
+
+    /// Only the object of one name.
+    pub(crate) fn of_name(mut self, name: &str) -> Self {
+        self.fields = FieldSelector::of_name(name);
+        self
+    }
+
+    /// Whether an object is selected.
+    pub(crate) fn matches(&self, resource: &ApiResource, stored: &Stored) -> bool {
+        if let Some(namespace) = &self.namespace
+            && !stored.key.is_in(namespace)
+        {
+            return false;
+        }
+        if !self.labels.is_empty() && !self.labels.matches(|key| stored.label(key)) {
+            return false;
+        }
+        if self.fields.is_empty() {
+            return true;
+        }
+        let decoded = (!self.fields.is_of_keys()).then(|| convert::read(resource, stored));
+        self.fields.matches(|path| match path {
+            "metadata.name" => stored.key.name.to_string(),
+            "metadata.namespace" => stored.key.namespace.to_string(),
+            _ => decoded
+                .as_ref()
+                .map_or_else(String::new, |object| selectable::value(resource, object, path)),
+        })
+    }
+
+    /// Whether it selects everything in its namespace.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+}
+
+/// Reads a resource version of a request; none and `0` are no requirement.
+///
+/// # Errors
+/// When it is not a number.
+pub(crate) fn read_revision(text: &str) -> Result<u64> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        ApiError::new(
+            StatusReason::Unknown,
+            format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ),
+        )
+    })
+}
+
+/// What of the parameters does not go together in a list.
+fn check_parameters(parameters: &Parameters) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden = |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let mut problems = Vec::new();
+    if !how.is_empty() {
+        if parameters.resource_version.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if how != EXACT && how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "Exact", "NotOlderThan", """#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if how == EXACT && parameters.resource_version == "0" {
+            problems.push(forbidden(
+                MATCH,
+                r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#,
+            ));
+        }
+    }
+    if parameters.send_initial_events.is_some() {
+        problems.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(OPTIONS.invalid_all(&problems)) }
+}
+
+impl Query {
+    /// Reads a list request.
+    ///
+    /// # Errors
+    /// When its parameters make no sense.
+    pub(crate) fn read(
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &Parameters,
+    ) -> Result<Self> {
+        check_parameters(parameters)?;
+        let revision = read_revision(&parameters.resource_version).map_err(|error| {
+            ApiError::bad_request(format!("invalid resource version: {}", error.message))
+        })?;
+        let selection = Selection::read(resource, namespace, parameters)?;
+        let continued = if parameters.continue_token.is_empty() {
+            None
+        } else if revision > 0 {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        } else {
+            Some(token::read(&parameters.continue_token)?)
+        };
+        // Once, a page of a version was that of exactly this version; it still is.
+        let is_exact = match parameters.resource_version_match.as_str() {
+            "" => parameters.limit > 0 && revision > 0,
+            how => how == EXACT,
+        };
+        // Whoever is content with any state gets all of it: a cache does not count.
+        let is_any = parameters.resource_version == "0";
+        Ok(Self {
+            selection,
+            limit: if is_any { 0 } else { parameters.limit },
+            continued,
+            exact: is_exact.then_some(revision),
+            not_older_than: revision,
+            as_of: None,
+        })
+    }
+
+    /// The same list, as stale as it may be.
+    pub(crate) fn stale(self, as_of: Option<AsOf>) -> Self {
+        Self { as_of, ..self }
+    }
+
+    /// Runs the list.
+    ///
+    /// # Errors
+    /// When the state asked for is no longer known, or not yet.
+    pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<Listing> {
+        let store = &cluster.store;
+        if self.not_older_than > store.revision() {
+            return Err(too_new(self.not_older_than, store));
+        }
+        let stale = self.as_of.map(|as_of| {
+            let revision = as_of.revision(store.revision());
+            revision.max(self.not_older_than).max(store.oldest(&resource.storage))
+        });
+        let past = match (&self.continued, self.exact) {
+            (Some(continued), _) => continued.revision,
+            (None, exact) => exact.or(stale),
+        };
+        let namespace = self.selection.namespace.as_deref();
+        let after = self.continued.as_ref().map(|continued| &continued.after);
+        match past.filter(|revision| *revision < store.revision()) {
+            None => {
+                let objects = store.list_after(&resource.storage, namespace, after);
+                let total = match &self.continued {
+                    None => Some(store.count_in(&resource.storage, namespace)),
+                    Some(continued) => continued.left,
+                };
+                Ok(self.page(resource, store.revision(), objects, total))
+            }
+            Some(revision) => {
+                let objects = store
+                    .list_at(&resource.storage, namespace, revision, after)
+                    .map_err(|_| self.expired())?;
+                let total = self.continued.as_ref().and_then(|continued| continued.left);
+                Ok(self.page(resource, revision, objects, total))
+            }
+        }
+    }
+
+    fn expired(&self) -> ApiError {
+        let Some(continued) = &self.continued else {
+            return ApiError::new(
+                StatusReason::Expired,
+                "The resourceVersion for the provided list is too old.",
+            );
+        };
+        ApiError {
+            continue_token: Some(token::write(None, &continued.after, None).into()),
+            ..ApiError::new(
+                StatusReason::Expired,
+                "The provided continue parameter is too old to display a consistent list result. \
+                 You can start a new list without the continue parameter, or use the continue \
+                 token in this response to retrieve the remainder of the results. Continuing with \
+                 the provided token results in an inconsistent list - objects that were created, \
+                 modified, or deleted between the time the first chunk was returned and now may \
+                 show up in the list.",
+            )
+        }
+    }
+
+    fn page<'a>(
+        &self,
+        resource: &ApiResource,
+        revision: u64,
+        mut objects: impl Iterator<Item = &'a Arc<Stored>>,
+        total: Option<usize>,
+    ) -> Listing {
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let items: Vec<Arc<Stored>> = objects
+            .by_ref()
+            .filter(|stored| self.selection.matches(resource, stored))
+            .take(limit)
+            .cloned()
+            .collect();
+        let is_full = items.len() == limit;
+        let rest = items.last().filter(|_| is_full).and_then(|last| {
+            // Only without selectors is it cheap to say how many are left; and to count those of
+            // a past state takes all of them, which only its first page does.
+            let left = if self.selection.is_everything() {
+                let left = total
+                    .map_or_else(|| objects.count(), |total| total.saturating_sub(items.len()));
+                Some(left).filter(|left| *left > 0).map(Some)
+            } else {
+                objects.any(|stored| self.selection.matches(resource, stored)).then_some(None)
+            };
+            left.map(|left| (token::write(Some(revision), &last.key, left), left))
+        });
+        Listing { revision, items, rest }
+    }
+}
+
+fn too_new(asked: u64, store: &Store) -> ApiError {
+    let mut error = ApiError::new(
+        StatusReason::Timeout,
+        format!("Timeout: Too large resource version: {asked}, current: {}", store.revision()),
+    )
+    .with_causes([Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    }]);
+    error.details.get_or_insert_default().retry_after_seconds = 1;
+    error
+}

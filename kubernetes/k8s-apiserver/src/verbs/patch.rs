@@ -1,0 +1,290 @@
+//! The four kinds of patch.
+use k8s_schema::managed::{self, ApplyError};
+use k8s_schema::patch as schema_patch;
+use k8s_schema::{FieldError, FieldErrorKind, go_kind};
+use serde_json::Value;
+
+use super::create::{Origin, actor, create};
+use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
+use super::{decode, metadata};
+use crate::cluster::{Call, Cluster};
+use crate::convert;
+use crate::request::content::MediaType;
+use crate::request::parameters::{FieldValidation, OptionsKind};
+use crate::status::{ApiError, Cause, Result, StatusReason};
+
+mod told;
+
+/// A patch as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    /// Which kind of patch.
+    pub(crate) media_type: MediaType,
+    /// The document.
+    pub(crate) document: Value,
+}
+
+/// Patches an object; a server-side apply creates it if it is missing.
+///
+/// Returns the object and whether it is new.
+///
+/// # Errors
+/// When the patch does not fit the object, or its result is not acceptable.
+pub(crate) fn patch(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    patch: &Patch,
+) -> Result<(Value, bool)> {
+    check_options(call, patch.media_type)?;
+    if patch.media_type == MediaType::ApplyPatch {
+        return apply(cluster, call, aim, &patch.document);
+    }
+    let Some(live) = find(cluster, call, aim.resource, aim.key)? else {
+        return Err(ApiError::not_found(aim.resource.subject(), &aim.key.name));
+    };
+    let mut patched = patched(aim, &live, patch)?;
+    decode::check_type(aim.resource, &mut patched)
+        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
+    metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut patched)?;
+    check_name(aim.key, &patched)?;
+    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
+        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
+    Ok((updated, false))
+}
+
+/// What a patch makes of an object.
+fn patched(aim: Aim<'_>, live: &Value, patch: &Patch) -> Result<Value> {
+    match patch.media_type {
+        MediaType::JsonPatch => {
+            schema_patch::json_patch(live, &patch.document).map_err(refused_patch)
+        }
+        MediaType::StrategicMergePatch => {
+            schema_patch::strategic_merge_patch(aim.resource.schema(), live, &patch.document)
+                .map_err(refused_patch)
+        }
+        MediaType::MergePatch
+        | MediaType::Json
+        | MediaType::Yaml
+        | MediaType::Protobuf
+        | MediaType::ApplyPatch => Ok(schema_patch::merge_patch(live, &patch.document)),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
+fn refused_patch(error: schema_patch::PatchError) -> ApiError {
+    match &error {
+        schema_patch::PatchError::Malformed(why) => ApiError::bad_request(why.clone()),
+        schema_patch::PatchError::Internal(why) => {
+            ApiError::new(StatusReason::Unknown, why.clone())
+        }
+        schema_patch::PatchError::TooMany(_) => ApiError::new(
+            StatusReason::RequestEntityTooLarge,
+            format!("Request entity too large: {error}"),
+        ),
+        schema_patch::PatchError::Failed(_) => ApiError {
+            details: Some(Box::default()),
+            ..ApiError::new(
+                StatusReason::Invalid,
+                "the server rejected our request due to an error in our request",
+            )
+        },
+    }
+}
+
+/// Checks that an apply names its manager, and that nothing else is forced.
+///
+/// # Errors
+/// When an option does not fit the patch.
+pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
+    let problem = if media_type == MediaType::ApplyPatch {
+        call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
+            FieldError::new("fieldManager", FieldErrorKind::Required, "is required for apply patch")
+        })
+    } else {
+        call.parameters.force.is_some().then(|| {
+            FieldError::new(
+                "force",
+                FieldErrorKind::Forbidden,
+                "may not be specified for non-apply patch",
+            )
+        })
+    };
+    match problem {
+        Some(problem) => Err(OptionsKind("PatchOptions").invalid(problem)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a merge patch is an object.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
+    let kind = match document {
+        Value::Object(_) => return Ok(()),
+        Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),
+        other => go_kind(other),
+    };
+    Err(ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {kind} into Go value of type \
+         map[string]interface {{}}"
+    )))
+}
+
+/// Server-side apply.
+fn apply(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    document: &Value,
+) -> Result<(Value, bool)> {
+    let mut applied = document.clone();
+    check_applied_type(aim, &applied)?;
+    decode::check_applied_type(aim.resource, &mut applied)?;
+    let live = find(cluster, call, aim.resource, aim.key)?;
+    check_existence(aim, live.as_ref(), &applied)?;
+    let api_version = aim.resource.api_version();
+    let registry = &cluster.registry;
+    let versions = |object: &Value, version: &str| {
+        convert::to_version(registry, aim.resource, object, version)
+    };
+    let merged = managed::server_side_apply(
+        managed::Kind::new(aim.resource.schema(), &versions),
+        live.as_ref(),
+        &applied,
+        &actor(call, aim.resource, &api_version, aim.part.subresource()),
+        call.parameters.force.unwrap_or_default(),
+    )
+    .map_err(|error| {
+        let of = (api_version.as_str(), aim.resource.kind.as_str());
+        refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
+    })?;
+    let mut merged = merged;
+    report_duplicates(call)?;
+    check_name(aim.key, &merged)?;
+    if let Some(live) = &live {
+        check_preconditions(aim, live, &applied)?;
+    }
+    match live {
+        Some(live) => {
+            metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
+            let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
+            Ok((updated, false))
+        }
+        None if aim.part == super::update::Part::Main => {
+            let created =
+                create(cluster, call, aim.resource, namespace_of(aim.key), merged, Origin::Apply)?;
+            Ok((created, true))
+        }
+        None => Err(ApiError::not_found(aim.resource.subject(), &aim.key.name)),
+    }
+}
+
+/// Keys that an applied document has twice; the last one was applied.
+fn report_duplicates(call: &mut Call) -> Result<()> {
+    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    if duplicates.is_empty() {
+        return Ok(());
+    }
+    match call.parameters.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => call.warnings.extend(duplicates),
+        FieldValidation::Strict => {
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  {}",
+                duplicates.join("\n  ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// An apply has to say what it applies.
+fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
+    let text = |field: &str| applied[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version == aim.resource.api_version() && kind == aim.resource.kind {
+        return Ok(());
+    }
+    let shown =
+        if api_version.contains('/') { api_version.to_owned() } else { format!("/{api_version}") };
+    Err(ApiError::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
+}
+
+/// An apply that names a uid does not create.
+fn check_existence(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+    let uid = metadata::text(applied, "uid");
+    if live.is_some() || uid.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::conflict(
+        aim.resource.subject(),
+        &aim.key.name,
+        &format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        ),
+    ))
+}
+
+fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()> {
+    let uid = metadata::text(applied, "uid");
+    let revision = metadata::text(applied, "resourceVersion");
+    if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision {
+        return Err(ApiError::modified(aim.resource.subject(), &aim.key.name));
+    }
+    if !uid.is_empty() && metadata::text(live, "uid") != uid {
+        return Err(ApiError::invalid(
+            aim.resource.kind_subject(),
+            &aim.key.name,
+            &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
+                .with_value(uid.into())],
+        ));
+    }
+    Ok(())
+}
+
+/// The answer to an apply that was refused; `of` is the version and kind of the live object.
+pub(crate) fn refused_apply(
+    (api_version, kind): (&str, &str),
+    document: &Value,
+    live: &Value,
+    error: &ApplyError,
+) -> ApiError {
+    let named = |object: &Value| {
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        let (namespace, name) =
+            (metadata::text(object, "namespace"), metadata::text(object, "name"));
+        format!("({namespace}/{name}; {slash}{api_version}, Kind={kind})")
+    };
+    let typed = |which: &str, object: &Value| {
+        let text = format!("failed to create typed {which} object {}: {error}", named(object));
+        ApiError::new(StatusReason::Unknown, text)
+    };
+    match error {
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.iter().map(|conflict| Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: conflict.cause(),
+                field: conflict.path.clone(),
+            });
+            ApiError::new(StatusReason::Conflict, error.to_string()).with_causes(causes)
+        }
+        ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
+        ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
+        ApplyError::Typed(_) => typed("patch", document),
+        // Without owners they are to be found out first, which fails in other words.
+        ApplyError::TypedLive(_) if live["metadata"].get("managedFields").is_none() => {
+            ApiError::new(
+                StatusReason::Unknown,
+                format!(
+                    "failed to create manager for existing fields: failed to convert new object {} \
+                     to smd typed: {error}",
+                    named(live)
+                ),
+            )
+        }
+        ApplyError::TypedLive(_) => typed("live", live),
+    }
+}

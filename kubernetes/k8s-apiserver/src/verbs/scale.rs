@@ -1,0 +1,258 @@
+//! The scale subresource.
+use std::sync::Arc;
+
+use k8s_schema::managed::{self, Actor};
+use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
+use serde_json::{Value, json};
+
+use super::metadata;
+use super::patch::{check_options, refused_apply};
+use super::update::{Aim, Ownership, Part, check_name, find, update};
+use crate::admission::{self, Attributes, Operation};
+use crate::cluster::{Call, Cluster};
+use crate::registry::{ApiResource, custom::ScalePaths};
+use crate::request::content::MediaType;
+use crate::request::selector::format_labels;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::store::ObjectKey;
+
+mod ownership;
+
+/// The version of scales.
+const API_VERSION: &str = "autoscaling/v1";
+
+/// The paths of the built-in kinds that scale.
+fn paths_of(resource: &ApiResource) -> ScalePaths {
+    resource.custom().and_then(|custom| custom.scale.clone()).unwrap_or_else(|| ScalePaths {
+        spec_replicas: ".spec.replicas".to_owned(),
+        status_replicas: ".status.replicas".to_owned(),
+        label_selector: None,
+    })
+}
+
+fn pointer(path: &str) -> String {
+    path.replace('.', "/")
+}
+
+fn scale_of(resource: &ApiResource, object: &Value) -> Value {
+    let paths = paths_of(resource);
+    let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64);
+    let mut status = json!({"replicas": number(&paths.status_replicas).unwrap_or_default()});
+    let selector = match &paths.label_selector {
+        Some(path) => object.pointer(&pointer(path)).and_then(Value::as_str).map(str::to_owned),
+        None => built_in_selector(object),
+    };
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        status["selector"] = selector.into();
+    }
+    let mut spec = json!({});
+    if let Some(replicas) = number(&paths.spec_replicas).filter(|replicas| *replicas != 0) {
+        spec["replicas"] = replicas.into();
+    }
+    let mut kept = serde_json::Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(field) {
+            kept.insert(field.to_owned(), value.clone());
+        }
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": kept,
+        "spec": spec,
+        "status": status,
+    })
+}
+
+fn built_in_selector(object: &Value) -> Option<String> {
+    let selector = &object["spec"]["selector"];
+    let labels = selector
+        .get("matchLabels")
+        .unwrap_or(selector)
+        .as_object()?
+        .iter()
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    Some(format_labels(&labels))
+}
+
+/// Reads the scale of an object.
+///
+/// # Errors
+/// When the object does not exist.
+pub(crate) fn get(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+) -> Result<Value> {
+    find(cluster, call, resource, key)?
+        .map(|object| scale_of(resource, &object))
+        .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))
+}
+
+/// Writes the scale of an object; `change` turns the present scale into the new one.
+///
+/// # Errors
+/// When the object does not exist or the scale is not acceptable.
+pub(crate) fn write(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    change: impl FnOnce(Value) -> Result<Value>,
+) -> Result<Value> {
+    let live = find(cluster, call, resource, key)?
+        .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
+    let present = tracked_scale(cluster, resource, &live);
+    let wanted = checked(key, change(scale_of(resource, &live))?)?;
+    let mut scale = wanted.clone();
+    if scale.is_object() {
+        metadata::of(&mut scale).remove("managedFields");
+    }
+    // Go leaves none out.
+    if scale["spec"]["replicas"] == 0
+        && let Some(spec) = scale["spec"].as_object_mut()
+    {
+        spec.remove("replicas");
+    }
+    let schema = builtin::scale_schema();
+    let scale = managed::track_update(schema, Some(&present), scale, &actor(call));
+    let revision = metadata::text(&wanted, "resourceVersion").to_owned();
+    store(cluster, call, resource, key, &live, (scale, &revision))
+}
+
+/// Applies a scale server-side.
+///
+/// # Errors
+/// When the object does not exist, somebody else owns its replicas, or the scale is not acceptable.
+pub(crate) fn apply(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    document: &Value,
+) -> Result<Value> {
+    check_options(call, MediaType::ApplyPatch)?;
+    let live = find(cluster, call, resource, key)?
+        .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
+    let present = tracked_scale(cluster, resource, &live);
+    let force = call.parameters.force.unwrap_or_default();
+    if resource.custom().is_some() && present["metadata"].get("managedFields").is_none() {
+        return Err(ApiError::new(
+            StatusReason::Unknown,
+            "failed to create manager for existing fields: failed to convert live object (/; \
+             autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid \
+             group/version: autoscaling/v1",
+        ));
+    }
+    let scale = managed::server_side_apply(
+        builtin::scale_schema(),
+        Some(&present),
+        document,
+        &actor(call),
+        force,
+    )
+    .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
+    store(cluster, call, resource, key, &live, (scale, ""))
+}
+
+fn actor(call: &Call) -> Actor<'_> {
+    Actor {
+        manager: &call.manager,
+        api_version: API_VERSION,
+        subresource: "scale",
+        now: &call.now,
+        reset_fields: &[],
+    }
+}
+
+/// Where a version of the kind has its replicas.
+fn replicas_path(cluster: &Cluster, resource: &ApiResource, api_version: &str) -> Option<String> {
+    if api_version == resource.api_version() {
+        return Some(paths_of(resource).spec_replicas);
+    }
+    let other = cluster.registry.find_kind(api_version, &resource.kind)?;
+    Some(paths_of(other).spec_replicas)
+}
+
+fn entries(object: &Value) -> &[Value] {
+    object["metadata"]["managedFields"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The scale of an object with its owners.
+fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Value {
+    let mut scale = scale_of(resource, live);
+    let owners =
+        ownership::of_scale(entries(live), |version| replicas_path(cluster, resource, version));
+    if !owners.is_empty() {
+        metadata::of(&mut scale).insert("managedFields".to_owned(), owners.into());
+    }
+    scale
+}
+
+/// Stores the replicas of a scale, and who owns them.
+fn store(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    resource: &Arc<ApiResource>,
+    key: &ObjectKey,
+    live: &Value,
+    (mut scale, revision): (Value, &str),
+) -> Result<Value> {
+    let before = scale_of(resource, live);
+    let attributes = Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+        .of("scale", Some(&before));
+    admission::admit(cluster, call, &attributes, &mut scale)?;
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    // Custom objects are validated as a whole, under their own names.
+    if replicas < 0 && resource.custom().is_none() {
+        return Err(ApiError::invalid(
+            crate::status::Subject { group: "autoscaling", noun: "Scale" },
+            &key.name,
+            &[FieldError::new(
+                "spec.replicas",
+                FieldErrorKind::Invalid,
+                "must be greater than or equal to 0",
+            )
+            .with_value(replicas.into())],
+        ));
+    }
+    admission::validate(cluster, call, &attributes, Some(&scale))?;
+    let owners =
+        ownership::of_parent(entries(live), entries(&scale), &resource.api_version(), |version| {
+            replicas_path(cluster, resource, version)
+        });
+    let mut object = live.clone();
+    set(&mut object, &paths_of(resource).spec_replicas, replicas.into());
+    let metadata = metadata::of(&mut object);
+    metadata.insert("resourceVersion".to_owned(), revision.into());
+    metadata.remove("managedFields");
+    if !owners.is_empty() {
+        metadata.insert("managedFields".to_owned(), owners.into());
+    }
+    let aim = Aim { resource, key, part: Part::Special("scale") };
+    let updated = update(cluster, call, aim, live, object, Ownership::Recorded)?;
+    Ok(scale_of(resource, &updated))
+}
+
+/// A scale that is of this object, and of the types that a scale has.
+fn checked(key: &ObjectKey, scale: Value) -> Result<Value> {
+    check_name(key, &scale)?;
+    let problem = builtin::schema("autoscaling", "v1", "Scale")
+        .and_then(|schema| decoding_error(&schema, &scale));
+    match problem {
+        None => Ok(scale),
+        Some(problem) => Err(ApiError::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+        ))),
+    }
+}
+
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut at = object;
+    for segment in path.split('.').filter(|segment| !segment.is_empty()) {
+        at = &mut at[segment];
+    }
+    *at = value;
+}

@@ -1,0 +1,104 @@
+//! Who owns the number of replicas, told as of a scale and as of what it scales.
+//!
+//! A scale has no record of its own: who owns the replicas of an object owns those of its scale, and
+//! whoever takes them through the scale takes them away from the object's other managers.
+use k8s_schema::fields::{FieldSet, PathElement};
+use serde_json::{Value, json};
+
+use super::API_VERSION;
+
+/// What tells managers apart.
+#[derive(PartialEq, Eq)]
+struct Identity<'a> {
+    manager: &'a str,
+    operation: &'a str,
+    subresource: &'a str,
+    /// Only of updates.
+    api_version: &'a str,
+}
+
+fn identity(entry: &Value) -> Identity<'_> {
+    let text = |field: &str| entry[field].as_str().unwrap_or_default();
+    let operation = text("operation");
+    Identity {
+        manager: text("manager"),
+        operation,
+        subresource: text("subresource"),
+        api_version: if operation == "Apply" { "" } else { text("apiVersion") },
+    }
+}
+
+/// The elements of a dotted path.
+fn elements(path: &str) -> Vec<PathElement> {
+    path.split('.')
+        .filter(|name| !name.is_empty())
+        .map(|name| PathElement::Field(name.to_owned()))
+        .collect()
+}
+
+fn owned(entry: &Value) -> FieldSet {
+    FieldSet::from_fields_v1(&entry["fieldsV1"]).unwrap_or_default()
+}
+
+/// The entries of an object's scale; `path` says where a version of the object has its replicas.
+pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>) -> Vec<Value> {
+    entries
+        .iter()
+        .filter(|entry| {
+            path(entry["apiVersion"].as_str().unwrap_or_default())
+                .is_some_and(|path| owned(entry).contains(&elements(&path)))
+        })
+        .map(|entry| {
+            let mut entry = entry.clone();
+            entry["apiVersion"] = API_VERSION.into();
+            entry["fieldsV1"] = json!({"f:spec": {"f:replicas": {}}});
+            entry
+        })
+        .collect()
+}
+
+/// The entries of an object whose scale was written and has the entries `scale` now.
+pub(super) fn of_parent(
+    parent: &[Value],
+    scale: &[Value],
+    api_version: &str,
+    path: impl Fn(&str) -> Option<String>,
+) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut left: Vec<&Value> = scale.iter().collect();
+    for entry in parent {
+        let Some(path) = path(entry["apiVersion"].as_str().unwrap_or_default()) else { continue };
+        let path = elements(&path);
+        let set = owned(entry);
+        if !set.contains(&path) {
+            out.push(entry.clone());
+        } else if let Some(kept) = left.iter().position(|other| identity(other) == identity(entry))
+        {
+            left.remove(kept);
+            out.push(entry.clone());
+        } else {
+            let rest = set.difference(&FieldSet::from_paths([path.as_slice()]));
+            if !rest.is_empty() {
+                let mut entry = entry.clone();
+                entry["fieldsV1"] = rest.to_fields_v1();
+                out.push(entry);
+            }
+        }
+    }
+    let replicas = path(api_version).map(|path| elements(&path)).unwrap_or_default();
+    let taken = FieldSet::from_paths([replicas.as_slice()]).to_fields_v1();
+    for entry in left {
+        let mut entry = entry.clone();
+        entry["apiVersion"] = api_version.into();
+        entry["fieldsV1"] = taken.clone();
+        if let Some(fields) = entry.as_object_mut() {
+            fields.remove("time");
+        }
+        out.push(entry);
+    }
+    out.sort_by_key(|entry| {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        (text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource"))
+    });
+    out
+}

@@ -1,0 +1,302 @@
+//! Update: the common end of a put and of every patch.
+use std::sync::Arc;
+
+use k8s_schema::{FieldError, FieldErrorKind, managed};
+use serde_json::Value;
+
+use super::create::{AFTER_ADMISSION, Origin, actor, create};
+use super::{decode, metadata, validation};
+use crate::admission::{self, Attributes, Operation};
+use crate::cluster::{Call, Cluster, is_finished};
+use crate::registry::ApiResource;
+use crate::request::parameters::DryRun;
+use crate::status::{ApiError, Result};
+use crate::store::ObjectKey;
+use crate::{access, convert, kinds};
+
+/// The part of an object that a write reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but the status, if that has an endpoint of its own.
+    Main,
+    /// The status.
+    Status,
+    /// Another subresource that takes the whole object, such as `finalize` or `approval`.
+    Special(&'static str),
+}
+
+impl Part {
+    /// The subresource in `managedFields`.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Special(name) => name,
+        }
+    }
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim<'a> {
+    /// The resource.
+    pub(crate) resource: &'a Arc<ApiResource>,
+    /// The object.
+    pub(crate) key: &'a ObjectKey,
+    /// The part of it.
+    pub(crate) part: Part,
+}
+
+/// Whether ownership of fields was recorded already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// Not yet.
+    Record,
+    /// By a server-side apply.
+    Recorded,
+}
+
+/// Replaces an object by `object`, or creates it where the kind allows that.
+///
+/// Returns the object and whether it is new.
+///
+/// # Errors
+/// When the object is not acceptable or was changed in between.
+pub(crate) fn put(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    mut object: Value,
+) -> Result<(Value, bool)> {
+    let Aim { resource, key, part } = aim;
+    decode::check_type(resource, &mut object)?;
+    check_name(key, &object)?;
+    let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
+    if live_uid.is_some() || kinds::may_create_on_update(resource) {
+        metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
+    }
+    let Some(live) = find(cluster, call, resource, key)? else {
+        if part == Part::Main && kinds::may_create_on_update(resource) {
+            metadata::of(&mut object).remove("resourceVersion");
+            let created =
+                create(cluster, call, resource, namespace_of(key), object, Origin::Create)?;
+            return Ok((created, true));
+        }
+        return Err(ApiError::not_found(resource.subject(), &key.name));
+    };
+    metadata::settle_namespace(resource, namespace_of(key), &mut object)?;
+    let has_revision = !metadata::text(&object, "resourceVersion").is_empty();
+    if !has_revision && !kinds::may_update_unconditionally(resource) {
+        return Err(ApiError::invalid(
+            resource.subject(),
+            &key.name,
+            &[FieldError::new(
+                "metadata.resourceVersion",
+                FieldErrorKind::Invalid,
+                "must be specified for an update",
+            )
+            .with_value(0.into())],
+        ));
+    }
+    metadata::drop_duplicate_owners(call, &mut object, "");
+    let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
+    Ok((updated, false))
+}
+
+/// The namespace of a key, as paths have it.
+pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
+    (!key.namespace.is_empty()).then_some(&*key.namespace)
+}
+
+/// The live object in the version of `resource`.
+///
+/// # Errors
+/// When a webhook has to convert it and has to be asked first, or cannot do it.
+pub(crate) fn find(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    key: &ObjectKey,
+) -> Result<Option<Value>> {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else {
+        return Ok(None);
+    };
+    if resource.is_converted_by_webhook() {
+        let shown = convert::shown(cluster, call, resource, stored)?;
+        return Ok(Some(convert::read(resource, &shown)));
+    }
+    Ok(Some(convert::read(resource, stored)))
+}
+
+/// Checks that the object is the one of the URL.
+///
+/// # Errors
+/// When it has another name or none.
+pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
+    let name = metadata::text(object, "name").to_owned();
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    if *name != *key.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            key.name
+        )));
+    }
+    Ok(())
+}
+
+/// Stores `object` in place of `live`; returns it as stored.
+///
+/// # Errors
+/// When the object is not acceptable or was changed in between.
+pub(crate) fn update(
+    cluster: &mut Cluster,
+    call: &mut Call,
+    aim: Aim<'_>,
+    live: &Value,
+    mut object: Value,
+    ownership: Ownership,
+) -> Result<Value> {
+    let Aim { resource, key, part } = aim;
+    match ownership {
+        Ownership::Record => decode::normalize(call, resource, &mut object)?,
+        Ownership::Recorded => decode::normalize_merged(call, resource, &mut object)?,
+    }
+    metadata::keep(resource, key, live, &mut object)?;
+    if ownership == Ownership::Record {
+        let registry = &cluster.registry;
+        let versions = |object: &Value, version: &str| {
+            convert::to_version(registry, resource, object, version)
+        };
+        object = managed::track_update(
+            managed::Kind::new(resource.schema(), &versions),
+            Some(live),
+            object,
+            &actor(call, resource, &resource.api_version(), part.subresource()),
+        );
+    }
+    // A scale has been shown already, in its own kind.
+    let attributes = (part != Part::Special("scale")).then(|| {
+        Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+            .of(part.subresource(), Some(live))
+    });
+    if let Some(attributes) = &attributes {
+        admission::admit(cluster, call, attributes, &mut object)?;
+        metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
+        metadata::keep(resource, key, live, &mut object)?;
+    }
+    let mut object = restrict(resource, part, live, object);
+    access::escalation::prepare(cluster, call, resource, Some(live), true, &mut object)?;
+    kinds::prepare_update(resource, part, live, &mut object)?;
+    bump_generation(resource, part, live, &mut object);
+    validation::check(call, resource, Some((live, part)), &object)?;
+    kinds::allocate(cluster, resource, Some(live), &mut object)?;
+    if let Some(attributes) = &attributes {
+        admission::validate(cluster, call, attributes, Some(&object))?;
+    }
+    if is_same(live, &object) && is_same_at_rest(cluster, resource, key, &object) {
+        return Ok(live.clone());
+    }
+    if call.parameters.dry_run == DryRun::All {
+        return Ok(object);
+    }
+    let finished = is_finished(resource, &object);
+    let kept = cluster.registry.resting(resource).map(|_| object.clone());
+    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    if finished {
+        let last = cluster.put_or_finish(resource, key, (at_rest, stamp));
+        // What goes with its last finalizer is not written once more.
+        let mut last = convert::written(cluster, resource, &last, kept);
+        last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        return Ok(last);
+    }
+    let stored = cluster.put(&resource.storage, key, at_rest, stamp);
+    Ok(convert::written(cluster, resource, &stored, kept))
+}
+
+/// Takes from `object` only what the endpoint may change, and the rest from `live`.
+fn restrict(resource: &ApiResource, part: Part, live: &Value, mut object: Value) -> Value {
+    match part {
+        Part::Main if resource.has_status() => {
+            replace(&mut object, "status", live.get("status"));
+            object
+        }
+        Part::Main | Part::Special(_) => object,
+        Part::Status => {
+            let mut kept = live.clone();
+            replace(&mut kept, "status", object.get("status"));
+            let from_request: &[&str] = if resource.custom().is_some() {
+                &["managedFields"]
+            } else if resource.is("apps", "Deployment") {
+                &["managedFields", "annotations", "finalizers", "ownerReferences"]
+            } else {
+                &["managedFields", "annotations", "finalizers", "labels", "ownerReferences"]
+            };
+            for field in from_request {
+                replace(&mut kept["metadata"], field, object["metadata"].get(*field));
+            }
+            kept
+        }
+    }
+}
+
+fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        match value {
+            Some(value) => fields.insert(field.to_owned(), value.clone()),
+            None => fields.remove(field),
+        };
+    }
+}
+
+/// A change of anything but metadata and status is a new generation of the object; of a Deployment,
+/// whose annotations its rollout copies, also a change of those.
+fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mut Value) {
+    if !kinds::has_generation(resource) {
+        return;
+    }
+    let ignores_status = resource.custom().is_none() || resource.has_status();
+    let is_desired = |(key, _): &(&String, &Value)| match key.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !ignores_status,
+        _ => true,
+    };
+    let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
+    let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
+    let same_annotations =
+        !counts_annotations || live["metadata"]["annotations"] == object["metadata"]["annotations"];
+    let is_same = same_annotations && {
+        let [before, after] = [live, &*object].map(|it| it.as_object().into_iter().flatten());
+        before.filter(is_desired).eq(after.filter(is_desired))
+    };
+    let next = if is_same { generation } else { generation + 1 };
+    if next > 0 {
+        metadata::of(object).insert("generation".to_owned(), next.into());
+    }
+}
+
+/// Whether writing an object as it was read leaves what is at rest as it is: reading in another
+/// version, or under a newer schema, may have dropped fields or filled in defaults.
+fn is_same_at_rest(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    object: &Value,
+) -> bool {
+    let Some(stored) = cluster.store.find(&resource.storage, key) else { return false };
+    if resource.custom().is_none() || convert::is_verbatim(resource, stored) {
+        return true;
+    }
+    let mut at_rest = object.clone();
+    convert::to_storage(resource, &mut at_rest);
+    is_same(&stored.decode_as(&resource.api_version(), &resource.kind), &at_rest)
+}
+
+/// Whether nothing changes but the times of ownership.
+fn is_same(live: &Value, object: &Value) -> bool {
+    live == object || managed::is_same_but_times(live, object)
+}

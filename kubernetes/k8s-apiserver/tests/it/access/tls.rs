@@ -1,0 +1,93 @@
+//! Sockets: TLS with and without certificates of clients, plain HTTP, and the end of a listener.
+use futures::StreamExt as _;
+use k8s_apiserver::{ApiServer, Options, serve, serve_tls};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, ListParams, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A server that listens, and ends when told.
+struct Listening {
+    server: ApiServer,
+    url: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+async fn listen(tls: bool) -> Listening {
+    let server = ApiServer::new(Options::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let scheme = if tls { "https" } else { "http" };
+    let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = server.clone();
+    let task = tokio::spawn(async move {
+        let stopped = async { drop(stopped.await) };
+        if tls {
+            serve_tls(serving, listener, stopped).await.unwrap();
+        } else {
+            serve(serving, listener, stopped).await.unwrap();
+        }
+    });
+    Listening { server, url, stop, task }
+}
+
+async fn client(kubeconfig: &str, change: impl FnOnce(&mut Kubeconfig)) -> Client {
+    let mut kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
+    change(&mut kubeconfig);
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+#[tokio::test]
+async fn the_kubeconfig_makes_an_administrator_of_its_user() {
+    for tls in [true, false] {
+        let listening = listen(tls).await;
+        let client = client(&listening.server.kubeconfig(&listening.url), |_| {}).await;
+        let namespaces = Api::<Namespace>::all(client).list(&ListParams::default()).await.unwrap();
+        assert_eq!(namespaces.items.len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn over_tls_nobody_is_anonymous_and_may_not_much() {
+    let listening = listen(true).await;
+    let kubeconfig = listening.server.kubeconfig(&listening.url);
+    let client = client(&kubeconfig, |kubeconfig| {
+        for named in &mut kubeconfig.auth_infos {
+            named.auth_info = None;
+        }
+    })
+    .await;
+    assert_eq!(client.apiserver_version().await.unwrap().minor, "37");
+    let refused = Api::<Namespace>::all(client).list(&ListParams::default()).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("User \"system:anonymous\" cannot list resource"), "{text}");
+}
+
+#[tokio::test]
+async fn the_authority_is_the_one_that_namespaces_tell_of() {
+    let server = ApiServer::new(Options::default());
+    let maps = Api::<ConfigMap>::namespaced(Client::new(server.clone(), "default"), "default");
+    let map = maps.get("kube-root-ca.crt").await.unwrap();
+    assert_eq!(map.data.unwrap()["ca.crt"], server.certificate_authority());
+}
+
+#[tokio::test]
+async fn the_end_of_a_listener_ends_watches() {
+    for tls in [true, false] {
+        let listening = listen(tls).await;
+        let client = client(&listening.server.kubeconfig(&listening.url), |_| {}).await;
+        let namespaces = Api::<Namespace>::all(client);
+        let watch = namespaces.watch(&WatchParams::default(), "0").await.unwrap();
+        let mut watch = std::pin::pin!(watch);
+        assert!(watch.next().await.unwrap().is_ok(), "a watch begins with what there is");
+        listening.stop.send(()).unwrap();
+        while watch.next().await.is_some() {}
+        listening.task.await.unwrap();
+    }
+}

@@ -1,0 +1,161 @@
+//! `plimsoll sandbox`: the embedded API server alone, and stand-ins for any API server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use k8s_apiserver::{ApiServer, Options};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use tokio::net::TcpListener;
+
+use super::cluster::ClusterArguments;
+use super::run::stop_on_signal;
+use super::store;
+use crate::exit;
+use crate::render::logs;
+use crate::sandbox::snapshot;
+use crate::sandbox::standins::{self, Faults, StandInOptions};
+
+/// Parts of a cluster that is simulated.
+#[derive(Debug, Subcommand)]
+pub enum SandboxCommand {
+    /// Run the embedded API server
+    ///
+    /// Everything is in memory, anybody on this machine may do anything, and nothing runs: there
+    /// are no nodes. See `plimsoll sandbox operators` for what to do about that.
+    Serve(ServeArguments),
+    /// Play workloads and operators on a cluster without nodes
+    ///
+    /// Deployments become available, and each operator of the releases reports as a healthy one
+    /// would. Nothing of it is real: it is for clusters that are only API servers.
+    Operators(OperatorsArguments),
+}
+
+/// How to run the embedded API server.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// Address to listen on; a port of 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = loopback)]
+    pub listen: SocketAddr,
+    /// Write a kubeconfig for the server to this file
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Keep the cluster in this file: load it if it is there, and write it on exit
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+}
+
+/// What to play.
+#[derive(Debug, Args)]
+pub struct OperatorsArguments {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+    /// Directory of a release payload; give it once for each release the cluster may be at
+    #[arg(long, value_name = "DIR", required = true)]
+    pub release: Vec<PathBuf>,
+    /// How long an operator takes from the change of its Deployments to its report
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    pub delay: Duration,
+    /// YAML list of faults: operator, fault (NeverAvailable, Degraded, VersionStuck,
+    /// NotUpgradeable), minutes (for Degraded), and optionally after and release
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub feature_set: String,
+}
+
+/// Runs a part of the sandbox until interrupted.
+///
+/// # Errors
+///
+/// When it cannot begin: the address is taken, a payload or a file of faults is defective, or
+/// there is no cluster.
+pub async fn run(command: SandboxCommand) -> Result<ExitCode, anyhow::Error> {
+    logs::init(false);
+    match command {
+        SandboxCommand::Serve(arguments) => serve(arguments).await?,
+        SandboxCommand::Operators(arguments) => operators(arguments).await?,
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
+    let stop = stop_on_signal()?;
+    let ServeArguments { listen, kubeconfig, snapshot } = arguments;
+    let server = match &snapshot {
+        Some(path) => snapshot::load(path, Options::default())?,
+        None => ApiServer::new(Options::default()),
+    };
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("failed to listen on {listen}; name another port or 0"))?;
+    let url = format!("http://{}", listener.local_addr()?);
+    anstream::println!("An API server is embedded in this process, in memory, at {url}");
+    match kubeconfig {
+        Some(path) => {
+            std::fs::write(&path, k8s_apiserver::kubeconfig(&url))
+                .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
+            anstream::println!("  kubectl --kubeconfig {} get namespaces", path.display());
+        }
+        None => anstream::println!("  kubectl --server {url} get namespaces"),
+    }
+    k8s_apiserver::serve(server.clone(), listener, stop.cancelled_owned())
+        .await
+        .context("failed to go on listening")?;
+    match &snapshot {
+        Some(path) => snapshot::save(&server, path),
+        None => Ok(()),
+    }
+}
+
+async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
+    let faults = match &arguments.faults {
+        Some(path) => Faults::read(path)?,
+        None => Faults::default(),
+    };
+    let mut payloads = Vec::new();
+    for path in &arguments.release {
+        payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
+    }
+    let client = arguments.cluster.client().await?;
+    let options = StandInOptions {
+        payloads,
+        profile: arguments.profile,
+        feature_set: arguments.feature_set,
+        delay: arguments.delay,
+        faults,
+        ..StandInOptions::default()
+    };
+    anstream::println!(
+        "Simulating workloads and operators until interrupted (Ctrl-C): nothing really runs"
+    );
+    standins::run(client, options, stop_on_signal()?).await?;
+    Ok(())
+}
+
+/// Parses an address of this machine alone: the server asks nobody who they are.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|error| format!("{error}; give an address and a port, such as 127.0.0.1:8001"))?;
+    if !address.ip().is_loopback() {
+        return Err(
+            "the server asks nobody who they are, so it only listens on loopback addresses, \
+             such as 127.0.0.1"
+                .to_owned(),
+        );
+    }
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests;

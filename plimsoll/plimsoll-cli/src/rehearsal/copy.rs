@@ -1,0 +1,376 @@
+//! Copies of clusters: what a release touches, as a snapshot of the embedded API server.
+//!
+//! Copied are the objects that the release names and those that are ours already, all definitions,
+//! namespaces, ClusterOperators and admission policies without parameters, and what decides about
+//! updates. Not copied are admission webhooks, which nobody could answer, and objects of kinds that
+//! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+use std::path::Path;
+
+use anyhow::Context as _;
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use k8s_apiserver::{ApiServer, Options};
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject};
+use kube::discovery::{Discovery, Scope, verbs};
+use kube::{Api, Client};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_content::Payload;
+use plimsoll_model::ObjectKey;
+use serde_json::{Value, json};
+
+/// Requests at the same time: a live cluster has other things to do.
+const REQUESTS_MAX: usize = 8;
+
+/// Where the addresses of copied services begin, in the embedded server's `10.96.0.0/16`.
+const FIRST_SUBNET: usize = 100;
+
+/// Kinds of which everything is copied, by group.
+const WHOLE: [(&str, &str); 8] = [
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("config.openshift.io", "ClusterVersion"),
+    ("config.openshift.io", "ClusterOperator"),
+    ("config.openshift.io", "FeatureGate"),
+    ("plimsoll.io", "ReleaseProgress"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+];
+
+/// Single objects that decide about updates: kind, namespace, name.
+const SINGLE: [(&str, &str, &str); 2] = [
+    ("ConfigMap", "openshift-config-managed", "admin-gates"),
+    ("ConfigMap", "openshift-config", "admin-acks"),
+];
+
+/// Kinds of which nothing is copied, although it may be ours: they would have others asked.
+const NEVER: [(&str, &str); 3] = [
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("apiregistration.k8s.io", "APIService"),
+];
+
+/// A cluster, or what was copied of it, in the embedded API server's format.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    bytes: Vec<u8>,
+    newest: Timestamp,
+    /// Kinds with objects that could not be copied.
+    pub left_out: Vec<String>,
+}
+
+impl Snapshot {
+    /// Reads a file that `plimsoll sandbox serve --snapshot` or `rehearse --save` wrote.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn read(path: &Path) -> Result<Self, anyhow::Error> {
+        let bytes = std::fs::read(path)
+            .with_context(|| format!("failed to read snapshot `{}`", path.display()))?;
+        Ok(Self::of_bytes(bytes, Vec::new()))
+    }
+
+    fn of_bytes(bytes: Vec<u8>, left_out: Vec<String>) -> Self {
+        let objects = objects(&bytes).map(|(_, object)| object);
+        let newest = objects.filter_map(|object| newest(&object)).max();
+        Self { bytes, newest: newest.unwrap_or_else(super::clock::beginning), left_out }
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The latest time that any object tells: the rehearsal goes on from there.
+    pub fn newest(&self) -> Timestamp {
+        self.newest
+    }
+
+    /// The objects in it, with the names of their resources.
+    pub(super) fn objects(&self) -> impl Iterator<Item = (String, Value)> {
+        objects(&self.bytes)
+    }
+
+    /// Copies what a release touches.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be reached, or does not let us look.
+    pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, anyhow::Error> {
+        let live = Discovery::new(client.clone()).run_aggregated().await;
+        let live = match live {
+            Ok(live) => live,
+            Err(_) => Discovery::new(client.clone())
+                .run()
+                .await
+                .context("failed to ask the cluster what it serves")?,
+        };
+        let base = ApiServer::new(Options::default());
+        let kinds = kinds(&live, &embedded_kinds(&base).await?);
+        let named: BTreeSet<ObjectKey> =
+            payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
+        let found: Vec<Found> = futures::stream::iter(&kinds)
+            .map(|kind| copy_kind(client, kind, &named))
+            .buffered(REQUESTS_MAX)
+            .try_collect()
+            .await?;
+        let mut copied = BTreeMap::new();
+        let mut left_out = BTreeSet::new();
+        for (kind, found) in kinds.iter().zip(found) {
+            if kind.home == Home::Nowhere && !found.is_empty() {
+                left_out.insert(format!("{}.{}", kind.resource.plural, kind.resource.group));
+            } else {
+                copied.extend(found);
+            }
+        }
+        let definitions = defined(&copied);
+        copied.retain(|(resource, ..), _| {
+            let known = kinds
+                .iter()
+                .any(|kind| kind.home == Home::BuiltIn && storage(&kind.resource) == *resource);
+            known || definitions.contains(resource) || {
+                left_out.insert(resource.clone());
+                false
+            }
+        });
+        let bytes = merged(&base, copied)?;
+        Ok(Self::of_bytes(bytes, left_out.into_iter().collect()))
+    }
+}
+
+/// Objects by resource, namespace and name.
+type Found = BTreeMap<(String, String, String), Value>;
+
+/// Where objects of a kind find a place in the embedded server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    BuiltIn,
+    Definition,
+    Nowhere,
+}
+
+/// A kind of the live cluster, in the version in which it is copied.
+#[derive(Debug)]
+struct Kind {
+    resource: ApiResource,
+    namespaced: bool,
+    home: Home,
+}
+
+/// The kinds that the embedded server has by itself: group and kind to version.
+async fn embedded_kinds(
+    base: &ApiServer,
+) -> Result<BTreeMap<(String, String), String>, anyhow::Error> {
+    let client = Client::new(base.clone(), "default");
+    let discovery = Discovery::new(client).run_aggregated().await?;
+    let mut kinds = BTreeMap::new();
+    for group in discovery.groups() {
+        for (resource, _) in group.recommended_resources() {
+            kinds.insert((resource.group, resource.kind), resource.version);
+        }
+    }
+    Ok(kinds)
+}
+
+/// The kinds of the live cluster whose objects can be listed, once each.
+fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec<Kind> {
+    let mut kinds: BTreeMap<(String, String), Kind> = BTreeMap::new();
+    for group in live.groups() {
+        for version in group.versions() {
+            for (resource, capabilities) in group.versioned_resources(version) {
+                let names = (resource.group.clone(), resource.kind.clone());
+                let never = NEVER.contains(&(&names.0, &names.1));
+                if never || !capabilities.supports_operation(verbs::LIST) {
+                    continue;
+                }
+                let home = match embedded.get(&names) {
+                    Some(kept) if *kept == resource.version => Home::BuiltIn,
+                    Some(_) => Home::Nowhere,
+                    None => Home::Definition,
+                };
+                let namespaced = capabilities.scope == Scope::Namespaced;
+                let kind = Kind { resource, namespaced, home };
+                // The version that the embedded server keeps, or else the one listed first.
+                match kinds.get(&names) {
+                    Some(before) if before.home != Home::Nowhere => {}
+                    _ => {
+                        kinds.insert(names, kind);
+                    }
+                }
+            }
+        }
+    }
+    kinds.into_values().collect()
+}
+
+/// The objects of a kind that are to be copied. A kind that we may not list has none.
+async fn copy_kind(
+    client: &Client,
+    kind: &Kind,
+    named: &BTreeSet<ObjectKey>,
+) -> Result<Found, anyhow::Error> {
+    let Kind { resource, namespaced, .. } = kind;
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    let parameters = ListParams::default();
+    let failed = || format!("failed to copy the cluster's {}", resource.plural);
+    let mut found = Found::new();
+    if WHOLE.contains(&(&resource.group, &resource.kind)) {
+        let list = match all.list(&parameters).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
+            list => list.with_context(failed)?,
+        };
+        for object in list {
+            insert(&mut found, resource, object);
+        }
+        found.retain(|_, object| object["spec"]["paramKind"].is_null());
+        return Ok(found);
+    }
+    let list = match all.list_metadata(&parameters).await {
+        Err(kube::Error::Api(_)) => return Ok(found),
+        list => list.with_context(failed)?,
+    };
+    for object in list {
+        let key = ObjectKey {
+            group: resource.group.clone(),
+            kind: resource.kind.clone(),
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            name: object.metadata.name.clone().unwrap_or_default(),
+        };
+        if !is_wanted(&key, &object.metadata, named) {
+            continue;
+        }
+        let api: Api<DynamicObject> = if *namespaced {
+            Api::namespaced_with(client.clone(), &key.namespace, resource)
+        } else {
+            all.clone()
+        };
+        if let Some(object) = api.get_opt(&key.name).await.with_context(failed)? {
+            insert(&mut found, resource, object);
+        }
+    }
+    Ok(found)
+}
+
+fn is_wanted(
+    key: &ObjectKey,
+    metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    named: &BTreeSet<ObjectKey>,
+) -> bool {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    let ours = owners
+        .iter()
+        .any(|owner| owner.kind == CLUSTER_VERSION.kind && owner.name == CLUSTER_VERSION_NAME);
+    let single = key.group.is_empty()
+        && SINGLE.contains(&(key.kind.as_str(), key.namespace.as_str(), key.name.as_str()));
+    // A manifest may write a namespace for an object that has none.
+    let of_that_name = |named: &ObjectKey| {
+        named.group == key.group && named.kind == key.kind && named.name == key.name
+    };
+    ours || single
+        || named.contains(key)
+        || (key.namespace.is_empty() && named.iter().any(of_that_name))
+}
+
+fn insert(found: &mut Found, resource: &ApiResource, object: DynamicObject) {
+    let namespace = object.metadata.namespace.clone().unwrap_or_default();
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let mut object = serde_json::to_value(object).unwrap_or_default();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    found.insert((storage(resource), namespace, name), object);
+}
+
+/// How the embedded server calls the place of a resource's objects.
+fn storage(resource: &ApiResource) -> String {
+    if resource.group.is_empty() {
+        resource.plural.clone()
+    } else {
+        format!("{}.{}", resource.plural, resource.group)
+    }
+}
+
+/// The resources that copied definitions bring.
+fn defined(copied: &Found) -> BTreeSet<String> {
+    let definitions = copied
+        .keys()
+        .filter(|(resource, ..)| resource == "customresourcedefinitions.apiextensions.k8s.io");
+    definitions.map(|(_, _, name)| name.clone()).collect()
+}
+
+/// The snapshot of a new cluster with the copied objects in it, which win. Revisions are given out
+/// anew, in the old order: those of two clusters do not fit together.
+fn merged(base: &ApiServer, copied: Found) -> Result<Vec<u8>, anyhow::Error> {
+    let mut fresh = Vec::new();
+    base.snapshot(&mut fresh)?;
+    let text = String::from_utf8_lossy(&fresh);
+    let mut header: Value = serde_json::from_str(text.lines().next().unwrap_or_default())?;
+    let mut all: Vec<(u8, u64, String, Value)> = Vec::new();
+    for (resource, object) in objects(&fresh) {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        if !copied.contains_key(&(resource.clone(), text("namespace"), text("name"))) {
+            all.push((0, revision(&object), resource, object));
+        }
+    }
+    for ((resource, ..), object) in copied {
+        all.push((1, revision(&object), resource, object));
+    }
+    move_services(&mut all);
+    all.sort_by_key(|(age, revision, ..)| (*age, *revision));
+    header["revision"] = json!(all.len().max(1));
+    header["objects"] = json!(all.len());
+    let mut bytes = serde_json::to_vec(&header)?;
+    for ((_, _, resource, mut object), revision) in all.into_iter().zip(1..) {
+        object["metadata"]["resourceVersion"] = json!(format!("{revision}"));
+        bytes.push(b'\n');
+        serde_json::to_writer(&mut bytes, &json!({ "resource": resource, "object": object }))?;
+    }
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Gives services addresses of the embedded server's range: it refuses those of other clusters when
+/// a service is updated.
+fn move_services(objects: &mut [(u8, u64, String, Value)]) {
+    let services = objects.iter_mut().filter(|(age, _, resource, object)| {
+        let address = object["spec"]["clusterIP"].as_str().unwrap_or_default();
+        *age == 1 && resource == "services" && !matches!(address, "" | "None")
+    });
+    for (number, (_, _, _, object)) in (0..).zip(services) {
+        let address = format!("10.96.{}.{}", FIRST_SUBNET + number / 250, 1 + number % 250);
+        object["spec"]["clusterIPs"] = json!([address]);
+        object["spec"]["clusterIP"] = json!(address);
+        object["spec"]["ipFamilies"] = json!(["IPv4"]);
+        object["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    }
+}
+
+fn revision(object: &Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// The lines of a snapshot that hold objects.
+fn objects(bytes: &[u8]) -> impl Iterator<Item = (String, Value)> {
+    bytes.lines().skip(1).filter_map(|line| {
+        let mut line: Value = serde_json::from_str(&line.ok()?).ok()?;
+        let resource = line["resource"].as_str()?.to_owned();
+        Some((resource, line["object"].take()))
+    })
+}
+
+/// The latest time that an object tells.
+fn newest(object: &Value) -> Option<Timestamp> {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let times = entries
+        .map(|entry| &entry["time"])
+        .chain(conditions.map(|condition| &condition["lastTransitionTime"]))
+        .chain([&object["metadata"]["creationTimestamp"]]);
+    times.filter_map(|time| time.as_str()?.parse().ok()).max()
+}

@@ -1,0 +1,68 @@
+//! The cluster of the embedded API server in a file, from one run to the next.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::Context as _;
+use k8s_apiserver::{ApiServer, Options};
+
+/// A server with the cluster of a snapshot, or a new one if there is none yet.
+///
+/// # Errors
+///
+/// When the file is there but cannot be used; it is left as it is.
+pub fn load(path: &Path, options: Options) -> Result<ApiServer, anyhow::Error> {
+    match File::open(path) {
+        Ok(file) => ApiServer::restore(file, options)
+            .with_context(|| format!("failed to load snapshot `{}`", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(ApiServer::new(options)),
+        Err(error) => {
+            Err(error).with_context(|| format!("failed to open snapshot `{}`", path.display()))
+        }
+    }
+}
+
+/// Writes the server's cluster: to a file beside `path` first, so that whatever happens there is
+/// always a whole one.
+///
+/// # Errors
+///
+/// When it cannot be written; what was there stays.
+pub fn save(server: &ApiServer, path: &Path) -> Result<(), anyhow::Error> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let write = || {
+        let file = File::create(&beside)?;
+        server.snapshot(&file)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    write().with_context(|| format!("failed to write snapshot `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_outlives_its_server() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.jsonl");
+        let server = load(&path, Options::default()).unwrap();
+        save(&server, &path).unwrap();
+        let again = load(&path, Options::default()).unwrap();
+        assert_eq!(again.resource_version(), server.resource_version());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing lies about");
+    }
+
+    #[test]
+    fn a_file_that_is_no_snapshot_is_refused_and_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
+        std::fs::write(&path, "buy milk\n").unwrap();
+        let error = load(&path, Options::default()).err().expect("it is no snapshot");
+        assert!(format!("{error:#}").contains("line 1"), "{error:#}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "buy milk\n");
+    }
+}

@@ -1,0 +1,105 @@
+//! The stand-ins bring a cluster to life: the sample release is applied, bare and in any order,
+//! and updated.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_testkit::clusters;
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
+use plimsoll_content::payload::{TemplateContext, parse};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{StandInOptions, run};
+use crate::sandbox::sample;
+
+/// Long enough for a slow machine, short enough to be noticed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The API for an object as it stands in a manifest.
+fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&object["apiVersion"]);
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+    let gvk = GroupVersionKind::gvk(group, version, &text(&object["kind"]));
+    let resource = ApiResource::from_gvk(&gvk);
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// Applies objects, those that fail again and again; what is needed may not be there yet.
+async fn apply(client: &Client, mut objects: Vec<Value>) {
+    let params = PatchParams::apply("test").force();
+    while !objects.is_empty() {
+        let mut failed = Vec::new();
+        for object in objects {
+            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+            if api_of(client, &object).patch(&name, &params, &Patch::Apply(&object)).await.is_err()
+            {
+                failed.push(object);
+            }
+        }
+        objects = failed;
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Applies a release but its ClusterOperators: their operators create those.
+async fn install(client: &Client, payload: &Payload) {
+    let context = payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
+    let included = payload.manifests.iter().filter(|it| {
+        decide(it, &context) == Decision::Included && it.key.kind != "ClusterOperator"
+    });
+    apply(client, included.map(|manifest| manifest.object()).collect()).await;
+    let operators = payload.manifests.iter().filter(|it| it.key.kind == "ClusterOperator");
+    for manifest in operators {
+        let object = manifest.object();
+        let expected = object["status"]["versions"].clone();
+        let healthy = |operator: Option<&DynamicObject>| {
+            let status = operator.map(|it| &it.data["status"]).unwrap_or(&Value::Null);
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            status["versions"] == expected
+                && conditions.iter().any(|it| it["type"] == "Available" && it["status"] == "True")
+                && conditions.iter().any(|it| it["type"] == "Degraded" && it["status"] == "False")
+        };
+        await_condition(api_of(client, &object), &manifest.key.name, healthy).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn operators_report_the_release_that_is_applied() {
+    let template = TemplateContext::default();
+    let payloads: Vec<Arc<Payload>> = [sample::v1(), sample::v2()]
+        .iter()
+        .map(|files| Arc::new(parse(files, &template).unwrap()))
+        .collect();
+    for kind in clusters() {
+        let cluster = kind.start().await.unwrap();
+        let client = cluster.client();
+        let stop = CancellationToken::new();
+        let options = StandInOptions {
+            payloads: payloads.clone(),
+            delay: Duration::from_millis(100),
+            ..StandInOptions::default()
+        };
+        let playing = tokio::spawn(run(client.clone(), options, stop.clone()));
+        let work = async {
+            apply(&client, plimsoll_api::crd::manifests()).await;
+            for payload in &payloads {
+                install(&client, payload).await;
+            }
+        };
+        let done = timeout(PATIENCE, work).await;
+        assert!(done.is_ok(), "{kind}: not all operators became healthy");
+        stop.cancel();
+        playing.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,382 @@
+//! Optional parts of a release on whole clusters (design 000; cluster-version §9.H).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_testkit::ClusterKind;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION};
+use plimsoll_cli::sandbox::sample;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_controller::{CapabilityWebhook, Reached};
+use plimsoll_plan::capabilities::implied_by_update;
+use plimsoll_plan::features::Features;
+use serde_json::{Value, json};
+
+use crate::install::{create_cluster_version, create_with_overrides};
+use crate::rig::{
+    DEFINITION, Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload,
+    sample_payloads, until,
+};
+
+const NAMESPACE: ApiKind =
+    ApiKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces" };
+/// The namespace of the sample's part of capability Console.
+const LOOKOUT: &str = "harbour-lookout";
+/// The namespace of a part that every cluster has.
+const CUSTOMS: &str = "harbour-customs";
+
+fn enabled(status: &Value) -> BTreeSet<&str> {
+    let names = status["capabilities"]["enabledCapabilities"].as_array();
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn asking(set: &str, additional: &[&str]) -> Value {
+    json!({ "baselineCapabilitySet": set, "additionalEnabledCapabilities": additional })
+}
+
+/// A cluster at the first of some payloads that was asked for some capabilities.
+async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>], capabilities: &Value) -> Rig {
+    let mut rig = Rig::start(kind, payloads, StandIns::default()).await;
+    create_cluster_version(&rig, capabilities).await;
+    rig.control();
+    rig.completed(&payloads[0].release.version).await;
+    rig
+}
+
+async fn exists(rig: &Rig, namespace: &str) -> bool {
+    rig.get(NAMESPACE, namespace).await.is_object()
+}
+
+/// The second version of the sample, where the customs belong to capability Build.
+fn with_customs_optional() -> Arc<Payload> {
+    let mut files = sample::v2();
+    for file in files.iter_mut().filter(|file| file.name.contains("_customs_")) {
+        let text = std::str::from_utf8(&file.bytes).expect("the sample is text");
+        let annotated = text.replace(
+            "  annotations:\n",
+            "  annotations:\n    capability.openshift.io/name: Build\n",
+        );
+        file.bytes = annotated.into();
+    }
+    sample_payload(&files)
+}
+
+#[test]
+fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
+        assert!(!exists(&rig, LOOKOUT).await, "Console is not asked for");
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(enabled(&status), BTreeSet::new());
+        assert_eq!(status["capabilities"]["knownCapabilities"].as_array().map(Vec::len), Some(17));
+
+        rig.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
+        rig.cluster_version_until(|status| enabled(status).contains("Console")).await;
+        rig.until(|view| {
+            view.completed && view.mode == Some(plimsoll_plan::mode::Mode::Reconciling)
+        })
+        .await;
+        assert!(exists(&rig, LOOKOUT).await, "Console is enabled");
+
+        let implicit = "ImplicitlyEnabledCapabilities";
+        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        let kept = |status: &Value| condition(status, implicit)["status"] == "True";
+        let status = rig.cluster_version_until(kept).await;
+        let message = "The following capabilities could not be disabled: Console";
+        assert_eq!(condition(&status, implicit)["message"], message);
+        assert!(exists(&rig, LOOKOUT).await);
+
+        // Scenario 56: a restart changes nothing, asking for it again does.
+        rig.stop().await;
+        rig.control();
+        rig.until(|view| view.completed).await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(condition(&status, implicit)["message"], message);
+        rig.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
+        rig.cluster_version_until(|status| condition(status, implicit)["status"] == "False").await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn filterable_resources_wait_for_the_cluster_version() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], StandIns::default()).await;
+        rig.settings.create = None;
+        rig.control();
+        let ours = || rig.get(DEFINITION, "releaseprogresses.plimsoll.io");
+        until("our kind is defined", ours, |definition| !definition.is_null()).await;
+        assert!(!exists(&rig, CUSTOMS).await, "nothing is applied yet");
+        create_cluster_version(&rig, &asking("None", &[])).await;
+        rig.completed(&first.release.version).await;
+        assert!(!exists(&rig, LOOKOUT).await, "it was filtered from the first moment");
+        assert!(exists(&rig, CUSTOMS).await);
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_name_that_does_not_exist_has_no_effect_and_is_told() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
+        rig.set_spec(json!({ "capabilities": asking("None", &["Consle"]) })).await;
+        let status = rig
+            .cluster_version_until(|status| condition(status, "Invalid")["status"] == "True")
+            .await;
+        let message = condition(&status, "Invalid")["message"].as_str().unwrap_or_default();
+        assert!(message.contains("did you mean \"Console\"?"), "{message}");
+        assert_eq!(enabled(&status), BTreeSet::new());
+        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        rig.cluster_version_until(|status| condition(status, "Invalid").is_null()).await;
+        rig.stop().await;
+    });
+}
+
+/// What an update that made Build necessary has left behind.
+async fn assert_build_implied(rig: &Rig, second: &Payload) {
+    let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+    assert_eq!(enabled(&status), BTreeSet::from(["Build"]));
+    let implicit = condition(&status, "ImplicitlyEnabledCapabilities");
+    assert_eq!(implicit["message"], "The following capabilities could not be disabled: Build");
+    let implied = rig.progress().await["capabilities"]["implied"].clone();
+    assert_eq!(implied.as_array().map(Vec::len), Some(1), "{implied:#}");
+    assert_eq!(implied[0]["capability"], "Build");
+    assert_eq!(implied[0]["version"], second.release.version);
+    assert_eq!(implied[0]["file"], "0000_50_customs_00_namespace.yaml");
+    assert_eq!(implied[0]["object"], "namespace \"harbour-customs\"");
+}
+
+#[test]
+fn an_update_enables_what_it_makes_necessary_and_says_why() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let second = with_customs_optional();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = installed(kind, &payloads, &asking("None", &[])).await;
+        rig.release(&second);
+        rig.completed(&second.release.version).await;
+        assert_build_implied(&rig, &second).await;
+        // What is new in a disabled capability stays away.
+        assert!(!exists(&rig, LOOKOUT).await);
+        let events = rig.events().await;
+        let told = |event: &&Value| event["reason"] == "CapabilityImplied";
+        let event = events.iter().find(told).expect("it is told as an event");
+        let note = event["note"].as_str().unwrap_or_default();
+        assert!(note.starts_with("capability Build becomes enabled: "), "{note}");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_controller_started_with_the_next_release_finds_what_it_makes_necessary() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let second = with_customs_optional();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = installed(kind, &payloads, &asking("None", &[])).await;
+        rig.stop().await;
+        rig.release(&second);
+        rig.control();
+        rig.completed(&second.release.version).await;
+        assert_build_implied(&rig, &second).await;
+        rig.stop().await;
+    });
+}
+
+/// Sets the capabilities that the definition of ClusterVersion lets the status name, without Build;
+/// none for any.
+async fn enumerate(rig: &Rig, names: Option<&[&str]>) {
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/capabilities\
+                /properties/enabledCapabilities/items";
+    let items = match names {
+        None => json!({ "type": "string" }),
+        Some(names) => json!({ "type": "string", "enum": names }),
+    };
+    let patch: json_patch::Patch =
+        serde_json::from_value(json!([{ "op": "replace", "path": path, "value": items }]))
+            .expect("a patch");
+    let parameters = PatchParams::default();
+    rig.api(DEFINITION)
+        .patch("clusterversions.config.openshift.io", &parameters, &Patch::Json::<()>(patch))
+        .await
+        .expect("the definition can be changed");
+    // A server takes up a changed definition a moment later.
+    let status = json!({ "capabilities": { "enabledCapabilities": ["Build"] } });
+    let trial = Patch::Merge(json!({ "status": status }));
+    let (api, parameters) = (rig.api(CLUSTER_VERSION), parameters.dry_run());
+    let is_taken = || async { api.patch_status("version", &parameters, &trial).await.is_ok() };
+    until("the definition is taken up", is_taken, |is| *is == names.is_none()).await;
+}
+
+#[test]
+fn a_definition_that_lacks_a_name_does_not_keep_the_status_from_being_written() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let second = with_customs_optional();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = installed(kind, &payloads, &asking("None", &["Insights"])).await;
+        enumerate(&rig, Some(&["Insights", "Console"])).await;
+        rig.release(&second);
+        rig.completed(&second.release.version).await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(enabled(&status), BTreeSet::from(["Insights"]), "Build cannot be named");
+        let withheld = |rig: Value| rig["capabilities"]["withheld"].clone();
+        assert_eq!(withheld(rig.progress().await), json!(["Build"]));
+        // A process that comes after it knows all the same.
+        rig.stop().await;
+        rig.control();
+        let view = rig.until(|view| view.completed).await;
+        assert!(view.capabilities.enabled.contains("Build"));
+        enumerate(&rig, None).await;
+        rig.cluster_version_until(|status| enabled(status).contains("Build")).await;
+        rig.stop().await;
+        assert_eq!(withheld(rig.progress().await), json!([]));
+    });
+}
+
+#[test]
+fn the_webhook_answers_a_mistake_with_400_and_what_to_do() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = Rig::start(kind, &[Arc::clone(&first)], StandIns::default()).await;
+        create_cluster_version(&rig, &asking("None", &["Console"])).await;
+        rig.settings.capability_webhook = Some(CapabilityWebhook {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            reached: Reached::Host("127.0.0.1".to_owned()),
+        });
+        rig.control();
+        rig.completed(&first.release.version).await;
+        for (additional, says) in [
+            (vec![], "Console is enabled, and what is enabled cannot be disabled; keep it"),
+            (vec!["Console", "Insigths"], "did you mean \"Insights\"?"),
+            (vec!["Console", "baremetal"], "baremetal requires MachineAPI; add: MachineAPI"),
+        ] {
+            let error = refused(&rig, &asking("None", &additional)).await;
+            assert_eq!(error.code, 400, "{error:?}");
+            assert!(error.message.contains(says), "{}", error.message);
+            assert!(error.message.contains("capabilities.plimsoll.io"), "{}", error.message);
+        }
+        rig.set_spec(json!({ "capabilities": asking("None", &["Console", "Insights"]) })).await;
+        rig.cluster_version_until(|status| enabled(status).contains("Insights")).await;
+        // Another one has the same certificate; without the flag nobody is asked any more.
+        rig.stop().await;
+        rig.settings.capability_webhook = None;
+        rig.control();
+        rig.until(|view| view.completed).await;
+        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        rig.stop().await;
+    });
+}
+
+/// Asks for capabilities and is refused.
+async fn refused(rig: &Rig, capabilities: &Value) -> Box<kube::core::Status> {
+    let patch = Patch::Merge(json!({ "spec": { "capabilities": capabilities } }));
+    let api = rig.api(CLUSTER_VERSION);
+    let parameters = PatchParams::default().dry_run();
+    let refusal = || async {
+        match api.patch("version", &parameters, &patch).await {
+            Err(kube::Error::Api(status)) => Some(status),
+            Err(_) | Ok(_) => None,
+        }
+    };
+    // A server takes up a new configuration a moment later.
+    until("the write is refused", refusal, Option::is_some).await.expect("a refusal")
+}
+
+#[test]
+fn payloads_from_outside_imply_what_their_annotations_say() {
+    let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
+    let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
+    let enabled = |set: &str| {
+        let set = first.capabilities.set(set).expect("a published set");
+        set.capabilities.clone()
+    };
+    let check = |feature_set: &str, set: &str, expected: &[&str]| {
+        let features = Features::of_set(feature_set);
+        let found = implied_by_update(&first, &next, DEFAULT_PROFILE, &features, &enabled(set));
+        let found: Vec<&str> = found.iter().map(|it| it.capability.as_str()).collect();
+        assert_eq!(found, expected, "{feature_set} {set}");
+    };
+    check("Default", "v4.18", &[]);
+    check("TechPreviewNoUpgrade", "v4.18", &["ClusterAPI", "CompatibilityRequirements"]);
+    check("TechPreviewNoUpgrade", "vCurrent", &[]);
+    // One manifest gained a capability beside them that it had lacked.
+    check(
+        "TechPreviewNoUpgrade",
+        "None",
+        &["CloudCredential", "ClusterAPI", "CompatibilityRequirements"],
+    );
+}
+
+/// Definitions for previews that a kube-apiserver refuses, and what needs them: two have a rule that
+/// it finds too costly to evaluate, and two drop a version that it had stored.
+const REFUSED: [(&str, &str, &str); 6] = [
+    (DEFINITION.group, DEFINITION.kind, "infrastructures.config.openshift.io"),
+    (DEFINITION.group, DEFINITION.kind, "controllerconfigs.machineconfiguration.openshift.io"),
+    (DEFINITION.group, DEFINITION.kind, "criocredentialproviderconfigs.config.openshift.io"),
+    (DEFINITION.group, DEFINITION.kind, "osimagestreams.machineconfiguration.openshift.io"),
+    ("config.openshift.io", "Infrastructure", "cluster"),
+    ("config.openshift.io", "CRIOCredentialProviderConfig", "cluster"),
+];
+
+#[test]
+fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
+    let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
+    let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
+    on_each_cluster(|kind| {
+        let (first, next) = (Arc::clone(&first), Arc::clone(&next));
+        async move {
+            let payloads = [Arc::clone(&first), Arc::clone(&next)];
+            let feature_set = "TechPreviewNoUpgrade";
+            let mut rig = Rig::start_with(kind, &payloads, StandIns::default(), feature_set).await;
+            create_with_overrides(&rig, &asking("v4.18", &[]), &REFUSED).await;
+            rig.control();
+            rig.completed(&first.release.version).await;
+            rig.release(&next);
+            let expected = ["ClusterAPI", "CompatibilityRequirements"];
+            let status = rig
+                .cluster_version_until(|status| {
+                    expected.iter().all(|it| enabled(status).contains(it))
+                })
+                .await;
+            let implicit = condition(&status, "ImplicitlyEnabledCapabilities");
+            assert_eq!(
+                implicit["message"],
+                "The following capabilities could not be disabled: \
+                 ClusterAPI, CompatibilityRequirements",
+            );
+            let implied = rig.progress().await["capabilities"]["implied"].clone();
+            let names = |field: &str| -> Vec<Value> {
+                implied.as_array().into_iter().flatten().map(|it| it[field].clone()).collect()
+            };
+            assert_eq!(names("capability"), expected);
+            assert_eq!(
+                names("file"),
+                [
+                    "0000_30_cluster-api-operator_00_namespace.yaml",
+                    "0000_20_crd-compatibility-checker_00_namespace.yaml",
+                ],
+            );
+            rig.completed(&next.release.version).await;
+            rig.stop().await;
+        }
+    });
+}
+
+impl Rig {
+    /// The events of `events.k8s.io` that are about cluster-scoped objects.
+    async fn events(&self) -> Vec<Value> {
+        let gvk = GroupVersionKind::gvk("events.k8s.io", "v1", "Event");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "events");
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), "default", &resource);
+        let list = api.list(&ListParams::default()).await.expect("a list");
+        list.items.into_iter().map(|it| serde_json::to_value(it).expect("it is JSON")).collect()
+    }
+}

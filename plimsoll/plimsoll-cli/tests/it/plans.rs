@@ -1,0 +1,419 @@
+//! What a plan says beforehand is what happens, by the cluster's own account: its audit log.
+
+#![expect(clippy::panic, reason = "how a test fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_testkit::ClusterKind;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use kube::discovery::{Discovery, Scope};
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_cli::commands::standing::Standing;
+use plimsoll_cli::commands::update_plan;
+use plimsoll_cli::rehearsal::{Ending, Performance, Rehearsal, Scenery, Snapshot};
+use plimsoll_cli::render::rehearsal::Report;
+use plimsoll_cli::sandbox::sample;
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_model::ObjectKey;
+use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
+use plimsoll_plan::plan::Action;
+use plimsoll_source::store::{PayloadSet, Signature};
+use serde_json::{Value, json};
+
+use crate::install::create_cluster_version;
+use crate::rig::{Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payloads};
+
+/// A write of the controller to an object of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Write {
+    key: ObjectKey,
+    /// What the answer says: it was created, deleted, or written over.
+    kind: ChangeKind,
+}
+
+/// The writes of the controller, in order, that the audit log has after the first `skipped`
+/// events. What it keeps for itself is left out.
+async fn writes(rig: &Rig, skipped: usize) -> Vec<Write> {
+    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+    let mut kinds = BTreeMap::new();
+    for group in discovery.groups() {
+        for version in group.versions() {
+            for (resource, _) in group.versioned_resources(version) {
+                kinds.insert((resource.group, resource.plural), resource.kind);
+            }
+        }
+    }
+    let mut events: Vec<Value> = rig.cluster.audit().into_iter().skip(skipped).collect();
+    // A kube-apiserver writes its log after the answer, when the next request may be under way.
+    let received =
+        |event: &Value| event["requestReceivedTimestamp"].as_str().unwrap_or_default().to_owned();
+    events.sort_by_key(received);
+    events.iter().filter_map(|event| write(event, &kinds)).collect()
+}
+
+fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Write> {
+    let object = &event["objectRef"];
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let uri = event["requestURI"].as_str().unwrap_or_default();
+    let (_, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let by_controller = query.split('&').any(|pair| pair == "fieldManager=plimsoll");
+    let verb = event["verb"].as_str().unwrap_or_default();
+    let dry = query.contains("dryRun");
+    let own = ["clusterversions", "releaseprogresses", "leases", "events"];
+    let resource = text("resource");
+    if dry
+        || !text("subresource").is_empty()
+        || own.contains(&resource.as_str())
+        || !(by_controller || verb == "delete")
+    {
+        return None;
+    }
+    let kind = match (verb, event["responseStatus"]["code"].as_u64()) {
+        ("delete", Some(200)) => ChangeKind::Deleted,
+        ("patch" | "create", Some(201)) => ChangeKind::Created,
+        ("patch", Some(200)) => ChangeKind::Changed,
+        _ => return None,
+    };
+    let group = text("apiGroup");
+    let key = ObjectKey {
+        kind: kinds.get(&(group.clone(), resource))?.clone(),
+        group,
+        namespace: text("namespace"),
+        name: text("name"),
+    };
+    Some(Write { key, kind })
+}
+
+/// The forecast of a live cluster.
+async fn forecast(rig: &Rig, payload: &Payload) -> Forecast {
+    let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
+    let asked = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
+    let forecast = update_plan::forecast(&rig.client, &standing, payload, &asked);
+    forecast.await.expect("the cluster answers").0
+}
+
+/// Compares what a plan said with what the audit log has: the same objects, in the order of their
+/// levels. Gates are always asked for, whether anything about them changes or not.
+fn assert_foretold(
+    forecast: &Forecast,
+    writes: &[Write],
+    cluster_wide: &BTreeSet<(String, String)>,
+) {
+    let identity = |key: &ObjectKey| {
+        let mut key = key.clone();
+        if cluster_wide.contains(&(key.group.clone(), key.kind.clone())) {
+            key.namespace.clear();
+        }
+        key
+    };
+    let mut levels = BTreeMap::new();
+    for (number, level) in forecast.levels().into_iter().enumerate() {
+        for step in level.lanes.into_iter().flat_map(|lane| lane.steps) {
+            levels.insert(identity(&forecast.plan.steps[step].manifest.key), number);
+        }
+    }
+    let gates: BTreeSet<ObjectKey> = forecast
+        .plan
+        .steps
+        .iter()
+        .filter(|step| step.action == Action::Gate)
+        .map(|step| identity(&step.manifest.key))
+        .collect();
+    let foretold: BTreeMap<String, ChangeKind> = forecast
+        .effects()
+        .map(|(step, change)| (identity(&step.manifest.key).to_string(), change.kind()))
+        .collect();
+    let steps = &forecast.plan.steps;
+    let set_aside: BTreeMap<ObjectKey, ObjectKey> = forecast
+        .set_aside
+        .iter()
+        .map(|(&step, &other)| (&steps[step].manifest.key, &steps[other].manifest.key))
+        .map(|(key, other)| (identity(key), identity(other)))
+        .collect();
+    let mut happened = BTreeMap::new();
+    let mut reached = 0;
+    for write in writes {
+        let key = named(identity(&write.key), &levels);
+        let level = levels.get(&key).copied();
+        let level = level.unwrap_or_else(|| panic!("{key} is not an object of the plan"));
+        let first = !happened.contains_key(&key.to_string());
+        // An object may be written once more when others have changed it; the order is that of
+        // the first time.
+        if let Some(other) = set_aside.get(&key) {
+            assert!(happened.contains_key(&other.to_string()), "{key} came before {other}");
+        } else {
+            assert!(!first || level >= reached, "{key} came after its level");
+            reached = reached.max(level);
+        }
+        if first && (!gates.contains(&key) || foretold.contains_key(&key.to_string())) {
+            happened.insert(key.to_string(), write.kind);
+        }
+    }
+    assert_eq!(foretold, happened, "foretold and happened differ");
+}
+
+/// An audit log may not name what is created by an ordinary creation: it is the one object of the
+/// plan of that kind and namespace.
+fn named(key: ObjectKey, levels: &BTreeMap<ObjectKey, usize>) -> ObjectKey {
+    let alike = |other: &&ObjectKey| {
+        (&other.group, &other.kind, &other.namespace) == (&key.group, &key.kind, &key.namespace)
+    };
+    match levels.keys().find(alike) {
+        Some(found) if key.name.is_empty() => found.clone(),
+        _ => key,
+    }
+}
+
+/// Kinds without namespaces, by group and kind.
+async fn cluster_wide(rig: &Rig) -> BTreeSet<(String, String)> {
+    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+    let mut found = BTreeSet::new();
+    for group in discovery.groups() {
+        for (resource, capabilities) in group.recommended_resources() {
+            if capabilities.scope == Scope::Cluster {
+                found.insert((resource.group, resource.kind));
+            }
+        }
+    }
+    found
+}
+
+fn number(resource_version: Option<&str>) -> u64 {
+    resource_version.and_then(|text| text.parse().ok()).expect("a number, as both servers have it")
+}
+
+/// The revision at which an object was last changed.
+async fn revision(rig: &Rig, key: &ObjectKey) -> u64 {
+    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+    let group = discovery.get(&key.group).expect("the group is served");
+    let (resource, capabilities) = group.recommended_kind(&key.kind).expect("the kind is served");
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(rig.client.clone(), &resource),
+        Scope::Namespaced => Api::namespaced_with(rig.client.clone(), &key.namespace, &resource),
+    };
+    let object = api.get(&key.name).await.expect("what was written is there");
+    number(object.metadata.resource_version.as_deref())
+}
+
+/// Plans an update, carries it out, and compares. A request that left its object as it was changed
+/// nothing: a manifest may differ without effect.
+async fn assert_plan_happens(rig: &mut Rig, next: &Arc<Payload>) {
+    let forecast = forecast(rig, next).await;
+    assert!(forecast.effects().count() > 0, "the releases differ");
+    let skipped = rig.cluster.audit().len();
+    let version = rig.api(CLUSTER_VERSION).list(&ListParams::default()).await.expect("a list");
+    let before = number(version.metadata.resource_version.as_deref());
+    let writes_before = writes(rig, 0).await.len();
+    rig.release(next);
+    rig.completed(&next.release.version).await;
+    assert!(writes_before > 0, "the audit log knows of the installation");
+    let mut writes = writes(rig, skipped).await;
+    let same = |one: &ObjectKey, other: &ObjectKey| {
+        (&one.group, &one.kind, &one.name) == (&other.group, &other.kind, &other.name)
+    };
+    let foreseen =
+        |key: &ObjectKey| forecast.effects().any(|(step, _)| same(&step.manifest.key, key));
+    let mut idle = BTreeSet::new();
+    for write in writes.iter().filter(|write| !foreseen(&write.key)) {
+        if write.kind == ChangeKind::Changed && revision(rig, &write.key).await <= before {
+            idle.insert(write.key.to_string());
+        }
+    }
+    writes.retain(|write| !idle.contains(&write.key.to_string()));
+    assert_foretold(&forecast, &writes, &cluster_wide(rig).await);
+    assert_eq!(rig.progress().await["planHash"], forecast.plan.hash.as_str());
+}
+
+#[test]
+fn the_plan_of_the_sample_is_what_the_audit_log_has_afterwards() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
+        assert_plan_happens(&mut rig, &second).await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn the_plan_of_payloads_from_outside_is_what_the_audit_log_has_afterwards() {
+    let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
+    let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
+    on_each_cluster(|kind| {
+        let (first, next) = (Arc::clone(&first), Arc::clone(&next));
+        async move {
+            let payloads = [Arc::clone(&first), Arc::clone(&next)];
+            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+            create_cluster_version(&rig, &json!({})).await;
+            rig.control();
+            rig.completed(&first.release.version).await;
+            assert_plan_happens(&mut rig, &next).await;
+            rig.stop().await;
+        }
+    });
+}
+
+fn rehearsal(stage: Scenery, next: &Arc<Payload>, faults: &str) -> Rehearsal {
+    Rehearsal {
+        stage,
+        next: Arc::clone(next),
+        profile: DEFAULT_PROFILE.to_owned(),
+        feature_set: None,
+        delay: Duration::from_secs(60),
+        faults: if faults.is_empty() {
+            Faults::default()
+        } else {
+            Faults::parse(faults).expect("a list of faults")
+        },
+    }
+}
+
+fn told(performance: &Performance) -> String {
+    let report = Report::of(performance, "a stage".to_owned());
+    serde_json::to_string_pretty(&report).expect("it is JSON")
+}
+
+#[test]
+fn the_same_rehearsal_is_told_in_the_same_words() {
+    let (first, second) = sample_payloads();
+    let faults = "[{operator: crane, fault: Degraded, minutes: 3}]";
+    let rehearse = || {
+        let stage = Scenery::Release(Arc::clone(&first));
+        rehearsal(stage, &second, faults).perform().expect("it can be rehearsed")
+    };
+    let performance = rehearse();
+    assert_eq!(performance.timeline.ending, Ending::Complete);
+    let report = Report::of(&performance, String::new());
+    assert!(report.succeeds, "{:?}", report.complaints);
+    assert!(report.surprises.is_empty(), "{:?}", report.surprises);
+    assert_eq!(told(&performance), told(&rehearse()));
+}
+
+#[test]
+fn a_rehearsal_tells_where_an_update_would_stop_and_why() {
+    let (first, second) = sample_payloads();
+    let check = |faults: &str, condition: &str, reason: &str, level: u32| {
+        let stage = Scenery::Release(Arc::clone(&first));
+        let performance = rehearsal(stage, &second, faults).perform().expect("it is rehearsed");
+        let report = Report::of(&performance, String::new());
+        assert!(!report.succeeds && report.done < report.total, "{faults}");
+        let complaint = report.complaints.iter().find(|it| it.type_ == "Failing");
+        let complaint = complaint.expect("Failing tells of it");
+        assert_eq!((complaint.status, complaint.reason.as_str()), (condition, reason), "{faults}");
+        let stopped = report.levels.iter().find(|it| it.completed.is_none()).expect("a level");
+        assert_eq!(stopped.level, Some(level), "{faults}");
+        assert!(report.levels.last().expect("levels").began.is_none(), "{faults}");
+    };
+    let crane = |fault: &str| format!("[{{operator: crane, fault: {fault}}}]");
+    check(&crane("NeverAvailable"), "True", "ClusterOperatorNotAvailable", 30);
+    check(&crane("VersionStuck"), "Unknown", "SlowClusterOperator", 30);
+    let degraded = "[{operator: lookout, fault: Degraded, minutes: 90}]";
+    check(degraded, "True", "ClusterOperatorDegraded", 50);
+}
+
+#[test]
+fn a_cluster_is_rehearsed_on_without_being_touched() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
+        rig.stop().await;
+        let (client, log) = rig.cluster.client_with_log();
+        let copy = Snapshot::of_cluster(&client, &second).await.expect("it can be copied");
+        assert_eq!(log.count_writes(), 0, "{:#?}", log.requests());
+        assert!(copy.left_out.is_empty(), "{:?}", copy.left_out);
+        let foretold = forecast(&rig, &second).await;
+        let next = Arc::clone(&second);
+        let performance = tokio::task::spawn_blocking(move || {
+            rehearsal(Scenery::Cluster(copy), &next, "").perform()
+        });
+        let performance = performance.await.expect("no panic").expect("it can be rehearsed");
+        let report = Report::of(&performance, String::new());
+        assert!(report.succeeds, "{kind}: {:?}", report.complaints);
+        assert!(report.surprises.is_empty(), "{kind}: {:?}", report.surprises);
+        assert_eq!(report.from.as_deref(), Some(first.release.version.as_str()));
+        assert_eq!(kinds(&performance.changes), kinds(&foretold.changes), "{kind}");
+        assert_eq!(performance.forecast.plan.hash, foretold.plan.hash);
+        let waited = report.levels.iter().flat_map(|level| &level.lanes);
+        assert!(waited.flat_map(|lane| &lane.waits).count() > 0, "operators take their time");
+    });
+}
+
+#[test]
+fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [first, Arc::clone(&second)];
+        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let store = PayloadSet::new();
+        for files in [sample::v1(), sample::v2()] {
+            store.add(files, None, Signature::NotSigned).expect("the sample is in order");
+        }
+        rig.store = Some(Arc::new(store));
+        rig.control();
+        rig.completed("1.0.0").await;
+        rig.set_spec(json!({"overrides": [{
+            "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
+            "unmanaged": true,
+        }]}))
+        .await;
+        let objects = |status: &Value| {
+            ["Upgradeable", "Progressing"]
+                .iter()
+                .all(|it| condition(status, it)["status"] == "False")
+        };
+        rig.cluster_version_until(objects).await;
+        rig.stop().await;
+        let foretold = forecast(&rig, &second).await;
+        let stops = |forecast: &Forecast| -> Vec<String> {
+            forecast.stops().into_iter().map(|stop| stop.reason).collect()
+        };
+        assert_eq!(stops(&foretold), ["ClusterVersionOverridesSet"], "{kind}");
+        assert!(foretold.forced().stops().is_empty());
+        let copy = Snapshot::of_cluster(&rig.client, &second).await.expect("it can be copied");
+        let performance = tokio::task::spawn_blocking(move || {
+            rehearsal(Scenery::Cluster(copy), &second, "").perform()
+        });
+        let mut performance = performance.await.expect("no panic").expect("it can be rehearsed");
+        let report = Report::of(&performance, String::new());
+        assert!(!report.succeeds && report.complaints.is_empty(), "{:?}", report.complaints);
+        assert_eq!(report.in_the_way.len(), 1, "{:?}", report.in_the_way);
+        assert_eq!(report.done, report.total);
+        performance.forecast = performance.forecast.forced();
+        assert!(Report::of(&performance, String::new()).succeeds);
+    });
+}
+
+fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
+    changes.iter().map(Change::kind).collect()
+}
+
+#[test]
+fn an_installation_is_rehearsed_on_nothing() {
+    let (first, _) = sample_payloads();
+    let performance = rehearsal(Scenery::Nothing, &first, "").perform().expect("it is rehearsed");
+    let report = Report::of(&performance, String::new());
+    assert!(report.succeeds, "{:?}", report.complaints);
+    assert_eq!(report.from, None);
+    assert_eq!(report.counts.get("created"), Some(&report.total));
+}
+
+#[test]
+fn an_embedded_cluster_is_as_it_was_after_a_plan() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (first, second) = sample_payloads();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = Rig::installed(ClusterKind::Embedded, &payloads).await;
+        rig.stop().await;
+        let rig = rig.without_stand_ins();
+        let server = rig.cluster.server().expect("it is embedded").clone();
+        let before = server.resource_version();
+        forecast(&rig, &second).await;
+        assert_eq!(server.resource_version(), before, "a dry run leaves no trace");
+    });
+}

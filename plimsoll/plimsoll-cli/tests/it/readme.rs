@@ -1,0 +1,103 @@
+//! What the documents show of the program is what it does: each command that needs nothing but the
+//! repository is run, and its output compared.
+
+#![expect(clippy::panic, reason = "how a test fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A command of a document, and the lines shown below it.
+struct Shown<'a> {
+    command: &'a str,
+    lines: Vec<&'a str>,
+}
+
+/// The commands in the `console` blocks of a document.
+fn commands(document: &str) -> Vec<Shown<'_>> {
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    let mut inside = false;
+    for line in document.lines() {
+        match line.strip_prefix("$ ") {
+            _ if line.trim_start().starts_with("```") => inside = !inside && line == "```console",
+            _ if !inside => {}
+            Some(command) => {
+                let command = command.split_once(" #").map_or(command, |(command, _)| command);
+                shown.push(Shown { command: command.trim(), lines: Vec::new() });
+            }
+            None => shown.last_mut().expect("a block begins with a command").lines.push(line),
+        }
+    }
+    shown
+}
+
+/// Whether a command needs nothing but the repository: all its files are there.
+fn is_at_home(command: &str) -> bool {
+    let paths = ["plimsoll/plimsoll-", "examples/"];
+    command.starts_with("plimsoll ") && paths.iter().any(|path| command.contains(path))
+}
+
+fn run(command: &str) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(command.split_whitespace().skip(1))
+        .current_dir(root)
+        .output()
+        .expect("the program runs")
+}
+
+/// Compares lines with what is shown of them; `…` stands for any number of lines.
+fn is_shown(output: &str, shown: &[&str]) -> Result<(), String> {
+    let lines: Vec<&str> = output.lines().collect();
+    let mut at = 0;
+    let mut anywhere = false;
+    for line in shown {
+        if line.trim() == "…" {
+            anywhere = true;
+            continue;
+        }
+        let found = lines[at..].iter().position(|other| other == line);
+        match found {
+            Some(0) => at += 1,
+            Some(ahead) if anywhere => at += ahead + 1,
+            _ => return Err(format!("{line:?} is not where it is shown, in\n{output}")),
+        }
+        anywhere = false;
+    }
+    let rest = lines.len() - at;
+    if anywhere || rest == 0 { Ok(()) } else { Err(format!("{rest} lines more, in\n{output}")) }
+}
+
+/// Runs the commands of a document; returns how many there were.
+fn check(document: &str, name: &str) -> usize {
+    let mut ran = 0;
+    let mut last = None;
+    for Shown { command, lines } in commands(document) {
+        if command == "echo $?" {
+            let status: i32 = last.expect("a command before it was run");
+            assert_eq!(lines, [format!("{status}")], "{name}");
+        }
+        if !is_at_home(command) {
+            continue;
+        }
+        let Output { status, stdout, stderr } = run(command);
+        let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        last = status.code();
+        assert!(stderr.is_empty(), "{name}: {command}: {stderr}");
+        if !lines.is_empty() {
+            is_shown(&stdout, &lines).unwrap_or_else(|why| panic!("{name}: {command}: {why}"));
+        }
+        ran += 1;
+    }
+    ran
+}
+
+#[test]
+fn what_the_readme_shows_is_what_the_program_prints() {
+    assert!(check(include_str!("../../../../README.md"), "README.md") >= 6);
+}
+
+#[test]
+fn what_the_document_on_rehearsals_shows_is_what_the_program_prints() {
+    let document = include_str!("../../../../docs/rehearsal.md");
+    assert!(check(document, "docs/rehearsal.md") >= 1);
+}

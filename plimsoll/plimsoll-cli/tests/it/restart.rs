@@ -1,0 +1,99 @@
+//! A controller that ends anywhere is followed by one that goes on where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_testkit::faults::Requests;
+use k8s_testkit::{Fault, Faults};
+use kube::api::{Patch, PatchParams};
+use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_cli::sandbox::standins::Faults as StandInFaults;
+use plimsoll_plan::progress::parse_ranges;
+use serde_json::json;
+
+use crate::events::told;
+use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+
+/// The plan on record, and the steps recorded as done.
+async fn recorded(rig: &Rig) -> (String, Vec<usize>) {
+    let progress = rig.progress().await;
+    let text = |field: &str| progress[field].as_str().unwrap_or_default().to_owned();
+    (text("planHash"), parse_ranges(&text("doneSteps"), usize::MAX))
+}
+
+#[test]
+fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let stand_ins = StandIns(Duration::from_millis(50), StandInFaults::default());
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut rig = Rig::start(kind, &payloads, stand_ins).await;
+        rig.control();
+        rig.completed(&first.release.version).await;
+        rig.release(&second);
+        let mut before = (String::new(), Vec::new());
+        for share in 1..6 {
+            let version = second.release.version.clone();
+            let view = rig
+                .until(|v| v.completed || v.version == version && v.done * 6 >= v.total * share)
+                .await;
+            if view.completed && view.version == version {
+                break;
+            }
+            rig.kill().await;
+            let now = recorded(&rig).await;
+            let same_plan = before.0 == now.0;
+            let kept = before.1.iter().all(|step| now.1.contains(step));
+            assert!(!same_plan || kept, "{before:?} then {now:?}");
+            before = now;
+            rig.control();
+        }
+        rig.completed(&second.release.version).await;
+        let history = rig.get(CLUSTER_VERSION, "version").await["status"]["history"].clone();
+        assert_eq!(history.as_array().map(Vec::len), Some(2), "{history:#}");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_controller_that_restarts_at_rest_reports_no_progress() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
+        rig.stop().await;
+        let before = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        rig.control();
+        rig.until(|view| view.completed).await;
+        rig.stop().await;
+        let after = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(before, after);
+    });
+}
+
+#[test]
+fn what_is_not_seen_yet_keeps_its_reports_and_is_not_said_to_fail() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut rig = Rig::installed(kind, &[first]).await;
+        rig.stop().await;
+        let mut rig = rig.without_stand_ins();
+        let related = json!([{ "group": "", "resource": "namespaces", "name": "of-its-own" }]);
+        let report = Patch::Merge(json!({ "status": { "relatedObjects": related } }));
+        let operators = rig.api(CLUSTER_OPERATOR);
+        operators
+            .patch_status("beacon", &PatchParams::default(), &report)
+            .await
+            .expect("a report is accepted");
+
+        let slow = Faults::none();
+        let listings = Requests::any().verb("list").always();
+        slow.add(listings, Fault::Delayed(Duration::from_secs(1)));
+        rig.control_with(rig.cluster.client_with_faults(slow));
+        rig.until(|view| view.total > 0 && view.done == view.total).await;
+        rig.stop().await;
+        let status = rig.get(CLUSTER_OPERATOR, "beacon").await["status"].clone();
+        assert_eq!(status["relatedObjects"], related, "{status:#}");
+        let told = told(&rig).await;
+        assert!(!told.contains_key("FailureResolved"), "{told:#?}");
+    });
+}

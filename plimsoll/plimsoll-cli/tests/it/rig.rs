@@ -1,0 +1,341 @@
+//! A cluster with stand-ins and a controller on it.
+
+#![expect(clippy::panic, clippy::print_stderr, reason = "how a test fails, and says what it skips")]
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_testkit::{ClusterKind, TestCluster};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_cli::commands::standing;
+use plimsoll_cli::sandbox::sample;
+use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
+use plimsoll_controller::{
+    Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
+};
+use plimsoll_plan::status::Limits;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take before a test gives up. No test is about time.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The kind of definitions.
+pub(crate) const DEFINITION: ApiKind = ApiKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+};
+
+/// How the stand-ins play: they answer after a time, with faults.
+#[derive(Default)]
+pub(crate) struct StandIns(pub(crate) Duration, pub(crate) Faults);
+
+pub(crate) struct Rig {
+    pub(crate) cluster: TestCluster,
+    pub(crate) client: Client,
+    stop_stand_ins: CancellationToken,
+    release: watch::Sender<Arc<Payload>>,
+    /// Where controllers to come find other releases.
+    pub(crate) store: Option<SharedStore>,
+    controller: Option<Running>,
+    /// How its controllers work.
+    pub(crate) settings: Settings,
+}
+
+struct Running {
+    task: JoinHandle<Result<(), Error>>,
+    stop: CancellationToken,
+    views: watch::Receiver<View>,
+}
+
+impl Rig {
+    pub(crate) async fn start(
+        kind: ClusterKind,
+        payloads: &[Arc<Payload>],
+        stand_ins: StandIns,
+    ) -> Self {
+        Self::start_with(kind, payloads, stand_ins, DEFAULT_FEATURE_SET).await
+    }
+
+    /// The same on a cluster of a feature set.
+    pub(crate) async fn start_with(
+        kind: ClusterKind,
+        payloads: &[Arc<Payload>],
+        stand_ins: StandIns,
+        feature_set: &str,
+    ) -> Self {
+        let cluster = kind.start().await.expect("the cluster starts");
+        let client = cluster.client();
+        let stop_stand_ins = CancellationToken::new();
+        let options = StandInOptions {
+            payloads: payloads.to_vec(),
+            delay: stand_ins.0,
+            faults: stand_ins.1,
+            feature_set: feature_set.to_owned(),
+            ..StandInOptions::default()
+        };
+        tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
+        let (release, _) = watch::channel(Arc::clone(&payloads[0]));
+        let settings = Settings {
+            profile: DEFAULT_PROFILE.to_owned(),
+            feature_set: Some(feature_set.to_owned()).filter(|set| set != DEFAULT_FEATURE_SET),
+            create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
+            limits: Limits::default(),
+        };
+        Self { cluster, client, stop_stand_ins, release, store: None, controller: None, settings }
+    }
+
+    /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
+    /// all.
+    pub(crate) async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>]) -> Self {
+        let mut rig = Self::start(kind, payloads, StandIns::default()).await;
+        rig.control();
+        rig.completed(&payloads[0].release.version).await;
+        rig
+    }
+
+    /// The same cluster, with nobody playing any more.
+    pub(crate) fn without_stand_ins(self) -> Self {
+        self.stop_stand_ins.cancel();
+        self
+    }
+
+    /// Starts a controller; there may be one at a time.
+    pub(crate) fn control(&mut self) {
+        self.control_with(self.client.clone());
+    }
+
+    /// Starts a controller on a client of its own.
+    pub(crate) fn control_with(&mut self, client: Client) {
+        let stop = CancellationToken::new();
+        let (view, views) = watch::channel(View::default());
+        let controller = Controller {
+            client,
+            clock: Arc::new(SystemClock),
+            settings: self.settings.clone(),
+            release: self.release.subscribe(),
+            store: self.store.clone(),
+            view,
+        };
+        let task = tokio::spawn(controller.run(stop.clone()));
+        self.controller = Some(Running { task, stop, views });
+    }
+
+    /// Hands the controller another release.
+    pub(crate) fn release(&self, payload: &Arc<Payload>) {
+        self.release.send_replace(Arc::clone(payload));
+    }
+
+    /// Waits until a version is completed.
+    pub(crate) async fn completed(&mut self, version: &str) {
+        self.until(|view| view.completed && view.version == version).await;
+        let version = version.to_owned();
+        self.cluster_version_until(|status| {
+            status["history"][0]["version"] == *version
+                && status["history"][0]["state"] == "Completed"
+        })
+        .await;
+    }
+
+    /// Waits until the view is as wanted; a controller that ends, or patience, is a failure.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&View) -> bool) -> View {
+        let running = self.controller.as_mut().expect("a controller runs");
+        let mut views = running.views.clone();
+        let seen = tokio::time::timeout(PATIENCE, views.wait_for(|view| wanted(view))).await;
+        match seen {
+            Ok(Ok(view)) => view.clone(),
+            Ok(Err(_)) => {
+                let ended = self.controller.take().expect("a controller ran").task.await;
+                panic!("the controller ended: {ended:?}");
+            }
+            Err(_) => panic!("waited in vain; last seen: {:#?}", running.views.borrow()),
+        }
+    }
+
+    /// Waits until the status of the ClusterVersion in the cluster is as wanted.
+    pub(crate) async fn cluster_version_until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let status = || async { self.get(CLUSTER_VERSION, "version").await["status"].clone() };
+        until("the ClusterVersion is as wanted", status, wanted).await
+    }
+
+    /// Asks the controller to stop and waits for its end.
+    pub(crate) async fn stop(&mut self) {
+        let running = self.controller.take().expect("a controller runs");
+        running.stop.cancel();
+        running.task.await.expect("it does not panic").expect("it ends well");
+    }
+
+    /// Leaves the controller to itself, so that another one can be started.
+    pub(crate) fn detach(&mut self) -> JoinHandle<Result<(), Error>> {
+        self.controller.take().expect("a controller runs").task
+    }
+
+    /// Ends the controller as SIGKILL would.
+    pub(crate) async fn kill(&mut self) {
+        let running = self.controller.take().expect("a controller runs");
+        running.task.abort();
+        let _ = running.task.await;
+    }
+
+    pub(crate) fn api(&self, kind: ApiKind) -> Api<DynamicObject> {
+        standing::api(&self.client, kind)
+    }
+
+    pub(crate) async fn get(&self, kind: ApiKind, name: &str) -> Value {
+        let object = self.api(kind).get_opt(name).await.expect("the server answers");
+        object.map_or(Value::Null, |object| serde_json::to_value(object).expect("it is JSON"))
+    }
+
+    pub(crate) async fn progress(&self) -> Value {
+        self.get(RELEASE_PROGRESS, "version").await["status"].clone()
+    }
+
+    pub(crate) async fn operators(&self) -> Vec<DynamicObject> {
+        self.api(CLUSTER_OPERATOR).list(&ListParams::default()).await.expect("a list").items
+    }
+
+    /// Asks for something in the spec of the ClusterVersion.
+    pub(crate) async fn set_spec(&self, spec: Value) {
+        self.change(json!({ "spec": spec })).await;
+    }
+
+    /// Asks for a pause before a run level, or for none.
+    pub(crate) async fn pause(&self, level: Value) {
+        self.annotate("plimsoll.io/pause-before", level).await;
+    }
+
+    /// Annotates the ClusterVersion.
+    pub(crate) async fn annotate(&self, name: &str, value: Value) {
+        self.change(json!({ "metadata": { "annotations": { name: value } } })).await;
+    }
+
+    /// Changes the ClusterVersion by a merge patch.
+    pub(crate) async fn change(&self, patch: Value) {
+        let parameters = PatchParams::default();
+        self.api(CLUSTER_VERSION)
+            .patch("version", &parameters, &Patch::Merge(&patch))
+            .await
+            .expect("the ClusterVersion can be changed");
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop_stand_ins.cancel();
+        if let Some(running) = &self.controller {
+            running.task.abort();
+        }
+    }
+}
+
+/// Asks again and again until the answer is as wanted; when patience ends, `what` did not happen.
+pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
+    what: &str,
+    ask: impl Fn() -> F,
+    wanted: impl Fn(&T) -> bool,
+) -> T {
+    let mut last = None;
+    let waiting = async {
+        loop {
+            let found = ask().await;
+            if wanted(&found) {
+                return found;
+            }
+            last = Some(found);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(found) => found,
+        Err(_) => panic!("waited in vain: {what}; last seen: {last:#?}"),
+    }
+}
+
+/// The condition of a type in a status; null if there is none.
+pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
+}
+
+/// Runs a test on each kind of cluster.
+pub(crate) fn on_each_cluster<F: Future<Output = ()>>(test: impl Fn(ClusterKind) -> F) {
+    let _ = rustls_provider();
+    for kind in k8s_testkit::clusters() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(test(kind));
+        runtime.shutdown_background();
+    }
+}
+
+fn rustls_provider() -> Result<(), ()> {
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| ())
+}
+
+/// The two versions of the sample release.
+pub(crate) fn sample_payloads() -> (Arc<Payload>, Arc<Payload>) {
+    (sample_payload(&sample::v1()), sample_payload(&sample::v2()))
+}
+
+/// The sample release without its own kinds.
+pub(crate) fn sample_without_definitions() -> Arc<Payload> {
+    let files = sample::v1().into_iter().filter(|file| !file.name.contains("chart-room"));
+    let payload = sample_payload(&files.collect::<Vec<_>>());
+    assert!(!payload.manifests.iter().any(|it| it.key.kind == "CustomResourceDefinition"));
+    payload
+}
+
+/// The first version of the sample release with manifests more.
+pub(crate) fn sample_with(manifests: &[(String, String)]) -> Arc<Payload> {
+    with(sample::v1(), manifests)
+}
+
+/// The second version of the sample release with manifests more.
+pub(crate) fn sample_with_next(manifests: &[(String, String)]) -> Arc<Payload> {
+    with(sample::v2(), manifests)
+}
+
+fn with(mut files: Vec<SourceFile>, manifests: &[(String, String)]) -> Arc<Payload> {
+    files.extend(manifests.iter().map(|(name, text)| SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: name.clone(),
+        bytes: text.clone().into(),
+    }));
+    sample_payload(&files)
+}
+
+pub(crate) fn sample_payload(files: &[SourceFile]) -> Arc<Payload> {
+    Arc::new(parse(files, &template()).expect("the sample is in order"))
+}
+
+fn template() -> TemplateContext {
+    TemplateContext { release_image: String::new(), cluster_profile: DEFAULT_PROFILE.to_owned() }
+}
+
+/// A payload from outside, if the environment names one.
+pub(crate) fn outside_payload(variable: &str) -> Option<Arc<Payload>> {
+    let Some(path) = std::env::var_os(variable) else {
+        eprintln!("{variable} is not set: nothing to test");
+        return None;
+    };
+    let payload = plimsoll_source::load(&PathBuf::from(path), &template());
+    Some(Arc::new(payload.expect("the payload loads")))
+}

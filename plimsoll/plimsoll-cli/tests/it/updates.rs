@@ -1,0 +1,360 @@
+//! Updates that are asked for: found in a store, accepted or rejected, held, turned around.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::events::v1::Event;
+use k8s_testkit::ClusterKind;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_cli::sandbox::sample;
+use plimsoll_cli::sandbox::standins::Faults;
+use plimsoll_source::read_directory;
+use plimsoll_source::store::{PayloadSet, Signature};
+use serde_json::{Value, json};
+
+use crate::install::create_cluster_version;
+use crate::rig::{
+    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload, sample_payloads,
+    until,
+};
+
+fn says(status: &Value, type_: &str, value: &str, reason: &str) -> bool {
+    let found = condition(status, type_);
+    found["status"] == value && found["reason"].as_str().unwrap_or_default() == reason
+}
+
+/// Versions and states of the history, newest first: `1.1.0 Partial`.
+fn history(status: &Value) -> Vec<String> {
+    let entries = status["history"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    entries.iter().map(|it| format!("{} {}", text(&it["version"]), text(&it["state"]))).collect()
+}
+
+/// A store with both versions of the sample, of which the second has a signature or not.
+fn store(signature: Signature) -> Arc<PayloadSet> {
+    let store = PayloadSet::new();
+    store.add(sample::v1(), None, Signature::NotSigned).expect("the sample is in order");
+    store.add(sample::v2(), None, signature).expect("the sample is in order");
+    Arc::new(store)
+}
+
+/// A cluster at the first version whose controller has a store of both.
+async fn installed(kind: ClusterKind, signature: Signature, stand_ins: StandIns) -> Rig {
+    let (first, second) = sample_payloads();
+    let mut rig = Rig::start(kind, &[Arc::clone(&first), second], stand_ins).await;
+    rig.store = Some(store(signature));
+    rig.control();
+    rig.completed(&first.release.version).await;
+    rig
+}
+
+async fn ask(rig: &Rig, update: Value) {
+    rig.set_spec(json!({ "desiredUpdate": update })).await;
+}
+
+/// Reasons of the Events about the ClusterVersion.
+async fn events(rig: &Rig) -> Vec<String> {
+    let api: Api<Event> = Api::namespaced(rig.client.clone(), "default");
+    let list = api.list(&ListParams::default()).await.expect("events are served");
+    let about = |event: &Event| {
+        event.regarding.as_ref().and_then(|it| it.kind.as_deref()) == Some("ClusterVersion")
+    };
+    list.items.into_iter().filter(about).filter_map(|event| event.reason).collect()
+}
+
+#[test]
+fn an_available_update_is_asked_for_by_its_version() {
+    on_each_cluster(|kind| async move {
+        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
+        let status =
+            rig.cluster_version_until(|status| status["availableUpdates"].is_array()).await;
+        assert_eq!(status["availableUpdates"][0]["version"], "1.1.0", "{status:#}");
+        assert!(says(&status, "RetrievedUpdates", "True", ""), "{status:#}");
+        ask(&rig, json!({ "version": "1.1.0" })).await;
+        rig.completed("1.1.0").await;
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "True", "PayloadLoaded")
+            })
+            .await;
+        assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
+        assert_eq!(condition(&status, "Invalid"), &Value::Null, "{status:#}");
+        rig.stop().await;
+        let progress = rig.progress().await;
+        assert_eq!(progress["completedUpdates"][0]["to"], "1.1.0", "{progress:#}");
+        let levels = progress["update"]["levels"].as_array().expect("levels").len();
+        assert!(levels > 3, "{progress:#}");
+        // Written by a task of its own, which may be a little later.
+        let is_last = |reason: &String| reason == "UpdateCompleted";
+        let reasons =
+            until("the end is told", || events(&rig), |reasons| reasons.iter().any(is_last)).await;
+        for reason in ["RetrievePayload", "UpdateStarted", "UpdateCompleted"] {
+            assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
+        }
+    });
+}
+
+#[test]
+fn a_request_during_the_installation_waits_for_its_end() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let stand_ins = StandIns(Duration::from_millis(100), Faults::default());
+        let mut rig = Rig::start(kind, &[first, Arc::clone(&second)], stand_ins).await;
+        rig.store = Some(store(Signature::NotSigned));
+        rig.control();
+        rig.until(|view| view.total > 0 && !view.completed).await;
+        ask(&rig, json!({ "image": second.image })).await;
+        rig.completed("1.1.0").await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
+    on_each_cluster(|kind| async move {
+        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
+        let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
+        rig.set_spec(json!({
+            "desiredUpdate": { "image": image },
+            "overrides": [{
+                "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
+                "unmanaged": true,
+            }],
+        }))
+        .await;
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "RetrievePayload")
+                    && says(status, "Upgradeable", "False", "ClusterVersionOverridesSet")
+                    && says(status, "Progressing", "False", "")
+            })
+            .await;
+        assert_eq!(status["desired"]["version"], "1.0.0");
+        assert!(says(&status, "Available", "True", ""), "{status:#}");
+        assert_eq!(history(&status), ["1.0.0 Completed"]);
+        // The store is repaired, and nobody has to ask again: by now, preconditions are in the way.
+        let store = PayloadSet::new();
+        store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
+        store.add(sample::v2(), Some(&image), Signature::NotSigned).expect("in order");
+        rig.stop().await;
+        rig.store = Some(Arc::new(store));
+        rig.control();
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            })
+            .await;
+        let message = condition(&status, "ReleaseAccepted")["message"].to_string();
+        assert!(message.contains("ClusterVersionOverridesSet"), "{message}");
+        ask(&rig, Value::Null).await;
+        rig.cluster_version_until(|status| {
+            says(status, "ReleaseAccepted", "True", "PayloadLoaded")
+        })
+        .await;
+        ask(&rig, json!({ "image": image })).await;
+        rig.cluster_version_until(|status| {
+            says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+        })
+        .await;
+        // What stood in the way is removed, and that is enough.
+        rig.set_spec(json!({ "overrides": null })).await;
+        rig.completed("1.1.0").await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn an_unverified_release_is_taken_by_force_and_that_is_on_record() {
+    on_each_cluster(|kind| async move {
+        let signature = Signature::Failed("no signature is good".to_owned());
+        let mut rig = installed(kind, signature, StandIns::default()).await;
+        ask(&rig, json!({ "version": "1.1.0" })).await;
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "RetrievePayload")
+            })
+            .await;
+        let message = condition(&status, "ReleaseAccepted")["message"].to_string();
+        assert!(message.contains("no signature is good"), "{message}");
+        ask(&rig, json!({ "version": "1.1.0", "force": true })).await;
+        rig.completed("1.1.0").await;
+        rig.stop().await;
+        // The record outlives the process.
+        rig.control();
+        rig.until(|view| view.completed).await;
+        rig.stop().await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        assert_eq!(status["history"][0]["verified"], false);
+        let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
+        assert!(risks.contains("cannot be verified"), "{risks}");
+    });
+}
+
+#[test]
+fn an_update_is_held_before_a_run_level_across_restarts() {
+    on_each_cluster(|kind| async move {
+        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
+        rig.pause(json!("30")).await;
+        ask(&rig, json!({ "version": "1.1.0" })).await;
+        let held = |status: &Value| {
+            let message = condition(status, "Progressing")["message"].as_str().unwrap_or_default();
+            says(status, "Progressing", "True", "UpdatePaused")
+                && message.ends_with("paused before run level 30")
+        };
+        let status = rig.cluster_version_until(held).await;
+        assert_eq!(history(&status), ["1.1.0 Partial", "1.0.0 Completed"]);
+        let done = rig.progress().await["done"].clone();
+        // A controller that is given another release goes on where the cluster is.
+        rig.kill().await;
+        rig.control();
+        rig.until(|view| view.version == "1.1.0").await;
+        rig.cluster_version_until(held).await;
+        let progress = rig.progress().await;
+        assert_eq!(progress["done"], done);
+        assert_eq!(progress["update"]["pausedBefore"], 30, "{progress:#}");
+        rig.pause(Value::Null).await;
+        rig.completed("1.1.0").await;
+        rig.stop().await;
+        let reasons = events(&rig).await;
+        assert!(reasons.iter().any(|it| it == "UpdatePaused"), "{reasons:?}");
+    });
+}
+
+#[test]
+fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
+    on_each_cluster(|kind| async move {
+        let stand_ins = StandIns(Duration::from_millis(50), Faults::default());
+        let mut rig = installed(kind, Signature::NotSigned, stand_ins).await;
+        let (first, _) = sample_payloads();
+        rig.pause(json!("50")).await;
+        ask(&rig, json!({ "version": "1.1.0" })).await;
+        let held = |status: &Value| says(status, "Progressing", "True", "UpdatePaused");
+        rig.cluster_version_until(held).await;
+        ask(&rig, Value::Null).await;
+        let status = rig.cluster_version_until(held).await;
+        assert_eq!(status["desired"]["version"], "1.1.0", "it goes on, paused or not");
+        ask(&rig, json!({ "image": first.image })).await;
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            })
+            .await;
+        let message = condition(&status, "ReleaseAccepted")["message"].to_string();
+        assert!(message.contains("LowDesiredVersion"), "{message}");
+        rig.pause(Value::Null).await;
+        ask(&rig, json!({ "image": first.image, "force": true })).await;
+        rig.completed("1.0.0").await;
+        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let versions = history(&status);
+        assert_eq!(versions.len(), 3, "{versions:?}");
+        assert_eq!(versions[0], "1.0.0 Completed");
+        assert!(versions[1].starts_with("1.1.0"), "{versions:?}");
+        assert!(status["history"][1]["completionTime"].is_string(), "{status:#}");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = acknowledged_payloads();
+        let payloads = [&first, &second].map(|files| sample_payload(files));
+        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let store = PayloadSet::new();
+        for files in [first, second] {
+            store.add(files, None, Signature::NotSigned).expect("in order");
+        }
+        rig.store = Some(Arc::new(store));
+        rig.control();
+        rig.completed("4.3.0").await;
+        config_map(&rig, "openshift-config-managed", "admin-gates", "Read the notes.").await;
+        config_map(&rig, "openshift-config", "admin-acks", "false").await;
+        rig.cluster_version_until(|status| {
+            says(status, "Upgradeable", "False", "AdminAckRequired")
+        })
+        .await;
+        ask(&rig, json!({ "version": "4.4.0" })).await;
+        let status = rig
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            })
+            .await;
+        let message = condition(&status, "ReleaseAccepted")["message"].to_string();
+        assert!(message.contains("Read the notes."), "{message}");
+        config_map(&rig, "openshift-config", "admin-acks", "true").await;
+        rig.completed("4.4.0").await;
+        rig.stop().await;
+    });
+}
+
+/// The sample under versions that have gates.
+fn acknowledged_payloads()
+-> (Vec<plimsoll_content::payload::SourceFile>, Vec<plimsoll_content::payload::SourceFile>) {
+    let renamed = |files: Vec<plimsoll_content::payload::SourceFile>| {
+        files.into_iter().map(|mut file| {
+            let text = String::from_utf8_lossy(&file.bytes).into_owned();
+            file.bytes = text.replace("1.0.0", "4.3.0").replace("1.1.0", "4.4.0").into();
+            file
+        })
+    };
+    (renamed(sample::v1()).collect(), renamed(sample::v2()).collect())
+}
+
+async fn config_map(rig: &Rig, namespace: &str, name: &str, value: &str) {
+    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
+    let mut object = Namespace::default();
+    object.metadata.name = Some(namespace.to_owned());
+    // There already from the second time on.
+    let _ = namespaces.create(&PostParams::default(), &object).await;
+    let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), namespace);
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
+        "data": { "ack-4.3-notes": value },
+    });
+    let parameters = PatchParams::apply("test").force();
+    api.patch(name, &parameters, &Patch::Apply(&object)).await.expect("a ConfigMap");
+}
+
+#[test]
+fn payloads_from_outside_are_updated_through_the_cluster_version() {
+    let (Some(first), Some(next)) =
+        (outside_payload("PLIMSOLL_PAYLOAD"), outside_payload("PLIMSOLL_PAYLOAD_NEXT"))
+    else {
+        return;
+    };
+    let store = PayloadSet::new();
+    for variable in ["PLIMSOLL_PAYLOAD", "PLIMSOLL_PAYLOAD_NEXT"] {
+        let path = std::env::var_os(variable).expect("it is set");
+        let files = read_directory(path.as_ref()).expect("the payload can be read");
+        store.add(files, None, Signature::NotSigned).expect("the payload says what it is");
+    }
+    let store = Arc::new(store);
+    on_each_cluster(|kind| {
+        let (first, next, store) = (Arc::clone(&first), Arc::clone(&next), Arc::clone(&store));
+        async move {
+            let payloads = [Arc::clone(&first), Arc::clone(&next)];
+            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+            rig.store = Some(store);
+            create_cluster_version(&rig, &json!({})).await;
+            rig.control();
+            rig.completed(&first.release.version).await;
+            // The overrides that the test needs object to a minor update.
+            ask(&rig, json!({ "version": next.release.version })).await;
+            rig.cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            })
+            .await;
+            ask(&rig, json!({ "version": next.release.version, "force": true })).await;
+            rig.completed(&next.release.version).await;
+            let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+            let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
+            assert!(risks.starts_with("Forced through blocking failures:"), "{risks}");
+            rig.stop().await;
+        }
+    });
+}

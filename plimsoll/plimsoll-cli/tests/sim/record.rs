@@ -1,0 +1,256 @@
+//! What a process wrote, and what the cluster was like at that moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use k8s_apiserver::ApiServer;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+use crate::release::WRITTEN_BY;
+
+pub(crate) const CLUSTER_VERSION: &str = "/apis/config.openshift.io/v1/clusterversions/version";
+pub(crate) const OPERATORS: &str = "/apis/config.openshift.io/v1/clusteroperators";
+pub(crate) const PROGRESS: &str = "/apis/plimsoll.io/v1alpha1/releaseprogresses/version";
+
+/// A request that changes something.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Write {
+    /// When, since the beginning.
+    pub(crate) at: Duration,
+    /// Number of the process.
+    pub(crate) process: usize,
+    /// Whether the process was dead by then: what it sent cannot be held back by anybody.
+    pub(crate) is_late: bool,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// The HTTP status of the answer.
+    pub(crate) status: u16,
+    /// The release whose manifest it writes; empty for all else.
+    pub(crate) release: String,
+    /// The versions that operators reported right before, by name.
+    pub(crate) operators: BTreeMap<String, String>,
+    /// The capabilities and releases that had been asked for.
+    pub(crate) asked: BTreeSet<String>,
+    /// The run level that updates were held before; 0 for the next one, whichever that is.
+    pub(crate) held: Option<u32>,
+    /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
+    pub(crate) told: Value,
+}
+
+/// A process that is to die at a write.
+#[derive(Debug, Clone, Copy)]
+struct Doom {
+    writes_left: u64,
+    last: Last,
+}
+
+/// What becomes of the write that a process dies of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// It never reaches the server.
+    Lost,
+    /// The server carries it out.
+    Heard,
+    /// The server carries it out some time later, when another process may be at work.
+    Late(Duration),
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    writes: Vec<Write>,
+    asked: BTreeSet<String>,
+    held: Option<u32>,
+    doom: Option<Doom>,
+    dead: BTreeSet<usize>,
+    paused_until: Option<Instant>,
+}
+
+/// An API server that takes note of what is written to it; clones share their notes.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    server: ApiServer,
+    began: Instant,
+    process: usize,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(server: ApiServer) -> Self {
+        Self { server, began: Instant::now(), process: 0, log: Arc::default() }
+    }
+
+    /// The same for another process.
+    pub(crate) fn of(&self, process: usize) -> Self {
+        Self { process, ..self.clone() }
+    }
+
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.lock().writes.clone()
+    }
+
+    /// Somebody asks for a capability or a release.
+    pub(crate) fn ask(&self, name: &str) {
+        self.lock().asked.insert(name.to_owned());
+    }
+
+    /// Somebody holds updates before a run level, or lets them go on.
+    pub(crate) fn hold(&self, level: Option<u32>) {
+        self.lock().held = level;
+    }
+
+    /// Whoever makes the write that is so many away dies of it.
+    pub(crate) fn doom(&self, writes_left: u64, last: Last) {
+        self.lock().doom = Some(Doom { writes_left, last });
+    }
+
+    pub(crate) fn spare(&self) {
+        self.lock().doom = None;
+    }
+
+    pub(crate) fn is_dead(&self, process: usize) -> bool {
+        self.lock().dead.contains(&process)
+    }
+
+    pub(crate) fn pause(&self, lasts: Duration) {
+        self.lock().paused_until = Some(Instant::now() + lasts);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the cluster has at a path.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        let request = http::Request::get(path).body(Body::empty()).expect("it is a request");
+        let answer = self.server.clone().call(request).await.expect("the server answers");
+        let body = answer.into_body().collect().await.expect("the answer ends").to_bytes();
+        serde_json::from_slice(&body).unwrap_or_default()
+    }
+
+    /// The version that each operator reports.
+    async fn operators(&self) -> BTreeMap<String, String> {
+        let list = self.read(OPERATORS).await;
+        let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let reported = operators.iter().map(|operator| {
+            let version = operator["status"]["versions"][0]["version"].as_str();
+            let name = operator["metadata"]["name"].as_str().unwrap_or_default();
+            (name.to_owned(), version.unwrap_or_default().to_owned())
+        });
+        reported.collect()
+    }
+
+    /// Whether the process dies of this write, and if so what becomes of it.
+    fn strike(&self) -> Option<Last> {
+        let mut log = self.lock();
+        let doom = log.doom.as_mut()?;
+        if doom.writes_left > 0 {
+            doom.writes_left -= 1;
+            return None;
+        }
+        let last = doom.last;
+        log.doom = None;
+        log.dead.insert(self.process);
+        Some(last)
+    }
+
+    async fn serve(
+        mut self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<k8s_apiserver::Body>, BoxError> {
+        if self.is_dead(self.process) {
+            return std::future::pending().await;
+        }
+        if request.method().is_safe() {
+            self.sit_out_pause().await;
+            return Ok(self.server.call(request).await?);
+        }
+        // What is on its way arrives, whatever becomes of who sent it.
+        match self.strike() {
+            None => tokio::spawn(self.write(request)).await?,
+            Some(Last::Lost) => std::future::pending().await,
+            Some(Last::Heard) => {
+                tokio::spawn(self.write(request));
+                std::future::pending().await
+            }
+            Some(Last::Late(delay)) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    self.write(request).await
+                });
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn sit_out_pause(&self) {
+        let pause = self.lock().paused_until;
+        if let Some(until) = pause {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Has the server carry out a write, and takes note of it.
+    async fn write(
+        mut self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<k8s_apiserver::Body>, BoxError> {
+        self.sit_out_pause().await;
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let (path, method) = (parts.uri.path().to_owned(), parts.method.to_string());
+        let release = sent["metadata"]["annotations"][WRITTEN_BY].as_str().unwrap_or_default();
+        let operators = match release {
+            "" => BTreeMap::new(),
+            _ => self.operators().await,
+        };
+        let request = http::Request::from_parts(parts, Body::from(bytes.to_vec()));
+        let response = self.server.call(request).await?;
+        let told = match path.trim_end_matches("/status") {
+            about @ (CLUSTER_VERSION | PROGRESS) => self.read(about).await["status"].take(),
+            _ => Value::Null,
+        };
+        let release = release.to_owned();
+        let (at, status) = (self.began.elapsed(), response.status().as_u16());
+        let (process, is_late) = (self.process, self.is_dead(self.process));
+        let (asked, held) = {
+            let log = self.lock();
+            (log.asked.clone(), log.held)
+        };
+        self.lock().writes.push(Write {
+            at,
+            process,
+            is_late,
+            method,
+            path,
+            status,
+            release,
+            operators,
+            asked,
+            held,
+            told,
+        });
+        Ok(response)
+    }
+}
+
+impl Service<http::Request<Body>> for Recorder {
+    type Response = http::Response<k8s_apiserver::Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.clone().serve(request))
+    }
+}

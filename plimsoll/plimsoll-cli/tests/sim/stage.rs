@@ -1,0 +1,348 @@
+//! Plays a scenario: the very controller on an embedded server with stand-ins, in virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_apiserver::faults::{AsOf, Fault, Faults, Requests};
+use k8s_apiserver::{ApiServer, Options};
+use kube::Client;
+use kube::client::Body;
+use plimsoll_cli::rehearsal::clock::{VirtualClock, beginning};
+use plimsoll_cli::sandbox::standins::{self, StandInOptions};
+use plimsoll_content::Payload;
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
+use plimsoll_controller::{Controller, Leadership, Settings, View};
+use plimsoll_plan::pause::PAUSE_BEFORE;
+use plimsoll_plan::status::Limits;
+use plimsoll_source::store::{PayloadSet, PayloadStore};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer as _, Service as _};
+
+use crate::record::{CLUSTER_VERSION, Recorder, Write};
+use crate::release::{self, BROKEN, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases};
+use crate::scenario::{Deed, Scenario, Vain};
+
+/// How long the cluster may take once nothing goes wrong any more, in seconds.
+const PATIENCE: u64 = 20 * 60;
+
+/// What may be read as it was some writes ago.
+const STALE: [&str; 5] = [
+    "namespaces",
+    "configmaps",
+    "deployments.apps",
+    "clusteroperators.config.openshift.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+];
+
+/// What became of a scenario.
+pub(crate) struct Outcome {
+    pub(crate) writes: Vec<Write>,
+    /// The release that was asked for last; one that was taken on before, if that was in vain.
+    pub(crate) wanted: usize,
+    /// The request that stands at the end, if it comes to nothing.
+    pub(crate) vain: Option<Vain>,
+    /// Whether the optional capability is asked for at the end.
+    pub(crate) is_asked_for: bool,
+    /// The status of the ClusterVersion at the end.
+    pub(crate) status: Value,
+    /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
+    /// is there.
+    pub(crate) found: Vec<(String, Option<String>)>,
+}
+
+/// Plays a scenario to its end.
+pub(crate) fn play(scenario: &Scenario) -> Outcome {
+    // The only chance there is but ours: the jitter of the watches' patience.
+    fastrand::seed(scenario.seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let outcome = runtime.block_on(async { Stage::new(scenario).play(scenario).await });
+    runtime.shutdown_background();
+    outcome
+}
+
+/// What is asked for last.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Release(usize),
+    Vain(Vain),
+}
+
+struct Process {
+    number: usize,
+    task: JoinHandle<Result<(), plimsoll_controller::Error>>,
+    faults: Faults,
+}
+
+struct Stage {
+    clock: VirtualClock,
+    server: ApiServer,
+    recorder: Recorder,
+    releases: &'static [Release],
+    release: watch::Sender<Arc<Payload>>,
+    store: Option<Arc<PayloadSet>>,
+    processes: Vec<Process>,
+    /// How many processes there have been.
+    started: usize,
+    /// Whether things may still go wrong.
+    faulty: bool,
+}
+
+impl Stage {
+    fn new(scenario: &Scenario) -> Self {
+        let clock = VirtualClock::from(beginning());
+        let options = Options { clock: Arc::new(clock), seed: scenario.seed, ..Options::default() };
+        let server = ApiServer::new(options);
+        let releases = releases();
+        let (release, _) = watch::channel(Arc::clone(&releases[0].payload));
+        let recorder = Recorder::new(server.clone());
+        recorder.ask(VERSIONS[0]);
+        let store = scenario.stored.then(|| Arc::new(release::store(releases)));
+        let (processes, started, faulty) = (Vec::new(), 0, true);
+        Self { clock, server, recorder, releases, release, store, processes, started, faulty }
+    }
+
+    async fn play(mut self, scenario: &Scenario) -> Outcome {
+        let mut stop = self.stand_ins(scenario);
+        let mut deeds = scenario.deeds.iter().peekable();
+        let (mut wanted, mut exists) = (Wanted::Release(0), false);
+        for second in 0..scenario.faulty_until + PATIENCE {
+            if second == scenario.faulty_until {
+                self.faulty = false;
+                self.recorder.spare();
+                self.processes.iter().for_each(|process| process.faults.stop());
+                stop.cancel();
+                stop =
+                    self.stand_ins(&Scenario { operators: Default::default(), ..scenario.clone() });
+                self.act(&Deed::Resume, exists).await;
+            }
+            while let Some((_, deed)) = deeds.next_if(|(at, _)| *at <= second) {
+                match deed {
+                    Deed::Release(index) if exists || self.store.is_none() => {
+                        wanted = Wanted::Release(*index);
+                    }
+                    Deed::Ask(vain) if exists => wanted = Wanted::Vain(*vain),
+                    _ => {}
+                }
+                self.act(deed, exists).await;
+            }
+            self.keep_running(scenario);
+            exists = exists || self.create_cluster_version().await;
+            if second > scenario.faulty_until + 10
+                && second % 5 == 0
+                && self.is_completed(wanted).await
+            {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        // Whatever is still to come has to be right too.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        self.outcome(wanted).await
+    }
+
+    async fn act(&mut self, deed: &Deed, exists: bool) {
+        match deed {
+            Deed::Release(index) if self.store.is_none() => {
+                self.recorder.ask(VERSIONS[*index]);
+                self.release.send_replace(Arc::clone(&self.releases[*index].payload));
+            }
+            Deed::KillAtWrite { count, last } => self.recorder.doom(*count, *last),
+            Deed::Pause(lasts) => self.recorder.pause(*lasts),
+            // Too early: there is nothing yet to ask.
+            _ if !exists => {}
+            Deed::Release(index) => {
+                self.recorder.ask(VERSIONS[*index]);
+                // By its version, if that is offered; by its image it means the same.
+                let by_version = index % 2 == 0;
+                let (version, image) = match by_version {
+                    true => (VERSIONS[*index], String::new()),
+                    false => ("", image(VERSIONS[*index])),
+                };
+                self.desire(json!({ "version": version, "image": image })).await;
+            }
+            Deed::Ask(vain) => {
+                let version = match vain {
+                    Vain::Nothing => return self.desire(Value::Null).await,
+                    Vain::Backwards => VERSIONS[0],
+                    Vain::Broken => BROKEN,
+                    Vain::Missing => "9.9.9",
+                };
+                self.desire(json!({ "version": "", "image": image(version) })).await;
+            }
+            Deed::Hold(level) => {
+                self.recorder.hold(Some(level.unwrap_or_default()));
+                let text = level.map_or_else(|| "next".to_owned(), |level| level.to_string());
+                self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: text } } }))
+                    .await;
+            }
+            Deed::Resume => {
+                self.recorder.hold(None);
+                self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: null } } }))
+                    .await;
+            }
+            Deed::Enable => {
+                self.recorder.ask(OPTIONAL);
+                self.ask_for(&[OPTIONAL]).await;
+            }
+            Deed::Disable => self.ask_for(&[]).await,
+        }
+    }
+
+    async fn desire(&self, update: Value) {
+        self.change(&json!({ "spec": { "desiredUpdate": update } })).await;
+    }
+
+    /// Creates the ClusterVersion; false as long as nothing serves it.
+    async fn create_cluster_version(&self) -> bool {
+        let cluster_version = json!({
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "ClusterVersion",
+            "metadata": { "name": "version" },
+            "spec": {
+                "clusterID": "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11",
+                "capabilities": asking(&[]),
+            },
+        });
+        let path = CLUSTER_VERSION.trim_end_matches("/version");
+        self.send("POST", path, "application/json", &cluster_version).await == 201
+    }
+
+    async fn ask_for(&self, capabilities: &[&str]) {
+        self.change(&json!({ "spec": { "capabilities": asking(capabilities) } })).await;
+    }
+
+    async fn change(&self, patch: &Value) {
+        let kind = "application/merge-patch+json";
+        let status = self.send("PATCH", CLUSTER_VERSION, kind, patch).await;
+        assert_eq!(status, 200, "the ClusterVersion can be changed: {patch}");
+    }
+
+    /// Sends a request as somebody whom nothing goes wrong with; gives the HTTP status.
+    async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> u16 {
+        let request =
+            http::Request::builder().method(method).uri(path).header("content-type", kind);
+        let body = Body::from(body.to_string().into_bytes());
+        let request = request.body(body).expect("it is a request");
+        let answer = self.server.clone().call(request).await.expect("the server answers");
+        answer.status().as_u16()
+    }
+
+    fn stand_ins(&self, scenario: &Scenario) -> CancellationToken {
+        let stop = CancellationToken::new();
+        let options = StandInOptions {
+            payloads: self.releases.iter().map(|it| Arc::clone(&it.payload)).collect(),
+            delay: scenario.delay,
+            faults: scenario.operators.clone(),
+            clock: Arc::new(self.clock),
+            ..StandInOptions::default()
+        };
+        let client = Client::new(self.server.clone(), "default");
+        tokio::spawn(standins::run(client, options, stop.clone()));
+        stop
+    }
+
+    /// Buries processes that ended or died and starts others, as somebody looks after them.
+    fn keep_running(&mut self, scenario: &Scenario) {
+        let recorder = &self.recorder;
+        self.processes.retain(|process| {
+            let dead = recorder.is_dead(process.number);
+            if dead {
+                process.task.abort();
+            }
+            !dead && !process.task.is_finished()
+        });
+        let count = if scenario.leased { 2 } else { 1 };
+        while self.processes.len() < count {
+            self.started += 1;
+            let number = self.started;
+            let faults = if self.faulty { faults(scenario, number) } else { Faults::none() };
+            let server = faults.layer(self.recorder.of(number));
+            let (view, _) = watch::channel(View::default());
+            let controller = Controller {
+                client: Client::new(server, "default"),
+                clock: Arc::new(self.clock),
+                settings: Settings {
+                    profile: DEFAULT_PROFILE.to_owned(),
+                    feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
+                    create: None,
+                    leadership: match scenario.leased {
+                        true => Leadership::Lease(format!("process-{number}")),
+                        false => Leadership::Alone,
+                    },
+                    always_enabled: Vec::new(),
+                    capability_webhook: None,
+                    limits: Limits::default(),
+                },
+                release: self.release.subscribe(),
+                view,
+                store: self.store.clone().map(|store| store as Arc<dyn PayloadStore>),
+            };
+            let task = tokio::spawn(controller.run(CancellationToken::new()));
+            self.processes.push(Process { number, task, faults });
+        }
+    }
+
+    async fn is_completed(&self, wanted: Wanted) -> bool {
+        let status = self.recorder.read(CLUSTER_VERSION).await["status"].take();
+        let version = match wanted {
+            Wanted::Release(index) => self.releases[index].version.into(),
+            Wanted::Vain(_) => status["desired"]["version"].clone(),
+        };
+        status["history"][0]["version"] == version && status["history"][0]["state"] == "Completed"
+    }
+
+    async fn outcome(self, wanted: Wanted) -> Outcome {
+        let mut found = Vec::new();
+        for item in &self.releases[0].items {
+            let object = self.recorder.read(&item.path).await;
+            let by = object["metadata"]["annotations"][WRITTEN_BY].as_str();
+            found.push((item.path.clone(), by.map(str::to_owned)));
+        }
+        let mut object = self.recorder.read(CLUSTER_VERSION).await;
+        let asked = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
+        let is_asked_for = asked.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
+        let status = object["status"].take();
+        let (wanted, vain) = match wanted {
+            Wanted::Release(index) => (index, None),
+            Wanted::Vain(vain) => {
+                let desired = VERSIONS.iter().position(|it| status["desired"]["version"] == *it);
+                (desired.unwrap_or_default(), Some(vain))
+            }
+        };
+        Outcome { writes: self.recorder.writes(), wanted, vain, is_asked_for, status, found }
+    }
+}
+
+fn asking(capabilities: &[&str]) -> Value {
+    json!({ "baselineCapabilitySet": "None", "additionalEnabledCapabilities": capabilities })
+}
+
+/// What goes wrong between a process and the server.
+fn faults(scenario: &Scenario, number: usize) -> Faults {
+    let seed = scenario.seed ^ ((number as u64) << 32);
+    let faults = match scenario.errors > 0.0 {
+        true => Faults::seeded(seed, scenario.errors),
+        false => Faults::none(),
+    };
+    if scenario.watches > 0.0 {
+        let watches = || Requests::any().verb("watch");
+        faults.add(watches().share(seed ^ 1, scenario.watches), Fault::WatchDuplicated);
+        let lost = Fault::WatchExpired(Duration::from_secs(3));
+        faults.add(watches().share(seed ^ 2, scenario.watches), lost);
+    }
+    // What a process begins with, the ClusterVersion and ReleaseProgress, it asks for as it is now,
+    // and servers keep to that. The rest may lag behind whatever is asked for.
+    for (salt, resource) in STALE.iter().enumerate().filter(|_| scenario.stale > 0.0) {
+        let reads = Requests::any().verb("list").resource(resource);
+        let reads = reads.share(seed ^ (3 + salt as u64), scenario.stale);
+        faults.add(reads, Fault::Stale(AsOf::Behind(5)));
+    }
+    faults
+}

@@ -1,0 +1,66 @@
+//! Which kinds exist and which of them have namespaces: those built into Kubernetes and those that
+//! the CustomResourceDefinitions of a payload define.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_schema::builtin;
+use plimsoll_model::GroupKind;
+
+use crate::Manifest;
+
+/// Whether the objects of a kind live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// The kinds that every cluster has that is kept at a release, beside Kubernetes' own: they are
+/// installed with the first one.
+const INSTALLED: [&str; 2] = ["ClusterOperator", "ClusterVersion"];
+
+/// The kinds that a payload can use.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    scopes: BTreeMap<GroupKind, Scope>,
+    versions: BTreeSet<(GroupKind, String)>,
+}
+
+impl Kinds {
+    /// The kinds built into Kubernetes and those that the manifests define. A kind defined more
+    /// than once, for several feature sets, has the versions of all its definitions.
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let mut kinds = Self::default();
+        for resource in builtin::resources() {
+            let kind = GroupKind::new(&resource.group, &resource.kind);
+            let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
+            kinds.add(kind, &resource.version, scope);
+        }
+        for kind in INSTALLED {
+            kinds.add(GroupKind::new("config.openshift.io", kind), "v1", Scope::Cluster);
+        }
+        for definition in manifests.iter().filter_map(|manifest| manifest.definition.as_ref()) {
+            for version in definition.served() {
+                kinds.add(definition.kind.clone(), version, definition.scope);
+            }
+        }
+        kinds
+    }
+
+    fn add(&mut self, kind: GroupKind, version: &str, scope: Scope) {
+        self.versions.insert((kind.clone(), version.to_owned()));
+        self.scopes.insert(kind, scope);
+    }
+
+    /// Whether the objects of a kind live in namespaces; `None` for a kind that does not exist.
+    pub fn scope(&self, kind: &GroupKind) -> Option<Scope> {
+        self.scopes.get(kind).copied()
+    }
+
+    /// Whether a kind exists in a version.
+    pub fn serves(&self, kind: &GroupKind, version: &str) -> bool {
+        self.versions.contains(&(kind.clone(), version.to_owned()))
+    }
+}

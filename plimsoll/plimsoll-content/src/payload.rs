@@ -1,0 +1,315 @@
+//! A release payload: from the bytes of its files to manifests, or to everything that is wrong.
+//!
+//! Loading follows cluster-version §1.1 and §1.2: `manifests` before `release-manifests`, file
+//! names in byte order, documents in the order of their file.
+
+mod document;
+mod error;
+mod gates;
+mod release;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use k8s_schema::builtin;
+use plimsoll_model::GroupKind;
+use serde::Serialize;
+
+pub use error::{Cause, LoadError, LoadErrors};
+pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseProblem};
+
+use document::{ParsedFile, parse_file};
+
+use crate::capability::Registry;
+use crate::finding::{Code, Finding, Place};
+use crate::kinds::Scope;
+use crate::template::Values;
+use crate::{Manifest, hash};
+
+/// The endings of the names of manifest files; case matters.
+const EXTENSIONS: [&str; 3] = [".yaml", ".yml", ".json"];
+
+/// The directories of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Directory {
+    /// `manifests`: the manifests of the program that applies the payload. Only these are
+    /// templates.
+    #[serde(rename = "manifests")]
+    Manifests,
+    /// `release-manifests`: everybody else's.
+    #[serde(rename = "release-manifests")]
+    ReleaseManifests,
+}
+
+impl Directory {
+    /// Both, in loading order.
+    pub const ALL: [Self; 2] = [Self::Manifests, Self::ReleaseManifests];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manifests => "manifests",
+            Self::ReleaseManifests => "release-manifests",
+        }
+    }
+}
+
+impl fmt::Display for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A file of a payload, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Where it lies.
+    pub directory: Directory,
+    /// Its name in that directory.
+    pub name: String,
+    /// Its content.
+    pub bytes: Bytes,
+}
+
+impl SourceFile {
+    /// Whether the file holds manifests, by its name.
+    pub fn holds_manifests(&self) -> bool {
+        EXTENSIONS.iter().any(|extension| self.name.ends_with(extension))
+    }
+
+    fn is_special(&self, name: &str) -> bool {
+        self.directory == Directory::ReleaseManifests && self.name == name
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            directory: self.directory,
+            file: self.name.as_str().into(),
+            document: None,
+            line: None,
+        }
+    }
+}
+
+/// What the templates of a payload may ask for, beyond what the payload says itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TemplateContext {
+    /// Pull specification of the release image; empty for a payload that comes without an image,
+    /// which is named by its digest.
+    pub release_image: String,
+    /// Cluster profile.
+    pub cluster_profile: String,
+}
+
+/// What a payload says about its release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReleaseInfo {
+    /// Version of the release.
+    pub version: String,
+    /// Where its release notes are.
+    pub url: String,
+    /// Update channels it belongs to, sorted.
+    pub channels: Vec<String>,
+    /// `Multi` for a payload of several architectures; empty for a single one.
+    pub architecture: String,
+    /// Versions from which an update leads here.
+    pub previous: Vec<String>,
+    /// Versions to which an update leads from here.
+    pub next: Vec<String>,
+    /// When it was created, as `image-references` says.
+    pub created: Option<String>,
+    /// Pull specifications by image tag.
+    pub images: BTreeMap<String, String>,
+}
+
+/// A release as a store lists it, without its manifests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReleaseHead {
+    /// Pull specification that stands for it.
+    pub image: String,
+    /// What it says about itself; images may be left out.
+    pub release: ReleaseInfo,
+}
+
+/// A release payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// What it says about itself.
+    pub release: ReleaseInfo,
+    /// Its documents in loading order, before inclusion.
+    pub manifests: Vec<Manifest>,
+    /// Identifies its content: `sha256:` and hexadecimal digits.
+    pub digest: String,
+    /// Pull specification that stands for it in templates and status.
+    pub image: String,
+    /// What is odd about it but does not keep it from being loaded.
+    pub warnings: Vec<Finding>,
+    /// The capabilities and sets that there are: those of the published API and those that it
+    /// declares.
+    pub capabilities: Registry,
+}
+
+impl Payload {
+    /// The kinds known to have no namespace: those built into Kubernetes and those that
+    /// CustomResourceDefinitions of the payload define so.
+    pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {
+        let built_in = builtin::resources().iter().filter(|resource| !resource.namespaced);
+        let mut kinds: BTreeSet<GroupKind> =
+            built_in.map(|resource| GroupKind::new(&resource.group, &resource.kind)).collect();
+        let defined = self.manifests.iter().filter_map(|manifest| manifest.definition.as_ref());
+        let without = defined.filter(|definition| definition.scope == Scope::Cluster);
+        kinds.extend(without.map(|definition| definition.kind.clone()));
+        kinds
+    }
+
+    /// Major version of the release.
+    pub fn major_version(&self) -> Option<u64> {
+        semver::Version::parse(&self.release.version).ok().map(|version| version.major)
+    }
+}
+
+/// What a payload says about itself, and what its templates may ask for.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// What it says about itself, as far as that can be read.
+    pub release: ReleaseInfo,
+    /// What templates may ask for.
+    pub values: Values,
+    digest: String,
+    warnings: Vec<Finding>,
+    errors: Vec<LoadError>,
+}
+
+impl Head {
+    /// Reads the two special files; what is wrong with them is kept for [`assemble`].
+    pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
+        let mut head = Self { digest: digest(files), ..Self::default() };
+        let special = |name: &str| files.iter().find(|file| file.is_special(name));
+        let place = |name: &str| Place {
+            directory: Directory::ReleaseManifests,
+            file: name.into(),
+            document: None,
+            line: None,
+        };
+        let mut warnings = Vec::new();
+        let metadata = special(RELEASE_METADATA).ok_or(ReleaseProblem::Missing);
+        match metadata.and_then(|file| release::read_metadata(&file.bytes, &mut warnings)) {
+            Ok(release) => head.release = release,
+            Err(problem) => head.fail(place(RELEASE_METADATA), problem),
+        }
+        let finding = |text| Finding::new(place(RELEASE_METADATA), Code::ReleaseMetadata, text);
+        head.warnings.extend(warnings.into_iter().map(finding));
+
+        let images = special(IMAGE_REFERENCES).ok_or(ReleaseProblem::Missing);
+        match images.and_then(|file| release::read_images(&file.bytes)) {
+            Ok(references) => {
+                let metadata = &head.release.version;
+                if !metadata.is_empty() && *metadata != references.name {
+                    let problem = ReleaseProblem::VersionMismatch {
+                        images: references.name,
+                        metadata: metadata.clone(),
+                    };
+                    head.fail(place(IMAGE_REFERENCES), problem);
+                }
+                head.release.created = references.created;
+                head.release.images = references.images;
+            }
+            Err(problem) => head.fail(place(IMAGE_REFERENCES), problem),
+        }
+        let release_image = if context.release_image.is_empty() {
+            format!("{IMAGELESS}@{}", head.digest)
+        } else {
+            context.release_image.clone()
+        };
+        head.values = Values {
+            release_image,
+            cluster_profile: context.cluster_profile.clone(),
+            images: head.release.images.clone(),
+        };
+        head
+    }
+
+    /// What is wrong with the two special files.
+    pub fn problems(&self) -> &[LoadError] {
+        &self.errors
+    }
+
+    fn fail(&mut self, place: Place, problem: ReleaseProblem) {
+        self.errors.push(LoadError { place, cause: Cause::Release(problem) });
+    }
+}
+
+/// Puts a payload together from what [`Head::read`] made of its files and [`parse_file`] of those
+/// that hold manifests, in any order; and everything that is wrong with it.
+fn assemble(head: Head, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<LoadError>) {
+    let Head { release, values, digest, mut warnings, mut errors } = head;
+    parsed.sort_by(|left, right| left.order().cmp(&right.order()));
+    let mut manifests = Vec::new();
+    // A manifest does not know its directory, which a defect is to be found in.
+    let mut directories = BTreeMap::new();
+    for file in parsed {
+        directories.insert(manifests.len(), file.directory);
+        manifests.extend(file.manifests);
+        warnings.extend(file.warnings);
+        errors.extend(file.errors);
+    }
+    let mut capabilities = Registry::built_in();
+    for (number, problem) in capabilities.declare(&manifests) {
+        let manifest: &Manifest = &manifests[number];
+        let directory = directories.range(..=number).next_back().map(|(_, directory)| *directory);
+        let place = Place {
+            directory: directory.unwrap_or(Directory::ReleaseManifests),
+            file: Arc::clone(&manifest.file),
+            document: Some(manifest.document),
+            line: None,
+        };
+        errors.push(LoadError { place, cause: Cause::Capabilities(problem) });
+    }
+    let image = values.release_image;
+    let payload = Payload { release, manifests, digest, image, warnings, capabilities };
+    (payload, errors)
+}
+
+/// Name of the image that stands for a payload without one; nothing can be pulled from there.
+pub const IMAGELESS: &str = "release.localhost/payload";
+
+/// Identifies the content: the special files and the manifest files, by name and bytes.
+fn digest(files: &[SourceFile]) -> String {
+    let belongs = |file: &&SourceFile| {
+        file.holds_manifests()
+            || file.is_special(RELEASE_METADATA)
+            || file.is_special(IMAGE_REFERENCES)
+    };
+    let mut files: Vec<&SourceFile> = files.iter().filter(belongs).collect();
+    files.sort_by(|left, right| (left.directory, &left.name).cmp(&(right.directory, &right.name)));
+    hash::sha256(
+        files.into_iter().flat_map(|file| {
+            [file.directory.name().as_bytes(), file.name.as_bytes(), &*file.bytes]
+        }),
+    )
+}
+
+/// Reads a payload.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, LoadErrors> {
+    let (payload, errors) = parse_partly(files, context);
+    if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
+}
+
+/// As [`parse`], with what can be read of a payload that cannot be loaded.
+pub(crate) fn parse_partly(
+    files: &[SourceFile],
+    context: &TemplateContext,
+) -> (Payload, Vec<LoadError>) {
+    let head = Head::read(files, context);
+    let manifest_files = files.iter().filter(|file| file.holds_manifests());
+    let parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
+    assemble(head, parsed)
+}
+
+#[cfg(test)]
+mod tests;
