@@ -194,13 +194,4 @@ mod tests {
         let findings = sources::check(&tree(&[("plimsoll/plimsoll-controller/src/view.rs", text)]));
         assert!(findings.iter().any(|f| f.text.contains("writes to a cluster")), "{findings:?}");
     }
-
-    #[test]
-    fn a_word_that_the_glossary_replaces_is_found() {
-        let findings = words::check(&tree(&[
-            ("docs/glossary.md", "| update | the act | upgrade |\n"),
-            ("README.md", "An upgrade of the cluster"),
-        ]));
-        assert!(findings.iter().any(|finding| finding.text.contains("upgrade")), "{findings:?}");
-    }
 }
