@@ -1,9 +1,10 @@
 //! `config.openshift.io/v1`: ClusterVersion and ClusterOperator (cluster-version §2.8, §3, §4.3).
 
 use jiff::Timestamp;
-use plimsoll_model::Condition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::Condition;
 
 /// What an administrator wants of the cluster's version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

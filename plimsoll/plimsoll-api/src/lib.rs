@@ -1,11 +1,25 @@
-//! Wire types of the APIs that Plimsoll installs: shapes only, no behaviour.
+//! The API of Plimsoll: the types that its other crates share with each other and with users.
 //!
-//! `config.openshift.io/v1` (ClusterVersion, ClusterOperator) is schema-compatible with the
-//! published API; `plimsoll.io/v1alpha1` is our own.
+//! - How objects are identified ([`ObjectKey`]), what conditions say ([`Condition`]) and why
+//!   ([`Reason`], the one list), and the health of an object ([`Verdict`]).
+//! - The wire types of the kinds that Plimsoll serves and installs: `config.openshift.io/v1`
+//!   (ClusterVersion, ClusterOperator), schema-compatible with the published API, and
+//!   `plimsoll.io/v1alpha1` (ReleaseProgress), our own.
+//!
+//! There is no client and no IO here.
 
+mod condition;
 pub mod config;
 pub mod crd;
+mod key;
 pub mod progress;
+mod reason;
+mod verdict;
+
+pub use condition::{Condition, ConditionStatus, merge_conditions};
+pub use key::{GroupKind, ObjectKey};
+pub use reason::Reason;
+pub use verdict::{Effect, Verdict};
 
 /// A reference to a kind: everything a client needs to address its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

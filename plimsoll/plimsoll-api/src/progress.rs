@@ -5,8 +5,9 @@
 //! in an object of their own.
 
 use jiff::Timestamp;
-use plimsoll_model::ObjectKey;
 use serde::{Deserialize, Serialize};
+
+use crate::ObjectKey;
 
 /// How far a release has been applied, and what it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

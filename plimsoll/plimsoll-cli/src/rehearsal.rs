@@ -29,10 +29,11 @@ use k8s_apiserver::{ApiServer, Options};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::config::ComponentOverride;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_api::{
+    CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, GroupKind, ObjectKey, Reason,
+};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, Leadership, Settings, Survey, View};
-use plimsoll_model::{Condition, GroupKind, ObjectKey, Reason};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
 use plimsoll_plan::status::Limits;

@@ -1,7 +1,7 @@
 //! What a CustomResourceDefinition says of the kind that it defines, without its schemas, which are
 //! most of it.
 
-use plimsoll_model::GroupKind;
+use plimsoll_api::GroupKind;
 use serde_json::Value;
 
 use crate::kinds::Scope;

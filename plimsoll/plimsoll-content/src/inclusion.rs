@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey};
 
 use crate::Manifest;
 use crate::capability;

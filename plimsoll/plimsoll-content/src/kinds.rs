@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_schema::builtin;
-use plimsoll_model::GroupKind;
+use plimsoll_api::GroupKind;
 
 use crate::Manifest;
 

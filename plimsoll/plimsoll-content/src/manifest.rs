@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_model::ObjectKey;
+use plimsoll_api::ObjectKey;
 use serde_json::{Map, Value};
 
 use crate::Packed;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_schema::builtin;
-use plimsoll_model::GroupKind;
+use plimsoll_api::GroupKind;
 use serde::Serialize;
 
 pub use error::{Cause, LoadError, LoadErrors};

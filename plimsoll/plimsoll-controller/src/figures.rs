@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{ClusterOperatorStatus, ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::progress::OverrideProgress;
-use plimsoll_model::ConditionStatus;
 use plimsoll_plan::plan::Action;
 use plimsoll_plan::progress::{Outcome, ProblemState, Progress};
 use serde_json::Value;

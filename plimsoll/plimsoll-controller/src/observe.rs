@@ -16,7 +16,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::ApiKind;
-use plimsoll_model::{GroupKind, ObjectKey, Verdict};
+use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::readiness;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::{Action, Plan};
 use plimsoll_plan::progress::{Deleted, Mark, Outcome, Progress, Trace, Transience};
 use plimsoll_plan::removal::{Ledger, Notice, Prune, Terminating, orphans, orphans_of_cluster};
@@ -231,7 +231,7 @@ mod tests {
 
     use jiff::Timestamp;
     use plimsoll_api::progress::{Deletion, DeletionState, Orphan, ReleaseProgressStatus};
-    use plimsoll_model::{GroupKind, ObjectKey};
+    use plimsoll_api::{GroupKind, ObjectKey};
     use plimsoll_plan::progress::{Mark, Trace};
     use plimsoll_plan::removal::Prune;
 

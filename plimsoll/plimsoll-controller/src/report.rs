@@ -17,7 +17,7 @@ use plimsoll_api::progress::{
     StepProgress,
 };
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
-use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
+use plimsoll_api::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::failure::Failure;
 use plimsoll_plan::overrides::Overrides;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, RELEASE_PROGRESS, crd};
+use plimsoll_api::{
+    CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, RELEASE_PROGRESS, crd,
+};
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, Decision, decide};
 use plimsoll_content::{Manifest, Payload};
-use plimsoll_model::GroupKind;
 use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
 use serde_json::Value;
 

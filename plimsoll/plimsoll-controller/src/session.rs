@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::gate;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::parse;

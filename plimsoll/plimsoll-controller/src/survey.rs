@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::forecast::{Answer, Sighting};
 use plimsoll_plan::plan::{Plan, Step};
 use plimsoll_plan::progress::{Obstacle, Outcome, Scope, Trace};

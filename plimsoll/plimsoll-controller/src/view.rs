@@ -1,8 +1,8 @@
 //! What a person at a terminal wants to see of a controller at work.
 
 use jiff::Timestamp;
+use plimsoll_api::Condition;
 use plimsoll_api::progress::ImpliedCapability;
-use plimsoll_model::Condition;
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};

@@ -15,7 +15,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_model::{ObjectKey, Reason};
+use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_plan::failure;
 use plimsoll_plan::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::{Action, Step};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::Reason;
+use plimsoll_api::Reason;
 use semver::Version;
 
 /// Namespace and name of the ConfigMap with the questions.

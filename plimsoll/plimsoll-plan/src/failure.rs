@@ -11,7 +11,7 @@ mod condense;
 mod summary;
 
 use jiff::Timestamp;
-use plimsoll_model::{Effect, Reason};
+use plimsoll_api::{Effect, Reason};
 
 pub use api::{cause, could_not_update, from_api_status};
 pub use condense::{condense, groups};

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::config::{OperandVersion, Release};
+use plimsoll_api::{ObjectKey, Reason, Verdict};
 use plimsoll_content::inclusion::Exclusion;
-use plimsoll_model::{ObjectKey, Reason, Verdict};
 use serde::Serialize;
 
 pub use cluster::{Answer, Sighting, of_cluster};

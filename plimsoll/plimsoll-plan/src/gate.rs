@@ -28,7 +28,7 @@
 
 mod style;
 
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::Value;
 
 use crate::mode::Mode;

@@ -4,9 +4,9 @@
 //! An edge leads from one release to another when either names the other in its metadata:
 //! `previous` of the later one, `next` of the earlier one.
 
+use plimsoll_api::Reason;
 use plimsoll_api::config::Release;
 use plimsoll_content::payload::ReleaseHead;
-use plimsoll_model::Reason;
 use semver::Version;
 
 /// What `RetrievedUpdates` tells: nothing, or why there is no telling.

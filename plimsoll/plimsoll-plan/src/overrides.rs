@@ -16,10 +16,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::progress::{OverrideProgress, OverrideState};
 use plimsoll_content::inclusion::Override;
-use plimsoll_model::ObjectKey;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,11 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
 use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
 use plimsoll_content::{Definition, Manifest};
-use plimsoll_model::ObjectKey;
 use serde_json::json;
 
 use crate::graph::{self, Graph, Ordering, Task};

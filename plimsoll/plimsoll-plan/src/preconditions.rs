@@ -8,7 +8,7 @@
 
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_api::{Condition, ConditionStatus, Reason};
 use semver::Version;
 
 /// The one step from one major version to the next that is a single hop: from the last minor

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
+use plimsoll_api::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 
 use crate::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};

@@ -6,7 +6,7 @@
 //! at DaemonSets nor at Jobs that run. Here a workload is awaited: until the controller has seen
 //! the latest generation and the rollout is finished, or the Job has succeeded.
 
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::Value;
 
 use crate::parse;

@@ -13,7 +13,7 @@ mod tests;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_model::{ObjectKey, Reason};
+use plimsoll_api::{ObjectKey, Reason};
 use serde_json::Value;
 
 use crate::parse;

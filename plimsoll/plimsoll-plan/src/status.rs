@@ -22,7 +22,7 @@ mod updates;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
-use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
+use plimsoll_api::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
 
 use crate::capabilities::Capabilities;
 use crate::failure::Failure;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, Override};
-use plimsoll_model::ObjectKey;
 
 use crate::capabilities::{self, Capabilities};
 use crate::features::Features;

@@ -4,7 +4,7 @@
 //! updates, releases that are accepted or not, and `Upgradeable` for no other reason than an update
 //! under way.
 
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 /// A condition that came to hold, or does not any more.
 #[derive(Debug, Clone, PartialEq, Eq)]

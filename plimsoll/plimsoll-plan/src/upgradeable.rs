@@ -4,7 +4,7 @@
 //! `Upgradeable` condition itself; several are summed up in it, each with a condition of its own
 //! beside it.
 
-use plimsoll_model::{ConditionStatus, ObjectKey, Reason};
+use plimsoll_api::{ConditionStatus, ObjectKey, Reason};
 use serde_json::Value;
 
 use crate::parse;

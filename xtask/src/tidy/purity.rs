@@ -8,7 +8,6 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "kubernetes/k8s-schema",
     "plimsoll/plimsoll-api",
     "plimsoll/plimsoll-content",
-    "plimsoll/plimsoll-model",
     "plimsoll/plimsoll-plan",
     "plimsoll/plimsoll-resolve",
 ];

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use plimsoll_model::{Condition, ConditionStatus, ObjectKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,7 +18,10 @@ use crate::progress::{
     LevelProgress, OperatorsProgress, Orphan, OverrideProgress, OverrideState,
     ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
-use crate::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use crate::{
+    ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, Condition, ConditionStatus, ObjectKey,
+    RELEASE_PROGRESS,
+};
 
 /// The schema of a top-level field of a kind, such as `spec`.
 fn schema_of(kind: ApiKind, field: &str) -> Value {

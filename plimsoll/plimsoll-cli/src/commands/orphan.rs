@@ -8,8 +8,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use plimsoll_api::ObjectKey;
 use plimsoll_api::progress::{Deletion, DeletionState, Orphan};
-use plimsoll_model::ObjectKey;
 use plimsoll_plan::removal::{PRUNE, Prune};
 use serde::Serialize;
 use serde_json::json;

@@ -12,9 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use kube::discovery::Scope;
 use kube::{Discovery, ResourceExt as _};
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_model::ObjectKey;
 use plimsoll_plan::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 

@@ -10,10 +10,12 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS};
+use plimsoll_api::{
+    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, ConditionStatus, RELEASE_PROGRESS,
+    Reason,
+};
 use plimsoll_content::Payload;
 use plimsoll_controller::{api_resource, cluster_features};
-use plimsoll_model::{Condition, ConditionStatus, Reason};
 use plimsoll_plan::features::Features;
 use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides};

@@ -17,9 +17,8 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey};
 use plimsoll_content::Payload;
-use plimsoll_model::ObjectKey;
 use serde_json::{Value, json};
 
 /// Requests at the same time: a live cluster has other things to do.

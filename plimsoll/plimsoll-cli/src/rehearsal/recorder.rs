@@ -10,7 +10,7 @@ use k8s_apiserver::ApiServer;
 use kube::Client;
 use kube::client::Body;
 use kube::discovery::Discovery;
-use plimsoll_model::ObjectKey;
+use plimsoll_api::ObjectKey;
 use tokio::time::Instant;
 use tower::Service;
 

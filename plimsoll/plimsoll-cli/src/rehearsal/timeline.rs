@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_api::ConditionStatus;
 use plimsoll_controller::View;
-use plimsoll_model::ConditionStatus;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -218,8 +218,8 @@ mod tests {
     use std::time::Duration;
 
     use jiff::Timestamp;
+    use plimsoll_api::{Condition, ConditionStatus};
     use plimsoll_controller::{LevelView, View, WaitView};
-    use plimsoll_model::{Condition, ConditionStatus};
 
     use super::{Ending, FAILING_FOR, Log, QUIET_FOR};
 

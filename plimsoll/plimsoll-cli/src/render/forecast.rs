@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use plimsoll_model::Verdict;
+use plimsoll_api::Verdict;
 use plimsoll_plan::diff::FieldChange;
 use plimsoll_plan::forecast::{
     Change, ChangeKind, Forecast, ForecastLane, Gate, Hindrance, OrphanCause, awaited, count,

@@ -6,8 +6,8 @@ mod report;
 pub use overview::Overview;
 pub use report::{Assessment, Report};
 
+use plimsoll_api::Condition;
 use plimsoll_api::config::ClusterVersionStatus;
-use plimsoll_model::Condition;
 
 fn condition<'a>(status: &'a ClusterVersionStatus, type_: &str) -> Option<&'a Condition> {
     status.conditions.iter().find(|condition| condition.type_ == type_)

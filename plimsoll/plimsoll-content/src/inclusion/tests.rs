@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::GroupKind;
+use plimsoll_api::GroupKind;
 use serde_json::json;
 
 use super::{Context, Decision, EnabledCapabilities, Override, decide};

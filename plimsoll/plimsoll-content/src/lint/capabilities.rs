@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::GroupKind;
+use plimsoll_api::GroupKind;
 
 use super::Report;
 use crate::capability::{ANNOTATION, is_declaration, meant};

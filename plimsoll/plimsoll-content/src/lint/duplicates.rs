@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::ObjectKey;
+use plimsoll_api::ObjectKey;
 
 use super::Report;
 use crate::Manifest;

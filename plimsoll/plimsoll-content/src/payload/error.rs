@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use plimsoll_model::ObjectKey;
+use plimsoll_api::ObjectKey;
 
 use super::ReleaseProblem;
 use crate::finding::{Code, Finding, Place};

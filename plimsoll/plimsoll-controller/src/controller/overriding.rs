@@ -2,9 +2,9 @@
 
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
+use plimsoll_api::Reason;
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::OverrideState;
-use plimsoll_model::Reason;
 use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
 
 use super::{Controller, Work};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use plimsoll_model::{Condition, ObjectKey, Reason};
+use plimsoll_api::{Condition, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::Action;

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_api::CLUSTER_VERSION_NAME;
 use plimsoll_api::config::{ClusterVersionStatus, Release, Update};
 use plimsoll_api::progress::Deletion;
+use plimsoll_api::{CLUSTER_VERSION_NAME, Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_content::Payload;
-use plimsoll_model::{Condition, ConditionStatus, ObjectKey, Reason};
 use plimsoll_plan::acceptance::{self, Wanted};
 use plimsoll_plan::acknowledge;
 use plimsoll_plan::mode::Mode;

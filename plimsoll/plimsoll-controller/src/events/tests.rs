@@ -1,7 +1,7 @@
 //! Tests of what becomes of occurrences, on a time of their own.
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_model::Reason;
+use plimsoll_api::Reason;
 
 use super::journal::{BURST, Journal, REFILL, SERIES_ENDS_AFTER, SERIES_REFRESH, Write};
 use super::{Occurrence, Severity, cluster_version, truncated};

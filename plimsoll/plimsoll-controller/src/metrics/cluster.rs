@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterOperatorStatus, Release, UpdateHistory, UpdateState};
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Collected, Family, float};
 use crate::figures::Figures;

@@ -1,8 +1,8 @@
 //! Scenarios 33-38 and 41-42 of cluster-version §9.E, as scripts of what happens.
 
 use jiff::{SignedDuration, Timestamp};
+use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{Release, Update};
-use plimsoll_model::ConditionStatus;
 
 use super::{Acceptance, Identity, Order, Verification, Wanted, resolve};
 use crate::preconditions::{Facts, Objecting};

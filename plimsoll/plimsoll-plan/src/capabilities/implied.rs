@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_api::ObjectKey;
 use plimsoll_content::inclusion::{
     Context, Decision, EnabledCapabilities, capability_names, decide,
 };
 use plimsoll_content::{Manifest, Payload};
-use plimsoll_model::ObjectKey;
 
 use crate::features::Features;
 use crate::plan::DELETE;

@@ -1,6 +1,6 @@
 //! What an API server's refusal means (cluster-version §2.5).
 
-use plimsoll_model::Reason;
+use plimsoll_api::Reason;
 
 /// Start of the message with which an API server refuses an object of a missing namespace.
 const NAMESPACE_MISSING: &str = "namespaces \"";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::{Effect, Reason};
+use plimsoll_api::{Effect, Reason};
 
 use super::Failure;
 

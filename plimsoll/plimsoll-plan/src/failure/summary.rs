@@ -1,6 +1,6 @@
 //! Failures in a few words, for the column that `kubectl get clusterversion` shows.
 
-use plimsoll_model::{Effect, Reason};
+use plimsoll_api::{Effect, Reason};
 
 use super::{Failure, condense};
 

@@ -1,6 +1,6 @@
 //! The words of failures, and how many become one.
 
-use plimsoll_model::{Effect, Reason};
+use plimsoll_api::{Effect, Reason};
 
 use super::{Failure, condense, could_not_update, from_api_status, summarize};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::config::Release;
-use plimsoll_model::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey};
 use serde_json::Value;
 
 use super::brought::{Brought, Places};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::inclusion::Exclusion;
-use plimsoll_model::{GroupKind, ObjectKey, Reason};
 use serde_json::Value;
 
 use super::brought::{Brought, Places};

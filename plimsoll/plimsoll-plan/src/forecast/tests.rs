@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_api::config::Release;
+use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::Context;
-use plimsoll_model::{GroupKind, ObjectKey, Reason};
 use serde_json::{Value, json};
 
 use super::{Answer, Forecast, OrphanCause, Sighting, between, of_cluster};

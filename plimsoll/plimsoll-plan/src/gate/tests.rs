@@ -1,6 +1,6 @@
 //! Scenarios 16-21 of cluster-version §9.C, and where design 003 overrules upstream.
 
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::{cluster_operator, missing_versions};

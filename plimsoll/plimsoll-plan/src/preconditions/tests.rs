@@ -1,9 +1,9 @@
 //! Scenarios 43-46 of cluster-version §9.F, the digests of 38, and the rules of design 003.
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
-use plimsoll_model::ObjectKey;
 
 use super::{Facts, Judgement, Objecting, REPEATED_DELETIONS, check, digest, judge};
 

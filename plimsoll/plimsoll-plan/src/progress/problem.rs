@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 
 use super::track::{State, Transience};
 use super::{Obstacle, Progress};

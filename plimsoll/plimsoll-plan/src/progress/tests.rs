@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::Release;
+use plimsoll_api::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 use plimsoll_content::Manifest;
-use plimsoll_model::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 use serde_json::json;
 
 use super::{

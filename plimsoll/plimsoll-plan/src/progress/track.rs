@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_model::{Reason, Verdict};
+use plimsoll_api::{Reason, Verdict};
 
 use super::world::Obstacle;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_api::Reason;
 pub use plimsoll_content::kinds::Scope;
-use plimsoll_model::Reason;
 
 use crate::plan::{GroupVersionKind, Step};
 

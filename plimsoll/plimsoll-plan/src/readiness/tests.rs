@@ -1,6 +1,6 @@
 //! Workloads at every stage of their rollout.
 
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::workload;

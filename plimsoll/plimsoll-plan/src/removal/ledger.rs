@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, DeletionState};
+use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::{self, Context, Decision};
-use plimsoll_model::{GroupKind, ObjectKey, Reason};
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::progress::Orphan;
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
-use plimsoll_model::{GroupKind, ObjectKey};
 
 use crate::forecast::{self, OrphanCause};
 use crate::plan::{Action, Plan, Step};

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::progress::{Deletion, Orphan};
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::Context;
-use plimsoll_model::{GroupKind, ObjectKey};
 use serde_json::json;
 
 use super::{Ledger, Prune, Terminating, remaining};

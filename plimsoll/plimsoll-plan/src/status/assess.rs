@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_model::{Effect, Reason};
+use plimsoll_api::{Effect, Reason};
 
 use super::{Limits, StatusInput};
 use crate::failure::{Failure, condense, groups, summarize};

@@ -1,6 +1,6 @@
 //! How far the release that was asked for has been accepted (cluster-version §2.3).
 
-use plimsoll_model::{ConditionStatus, Reason};
+use plimsoll_api::{ConditionStatus, Reason};
 
 /// The steps that a release goes through before it is applied, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

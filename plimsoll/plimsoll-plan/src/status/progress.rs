@@ -1,6 +1,6 @@
 //! The `Progressing` condition: the line that people see first (cluster-version §3.3).
 
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::assess::Outlook;
 use super::{Builder, StatusInput, version};

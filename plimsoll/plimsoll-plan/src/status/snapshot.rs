@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::{Effect, Reason, Verdict};
+use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::tests::{Situation, operator, release, render};
@@ -27,7 +27,7 @@ fn every_condition() -> String {
     for situation in situations() {
         lines.extend(situation.status().conditions.iter().map(render));
     }
-    let held = plimsoll_model::ObjectKey {
+    let held = plimsoll_api::ObjectKey {
         group: String::new(),
         kind: "Namespace".to_owned(),
         namespace: String::new(),

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
-use plimsoll_model::{Condition, ConditionStatus, Effect, Reason};
+use plimsoll_api::{Condition, ConditionStatus, Effect, Reason};
 
 use super::{Limits, LoadStatus, LoadStep, StatusInput, Updates, cluster_version_status};
 use crate::capabilities::Capabilities;

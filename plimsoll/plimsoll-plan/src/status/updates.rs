@@ -1,7 +1,7 @@
 //! What the status tells of updates that may come or are held up.
 
 use plimsoll_api::config::Release;
-use plimsoll_model::{Condition, ConditionStatus, Reason};
+use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::Builder;
 use crate::offers::Retrieved;

@@ -1,6 +1,6 @@
 //! The words of objections (cluster-version §3.8).
 
-use plimsoll_model::{ConditionStatus, Reason};
+use plimsoll_api::{ConditionStatus, Reason};
 use serde_json::json;
 
 use super::{NotUpgradeable, conditions, objection_of};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anyhow::bail;
+use plimsoll_api::ObjectKey;
 use plimsoll_content::Manifest;
 use plimsoll_content::capability::meant;
-use plimsoll_model::ObjectKey;
 use plimsoll_plan::capabilities::{Enabling, enabling};
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! What is asked for, given what is listed; and the list.
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::progress::{Deletion, Orphan};
-use plimsoll_model::ObjectKey;
 use plimsoll_plan::removal::PRUNE;
 
 use super::{PruneArguments, list, pruning};

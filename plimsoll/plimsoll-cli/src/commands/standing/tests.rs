@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use plimsoll_api::config::{ComponentOverride, Release, UpdateHistory, UpdateState};
+use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{TemplateContext, parse};
-use plimsoll_model::{Condition, ConditionStatus};
 use plimsoll_plan::overrides::OVERRIDE_TERMS;
 use serde_json::json;
 

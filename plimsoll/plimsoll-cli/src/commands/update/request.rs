@@ -1,7 +1,7 @@
 //! From a command line to a request, or to what stands in its way and the flag that lets it pass.
 
 use plimsoll_api::config::{Release, Update, UpdateState};
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::preconditions::digest;
 
 use super::UpdateToArguments;

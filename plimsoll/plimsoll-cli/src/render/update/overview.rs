@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use plimsoll_api::config::Release;
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::pause::PAUSE_BEFORE;
 use serde::Serialize;
 

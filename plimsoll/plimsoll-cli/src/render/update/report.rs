@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
+use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::UpdateState;
 use plimsoll_api::progress::{OperatorsProgress, UpdateProgress};
-use plimsoll_model::ConditionStatus;
 use plimsoll_plan::timeline::{Estimate, estimate};
 use serde::Serialize;
 

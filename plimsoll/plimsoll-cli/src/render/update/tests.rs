@@ -5,7 +5,7 @@ use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::{
     CompletedUpdate, LevelDuration, LevelProgress, OperatorsProgress, StepProgress, UpdateProgress,
 };
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Overview, Report, duration};
 use crate::commands::standing::Standing;

@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::config::{ClusterOperatorStatus, ObjectReference, OperandVersion};
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
-use plimsoll_model::{GroupKind, ObjectKey};
 use plimsoll_plan::graph::position;
 use serde_json::Value;
 

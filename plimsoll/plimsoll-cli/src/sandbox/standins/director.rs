@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ClusterOperatorStatus;
-use plimsoll_model::ObjectKey;
 
 use super::cast::{Cast, Part, Role};
 use super::faults::{Fault, Faults};

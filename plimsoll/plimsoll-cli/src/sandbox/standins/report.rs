@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use plimsoll_api::config::ClusterOperatorStatus;
-use plimsoll_model::{Condition, ConditionStatus, Reason, merge_conditions};
+use plimsoll_api::{Condition, ConditionStatus, Reason, merge_conditions};
 
 use super::cast::Part;
 

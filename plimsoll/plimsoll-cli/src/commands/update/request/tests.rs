@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
-use plimsoll_model::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus};
 
 use super::super::UpdateToArguments;
 use super::{Outcome, cleared, update};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_api::GroupKind;
 use plimsoll_content::Manifest;
-use plimsoll_model::GroupKind;
 use serde_json::{Value, json};
 
 use super::{Cast, Script};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{ClusterOperatorStatus, OperandVersion};
-use plimsoll_model::ObjectKey;
 use serde_json::json;
 
 use super::{Act, Director, Event};
