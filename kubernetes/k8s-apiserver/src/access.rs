@@ -5,7 +5,6 @@
 //! and lets the audit log know. What else depends on users is asked for by those who need it:
 //! `review` and `token_request` by the endpoints of these kinds, `escalation` by writes, and
 //! `aggregate` by the controllers.
-pub(crate) mod aggregate;
 pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
@@ -15,14 +14,12 @@ mod impersonate;
 pub(crate) mod issuer;
 mod keys;
 pub(crate) mod options;
-pub(crate) mod policy;
 pub(crate) mod rbac;
 mod refusal;
 pub(crate) mod review;
 pub(crate) mod service_account;
 mod token;
 pub(crate) mod token_request;
-mod user;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -31,13 +28,14 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 
-use crate::body::Body;
+use crate::http::body::Body;
+use crate::http::respond;
 use crate::ids::Ids;
-use crate::registry::ApiResource;
 use crate::request::path::Route;
-use crate::respond;
+use crate::semantics::registry::ApiResource;
 use crate::server::Shared;
 use crate::status::ApiError;
+use crate::user::{MASTERS, UserInfo};
 
 use attributes::Attributes;
 use audit::Record;
@@ -45,9 +43,6 @@ use certificates::Certificates;
 use impersonate::LastModes;
 use options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
 use token::Signer;
-use user::MASTERS;
-
-pub use user::UserInfo;
 
 /// Sets the ids of tokens and audit events apart from all others.
 const IDS_SEED: u64 = 0x6163_6365_7373;

@@ -3,16 +3,16 @@
 //! Mutating webhooks and policies come after defaulting and before validation, and may change the
 //! object; then validating policies and webhooks may only refuse it. [`admit`] and [`validate`]
 //! are called by the verbs at these two points. Neither waits: a webhook that has not been asked
-//! interrupts the verb, see [`crate::asking`]. What configures admission is itself exempt.
+//! interrupts the verb, see [`crate::semantics::webhook::replay`]. What configures admission is itself exempt.
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Call, Cluster};
-use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::{DryRun, FieldValidation};
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::registry::{ApiResource, Scope};
 use crate::status::Result;
-use crate::store::StorageId;
+use crate::storage::StorageId;
 
 mod authorizer;
 mod check;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use k8s_schema::managed::{self, Actor};
 use serde_json::Value;
 
-use crate::access::aggregate;
-use crate::cluster::{Cluster, Notice};
-use crate::registry::ApiResource;
-use crate::store::Stored;
+use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::registry::ApiResource;
+use crate::storage::Stored;
 
 pub(crate) mod bootstrap;
 pub(crate) mod definition;
 pub(crate) mod garbage;
 pub(crate) mod namespace;
+pub(crate) mod role_aggregation;
 pub(crate) mod services;
 
 /// Lets the controllers see all writes that they have not seen, and those that they make of them.
@@ -28,7 +28,7 @@ pub(crate) fn settle(cluster: &mut Cluster, now: &str) {
                 services::observe(cluster, now, &notice);
             }
             namespace::STORAGE => namespace::observe(cluster, now, &notice),
-            aggregate::STORAGE => aggregate::observe(cluster, now, &notice),
+            role_aggregation::STORAGE => role_aggregation::observe(cluster, now, &notice),
             _ => {}
         }
         garbage::observe(cluster, now, &notice);
@@ -75,38 +75,5 @@ fn is_current(cluster: &Cluster, notice: &Notice) -> bool {
         (Some(told), Some(found)) => told.revision == found.revision,
         (None, None) => true,
         _ => false,
-    }
-}
-
-/// Sets a condition by its type; the time of the transition only changes with the status.
-pub(crate) fn set_condition(
-    conditions: &mut Value,
-    condition_type: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: &str,
-) {
-    if !conditions.is_array() {
-        *conditions = Value::Array(Vec::new());
-    }
-    let Some(list) = conditions.as_array_mut() else {
-        return;
-    };
-    let mut condition = serde_json::json!({
-        "type": condition_type,
-        "status": status,
-        "lastTransitionTime": now,
-        "reason": reason,
-        "message": message,
-    });
-    match list.iter_mut().find(|found| found["type"] == condition_type) {
-        Some(found) => {
-            if found["status"] == status {
-                condition["lastTransitionTime"] = found["lastTransitionTime"].clone();
-            }
-            *found = condition;
-        }
-        None => list.push(condition),
     }
 }

@@ -47,47 +47,35 @@
 
 mod access;
 mod admission;
-mod asking;
-mod body;
 mod clock;
-mod cluster;
 mod controllers;
-mod convert;
-mod discovery;
-mod encode;
 pub mod faults;
-mod handle;
-mod health;
+mod http;
 mod ids;
-mod kinds;
 mod kubeconfig;
 mod listen;
 mod metrics;
 mod names;
-mod openapi;
-mod registry;
-mod render;
 mod request;
-mod respond;
+mod semantics;
 mod server;
 mod snapshot;
 mod status;
-mod store;
-mod table;
+mod storage;
+mod user;
 mod verbs;
-mod warnings;
-mod webhook;
+mod webhooks;
 
-pub use access::UserInfo;
 pub use access::audit::{
     AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
 };
 pub use access::options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
-pub use body::Body;
 pub use clock::{Clock, SystemClock};
+pub use http::body::Body;
 pub use kubeconfig::kubeconfig;
 pub use listen::{ServeError, serve, serve_tls};
 pub use server::{ApiServer, Options};
 pub use snapshot::{SnapshotError, SnapshotProblem};
-pub use store::History;
-pub use webhook::{ServiceResolver, Webhooks};
+pub use storage::History;
+pub use user::UserInfo;
+pub use webhooks::{ServiceResolver, Webhooks};

@@ -11,11 +11,11 @@ use prometheus::{
 };
 use tokio::time::Instant;
 
-use crate::body::Body;
-use crate::cluster::Cluster;
-use crate::registry::ApiResource;
+use crate::http::body::Body;
+use crate::http::{discovery, respond};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::registry::ApiResource;
 use crate::server::Shared;
-use crate::{discovery, respond};
 
 mod labels;
 

@@ -15,18 +15,21 @@ use tower::Service;
 use crate::access::Access;
 use crate::access::options::{AccessOptions, Authorization};
 use crate::access::rbac::Policy;
-use crate::asking::Asking;
-use crate::body::Body;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::cluster::{Call, Cluster};
 use crate::faults::CompactFirst;
+use crate::http::body::Body;
+use crate::http::openapi::Kept;
+use crate::http::render::Form;
+use crate::http::respond;
 use crate::metrics::Metrics;
-use crate::openapi::Kept;
-use crate::render::Form;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::webhook::replay::Asking;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::store::History;
-use crate::webhook::{self, Webhooks};
-use crate::{admission, controllers, handle, respond};
+use crate::storage::History;
+use crate::webhooks::{self, Webhooks};
+use crate::{admission, controllers};
+
+mod dispatch;
 
 /// Largest body that a request may have.
 const BODY_LEN_MAX: usize = 3 << 20;
@@ -128,7 +131,7 @@ impl Shared {
             let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
             asking.take_pending(&mut cluster.ids)
         };
-        for (key, answer) in webhook::ask_all(&self.webhooks, pending).await {
+        for (key, answer) in webhooks::ask_all(&self.webhooks, pending).await {
             asking.answer(key, answer);
         }
     }
@@ -227,7 +230,7 @@ where
         shared.compact(u64::MAX);
     }
     match read_body(body).await {
-        Ok(body) => handle::handle(shared, parts, &body).await,
+        Ok(body) => dispatch::handle(shared, parts, &body).await,
         Err(error) => respond::error(&error),
     }
 }

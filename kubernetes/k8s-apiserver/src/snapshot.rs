@@ -24,11 +24,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::clock::rfc3339_seconds;
-use crate::cluster::Cluster;
 use crate::controllers::definition;
 use crate::ids::Ids;
+use crate::semantics::cluster::Cluster;
 use crate::server::{ApiServer, Options};
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
 /// What the first line calls itself.
 const FORMAT: &str = "k8s-apiserver-snapshot";

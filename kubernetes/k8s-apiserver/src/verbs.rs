@@ -1,13 +1,9 @@
 //! What requests do to objects.
 
 pub(crate) mod create;
-pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod list;
-pub(crate) mod metadata;
 pub(crate) mod patch;
 pub(crate) mod pods;
 pub(crate) mod scale;
 pub(crate) mod update;
-pub(crate) mod validation;
-pub(crate) mod watch;

@@ -9,10 +9,10 @@ use super::rbac::quoted;
 use super::refusal::unauthorized;
 use super::service_account::{Claims, ISSUER};
 use super::token::TokenError;
-use super::user::{AUTHENTICATED, UserInfo};
-use crate::cluster::Cluster;
+use crate::semantics::cluster::Cluster;
 use crate::server::Shared;
 use crate::status::ApiError;
+use crate::user::{AUTHENTICATED, UserInfo};
 
 /// How a request came in over a socket; an extension of the request.
 #[derive(Clone, Debug)]

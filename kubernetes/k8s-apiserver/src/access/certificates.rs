@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::keys::{self, Purpose};
-use super::user::{AUTHENTICATED, MASTERS, UserInfo};
+use crate::user::{AUTHENTICATED, MASTERS, UserInfo};
 
 /// The names under which a server is reached within a cluster, and on its own machine.
 const NAMES: [&str; 5] = [

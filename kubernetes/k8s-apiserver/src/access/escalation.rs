@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::attributes::{Attributes, ResourceAttributes};
 use super::rbac::{GROUP, Rule, authorize, compact, quoted, rules_for, rules_of, uncovered};
-use super::user::{MASTERS, UserInfo};
-use crate::cluster::{Call, Cluster};
-use crate::registry::ApiResource;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::metadata;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result};
-use crate::verbs::metadata;
+use crate::user::{MASTERS, UserInfo};
 
 /// Fills in and checks what depends on who writes an object; `live` is the object before an
 /// update, and `in_url` whether the request names the object where rules are about names.

@@ -13,9 +13,9 @@ use super::attributes::{Attributes, ResourceAttributes};
 use super::rbac::authorize;
 use super::refusal::forbidden;
 use super::service_account;
-use super::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
-use crate::cluster::Cluster;
+use crate::semantics::cluster::Cluster;
 use crate::status::ApiError;
+use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::Access;
 use super::service_account::ISSUER;
-use crate::body::Body;
-use crate::{encode, respond};
+use crate::http::body::Body;
+use crate::http::{encode, respond};
 
 /// Where the issuer says what it is.
 pub(crate) const CONFIGURATION: &str = "/.well-known/openid-configuration";

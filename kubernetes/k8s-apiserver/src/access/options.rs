@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use super::audit::{AuditPolicy, AuditSink};
-use super::user::UserInfo;
+use crate::user::UserInfo;
 
 /// How a server finds out who asks, and whether they may.
 #[derive(Clone, Default)]

@@ -10,11 +10,11 @@ pub(crate) use rule::{Rule, compact, quoted, uncovered};
 
 use std::collections::BTreeSet;
 
-use crate::cluster::Cluster;
-use crate::status::{ApiError, Subject};
-
 use super::attributes::Attributes;
-use super::user::{MASTERS, UserInfo};
+use crate::semantics::cluster::Cluster;
+use crate::status::{ApiError, Subject};
+use crate::user::{MASTERS, UserInfo};
+
 use index::Binding;
 
 /// The API group of roles and bindings.

@@ -1,8 +1,7 @@
 //! The answers to those who may not.
-use crate::status::{ApiError, StatusReason, Subject};
-
 use super::attributes::Attributes;
-use super::user::UserInfo;
+use crate::status::{ApiError, StatusReason, Subject};
+use crate::user::UserInfo;
 
 /// Nobody knows who asks.
 pub(crate) fn unauthorized() -> ApiError {

@@ -9,13 +9,13 @@ use super::attributes::{Attributes, ResourceAttributes};
 use super::authenticate::of_token;
 use super::rbac::{Rule, authorize, rules_for};
 use super::service_account::ISSUER;
-use super::user::UserInfo;
-use crate::cluster::Call;
-use crate::registry::ApiResource;
+use crate::semantics::cluster::Call;
+use crate::semantics::registry::ApiResource;
+use crate::semantics::{decode, metadata};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, Subject};
+use crate::user::UserInfo;
 use crate::verbs::create::actor;
-use crate::verbs::{decode, metadata};
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";

@@ -2,9 +2,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::user::{AUTHENTICATED, UserInfo};
-use crate::cluster::Cluster;
-use crate::store::{ObjectKey, StorageId, Stored};
+use crate::semantics::cluster::Cluster;
+use crate::storage::{ObjectKey, StorageId, Stored};
+use crate::user::{AUTHENTICATED, UserInfo};
 
 /// Who issues the tokens, and whom they are for unless it is said otherwise.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -11,8 +11,9 @@ use k8s_schema::cel::{
 
 use super::Attributes;
 use crate::access::attributes::{Attributes as Wanted, ResourceAttributes};
-use crate::access::{UserInfo, rbac, service_account};
-use crate::cluster::Cluster;
+use crate::access::{rbac, service_account};
+use crate::semantics::cluster::Cluster;
+use crate::user::UserInfo;
 
 /// What the expressions of one policy or webhook asked, with the answers that are known.
 #[derive(Debug, Default)]

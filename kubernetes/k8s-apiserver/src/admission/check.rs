@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::expressions::{Declared, compile, declare};
 use super::{GROUP, hooks};
-use crate::registry::ApiResource;
+use crate::semantics::registry::ApiResource;
 
 /// Collects what is wrong with expressions.
 struct Problems(Vec<FieldError>);

@@ -8,14 +8,14 @@ use super::authorizer::Ledger;
 use super::conditions::Conditions;
 use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
-use super::review::Reviewed;
-use super::{Attributes, policies, review};
-use crate::asking::Question;
-use crate::cluster::{Call, Cluster};
-use crate::registry::ApiResource;
+use super::review::{self, Reviewed};
+use super::{Attributes, policies};
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::registry::ApiResource;
+use crate::semantics::webhook::Endpoint;
+use crate::semantics::webhook::replay::Question;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::store::StorageId;
-use crate::webhook::Endpoint;
+use crate::storage::StorageId;
 
 /// What the conditions of webhooks may use.
 pub(super) const DECLARED: Declared = Declared { params: false, authorizer: true };

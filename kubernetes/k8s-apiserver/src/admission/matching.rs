@@ -4,11 +4,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Attributes, Operation};
-use crate::cluster::Cluster;
-use crate::registry::ApiResource;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::metadata;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};
-use crate::store::{ObjectKey, StorageId};
-use crate::verbs::metadata;
+use crate::storage::{ObjectKey, StorageId};
 
 /// The selectors and rules of a webhook, or of a policy's `matchConstraints`.
 #[derive(Clone, Copy, Debug)]

@@ -9,11 +9,10 @@ use super::hooks::{self, Hook, Outcome};
 use super::review::{Reviewed, Shown};
 use super::validating::refused;
 use super::{Attributes, MUTATING_WEBHOOKS, kind_of, patch};
-use crate::cluster::{Call, Cluster};
-use crate::convert;
-use crate::registry::ApiResource;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::registry::ApiResource;
+use crate::semantics::{convert, decode};
 use crate::status::{ApiError, Result};
-use crate::verbs::decode;
 
 /// What the second round needs to know of the first.
 #[derive(Default)]

@@ -8,11 +8,11 @@ use super::authorizer::{self, Ledger};
 use super::expressions::{Scope, shown};
 use super::matching::{Criteria, find_namespace, shown_name};
 use super::{Attributes, GROUP, review};
-use crate::cluster::{Call, Cluster};
-use crate::convert;
-use crate::registry::ApiResource;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::convert;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{StorageId, Stored};
+use crate::storage::{StorageId, Stored};
 
 mod compiled;
 mod decision;

@@ -4,9 +4,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{Attributes, kind_of};
-use crate::asking::Answered;
-use crate::cluster::Call;
-use crate::registry::ApiResource;
+use crate::semantics::cluster::Call;
+use crate::semantics::registry::ApiResource;
+use crate::semantics::webhook::replay::Answered;
 
 /// What a webhook is shown of a write.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use serde_json::Value;
 use super::hooks::{self, Outcome};
 use super::review::Shown;
 use super::{Attributes, VALIDATING_WEBHOOKS};
-use crate::cluster::{Call, Cluster};
-use crate::convert;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::convert;
 use crate::status::{ApiError, Result};
 
 /// Lets all validating webhooks that a write concerns refuse it.
@@ -59,7 +59,7 @@ pub(super) fn validate(
         index += 1;
     }
     if call.asking.is_pending() {
-        return Err(crate::asking::interrupted());
+        return Err(crate::semantics::webhook::replay::interrupted());
     }
     first
 }

@@ -3,11 +3,11 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::access::policy;
-use crate::cluster::{Call, Cluster};
+use crate::semantics::cluster::{Call, Cluster};
 use crate::verbs::create::{Origin, create};
 
 mod prepared;
+mod roles;
 
 use prepared::Prepared;
 
@@ -20,7 +20,7 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
 /// Creates all of it, one after the other.
 fn fill(cluster: &mut Cluster, now: &str) {
     bootstrap_objects(cluster, now);
-    policy::install(cluster, now);
+    roles::install(cluster, now);
 }
 
 fn bootstrap_objects(cluster: &mut Cluster, now: &str) {

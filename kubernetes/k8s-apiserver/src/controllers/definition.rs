@@ -5,76 +5,24 @@ use std::sync::Arc;
 use k8s_schema::Schema;
 use serde_json::{Value, json};
 
-use super::set_condition;
-use crate::cluster::{Cluster, Notice};
-use crate::registry::custom::{resource_of, schema_of};
-use crate::registry::{ApiResource, versions};
-use crate::store::{ObjectKey, StorageId, Stored};
+use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::conditions::set_condition;
+use crate::semantics::definition::{CLEANUP, approval};
+use crate::semantics::registry::custom::{resource_of, schema_of};
+use crate::semantics::registry::{ApiResource, versions};
+use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
-use crate::verbs::metadata;
 
-pub(crate) mod approval;
 pub(crate) mod outline;
-pub(crate) mod rules;
-
-pub(crate) use rules::{name_problems, validate, validate_status};
 
 /// The storage of definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
-/// The finalizer under which the objects of a deleted definition are deleted.
-const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The manager that writes the status of definitions.
 const MANAGER: &str = "kube-apiserver";
 
 fn texts(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// The version that a definition stores its objects in.
-pub(crate) fn storage_version(spec: Option<&Value>) -> String {
-    spec.and_then(|spec| spec["versions"].as_array())
-        .into_iter()
-        .flatten()
-        .find(|version| version["storage"] == true)
-        .and_then(|version| version["name"].as_str())
-        .unwrap_or_default()
-        .to_owned()
-}
-
-/// Adds the storage version of an updated definition to those that objects may be stored in.
-pub(crate) fn note_storage_version(object: &mut Value) {
-    let version = storage_version(object.get("spec"));
-    let stored = &mut object["status"]["storedVersions"];
-    if !stored.is_array() {
-        *stored = json!([]);
-    }
-    if let Some(stored) = stored.as_array_mut()
-        && !version.is_empty()
-        && !stored.iter().any(|known| *known == version)
-    {
-        stored.push(version.into());
-    }
-}
-
-/// Marks a definition that is about to be deleted.
-pub(crate) fn mark_terminating(object: &mut Value, now: &str) {
-    let metadata = metadata::of(object);
-    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(finalizers) = finalizers.as_array_mut()
-        && !finalizers.iter().any(|finalizer| finalizer == CLEANUP)
-    {
-        finalizers.push(CLEANUP.into());
-    }
-    set_condition(
-        &mut object["status"]["conditions"],
-        "Terminating",
-        "True",
-        "InstanceDeletionPending",
-        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-        now,
-    );
 }
 
 /// Acts on a write of a definition.

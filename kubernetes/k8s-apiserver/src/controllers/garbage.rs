@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Notice};
-use crate::registry::ApiResource;
 use crate::request::parameters::Propagation;
-use crate::store::stored::OwnerReference;
-use crate::store::{ObjectKey, StorageId, Stored};
+use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::metadata;
+use crate::semantics::registry::ApiResource;
+use crate::storage::stored::OwnerReference;
+use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, FOREGROUND, ORPHAN, delete};
-use crate::verbs::metadata;
 
 /// Acts on a write.
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
@@ -210,7 +210,7 @@ pub(crate) fn drop_finalizer(
             metadata.remove("finalizers");
         }
     }
-    let finished = crate::cluster::is_finished(resource, &object);
+    let finished = crate::semantics::cluster::is_finished(resource, &object);
     cluster.put(&resource.storage, key, object, stored.stamp);
     if finished {
         cluster.remove(&resource.storage, key);

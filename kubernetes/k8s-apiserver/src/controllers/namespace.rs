@@ -4,37 +4,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::set_condition;
-use crate::cluster::{Call, Cluster, Notice, is_finished};
-use crate::registry::{ApiResource, Scope};
-use crate::status::{ApiError, Result};
-use crate::store::{ObjectKey, StorageId, Stored};
+use crate::semantics::cluster::{Call, Cluster, Notice, is_finished};
+use crate::semantics::conditions::set_condition;
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::create::{Origin, create};
 use crate::verbs::delete::{DeleteOptions, delete};
 
 /// The storage of namespaces.
 pub(crate) const STORAGE: &str = "namespaces";
 
-/// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
-
 /// The manager that writes what a controller manager writes in a real cluster.
 const MANAGER: &str = "kube-controller-manager";
-
-/// Refuses to delete what a cluster cannot be without.
-///
-/// # Errors
-/// When the object is one of those namespaces.
-pub(crate) fn check_deletion(resource: &ApiResource, key: &ObjectKey) -> Result<()> {
-    if resource.is("", "Namespace") && IMMORTAL.contains(&&*key.name) {
-        return Err(ApiError::forbidden(
-            resource.subject(),
-            &key.name,
-            "this namespace may not be deleted",
-        ));
-    }
-    Ok(())
-}
 
 /// Acts on a write of a namespace.
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {

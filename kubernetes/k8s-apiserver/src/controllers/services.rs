@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::definition::outline::Outline;
-use super::{set_condition, write_as};
-use crate::cluster::{Call, Cluster, Notice};
-use crate::store::{ObjectKey, StorageId};
+use super::write_as;
+use crate::semantics::cluster::{Call, Cluster, Notice};
+use crate::semantics::conditions::set_condition;
+use crate::storage::{ObjectKey, StorageId};
 use crate::verbs::create::{Origin, create};
 use crate::verbs::delete::{DeleteOptions, delete};
 

@@ -3,8 +3,8 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 
-use crate::registry::Registry;
 use crate::request::path::{self, Route};
+use crate::semantics::registry::Registry;
 
 /// The labels of a request.
 #[derive(Debug, Default)]

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use k8s_schema::managed::{self, Actor};
 use serde_json::Value;
 
-use super::{decode, metadata, validation};
+use crate::access;
 use crate::admission::{self, Attributes, Operation};
-use crate::cluster::{Call, Cluster};
-use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::DryRun;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::store::{ObjectKey, StorageId};
-use crate::{access, convert, kinds};
+use crate::storage::{ObjectKey, StorageId};
 
 /// What a warning adds about what was found only after admission.
 pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";

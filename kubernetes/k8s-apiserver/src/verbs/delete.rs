@@ -5,17 +5,16 @@ use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
 use super::list::{Listing, Query};
-use super::metadata;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{self, Attributes, Operation};
 use crate::clock::rfc3339_seconds;
-use crate::cluster::{Call, Cluster, is_finished};
-use crate::registry::{ApiResource, Scope};
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
+use crate::semantics::cluster::{Call, Cluster, is_finished};
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::semantics::{convert, definition, kinds, metadata};
 use crate::status::{ApiError, Result, StatusReason};
-use crate::store::{ObjectKey, Stored};
-use crate::{admission, controllers, convert, kinds};
+use crate::storage::{ObjectKey, Stored};
 
 /// Finalizers that stand for propagation policies.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -23,6 +22,9 @@ pub(crate) const ORPHAN: &str = "orphan";
 
 /// What errors about the options name.
 const OPTIONS: OptionsKind = OptionsKind("DeleteOptions");
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// How long a pod on a node has to end, unless told otherwise.
 const POD_GRACE_SECONDS: i64 = 30;
@@ -161,7 +163,7 @@ fn admit(
     let Some(stored) = cluster.store.find(&resource.storage, key) else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
-    controllers::namespace::check_deletion(resource, key)?;
+    check_immortal(resource, key)?;
     check_preconditions(resource, stored, options)?;
     let shown = convert::shown(cluster, call, resource, stored)?;
     let live = convert::read(resource, &shown);
@@ -237,7 +239,7 @@ pub(crate) fn delete(
     let Some(stored) = cluster.store.find(&resource.storage, key).cloned() else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
-    controllers::namespace::check_deletion(resource, key)?;
+    check_immortal(resource, key)?;
     check_preconditions(resource, &stored, options)?;
     let mut object = stored.decode();
     if stored.deleting {
@@ -245,7 +247,7 @@ pub(crate) fn delete(
     }
     settle_finalizers(resource, &mut object, options.propagation);
     if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-        controllers::definition::mark_terminating(&mut object, now);
+        definition::mark_terminating(&mut object, now);
     }
     let grace = grace_period(resource, &object, options);
     let dry = options.dry_run == DryRun::All;
@@ -330,6 +332,21 @@ fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions)
         .or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64())
         .unwrap_or(POD_GRACE_SECONDS)
         .max(0)
+}
+
+/// Refuses to delete what a cluster cannot be without.
+///
+/// # Errors
+/// When the object is one of those namespaces.
+fn check_immortal(resource: &ApiResource, key: &ObjectKey) -> Result<()> {
+    if resource.is("", "Namespace") && IMMORTAL.contains(&&*key.name) {
+        return Err(ApiError::forbidden(
+            resource.subject(),
+            &key.name,
+            "this namespace may not be deleted",
+        ));
+    }
+    Ok(())
 }
 
 fn check_preconditions(
@@ -468,7 +485,7 @@ fn admit_all(
         .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
         .collect();
     if call.asking.is_pending() {
-        return Err(crate::asking::interrupted());
+        return Err(crate::semantics::webhook::replay::interrupted());
     }
     asked.into_iter().collect()
 }

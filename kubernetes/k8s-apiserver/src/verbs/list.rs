@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind};
 
-use crate::cluster::Cluster;
-use crate::convert;
 use crate::faults::AsOf;
-use crate::registry::ApiResource;
 use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::request::selector::{FieldSelector, LabelSelector};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::convert;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::store::{Store, Stored};
+use crate::storage::{Store, Stored};
 
 mod selectable;
 mod token;

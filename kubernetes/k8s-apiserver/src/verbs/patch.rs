@@ -6,11 +6,10 @@ use serde_json::Value;
 
 use super::create::{Origin, actor, create};
 use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
-use super::{decode, metadata};
-use crate::cluster::{Call, Cluster};
-use crate::convert;
 use crate::request::content::MediaType;
 use crate::request::parameters::{FieldValidation, OptionsKind};
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::{convert, decode, metadata};
 use crate::status::{ApiError, Cause, Result, StatusReason};
 
 mod told;

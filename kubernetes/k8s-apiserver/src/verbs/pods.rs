@@ -5,14 +5,15 @@ use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
-use super::{metadata, update};
-use crate::access::aggregate::parse_selector;
+use super::update;
 use crate::admission::{self, Attributes, Operation};
-use crate::cluster::{Call, Cluster};
-use crate::registry::ApiResource;
+use crate::controllers::role_aggregation::parse_selector;
 use crate::request::parameters::DryRun;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::metadata;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Cause, Result, StatusReason, Subject};
-use crate::store::{ObjectKey, StorageId};
+use crate::storage::{ObjectKey, StorageId};
 
 /// Binds a pod to the node that `binding` names.
 ///
@@ -193,7 +194,7 @@ fn store(
     is_dry: bool,
 ) {
     if !is_dry {
-        crate::convert::to_storage(resource, &mut object);
+        crate::semantics::convert::to_storage(resource, &mut object);
         cluster.put(&resource.storage, key, object, resource.stamp);
     }
 }

@@ -5,16 +5,17 @@ use k8s_schema::managed::{self, Actor};
 use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
-use super::metadata;
 use super::patch::{check_options, refused_apply};
 use super::update::{Aim, Ownership, Part, check_name, find, update};
 use crate::admission::{self, Attributes, Operation};
-use crate::cluster::{Call, Cluster};
-use crate::registry::{ApiResource, custom::ScalePaths};
 use crate::request::content::MediaType;
 use crate::request::selector::format_labels;
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::metadata;
+use crate::semantics::registry::ApiResource;
+use crate::semantics::registry::custom::ScalePaths;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::store::ObjectKey;
+use crate::storage::ObjectKey;
 
 mod ownership;
 

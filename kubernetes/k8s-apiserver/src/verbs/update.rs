@@ -5,14 +5,14 @@ use k8s_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
 use super::create::{AFTER_ADMISSION, Origin, actor, create};
-use super::{decode, metadata, validation};
+use crate::access;
 use crate::admission::{self, Attributes, Operation};
-use crate::cluster::{Call, Cluster, is_finished};
-use crate::registry::ApiResource;
 use crate::request::parameters::DryRun;
+use crate::semantics::cluster::{Call, Cluster, is_finished};
+use crate::semantics::registry::ApiResource;
+use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Result};
-use crate::store::ObjectKey;
-use crate::{access, convert, kinds};
+use crate::storage::ObjectKey;
 
 /// The part of an object that a write reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

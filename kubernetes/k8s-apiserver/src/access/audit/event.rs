@@ -15,9 +15,9 @@ use super::policy::{AuditLevel, AuditStage};
 use crate::access::attributes::Attributes;
 use crate::access::authenticate::Connection;
 use crate::access::options::Audit;
-use crate::access::user::UserInfo;
-use crate::body::Body;
 use crate::clock::Clock;
+use crate::http::body::Body;
+use crate::user::UserInfo;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 

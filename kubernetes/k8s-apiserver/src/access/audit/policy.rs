@@ -2,7 +2,7 @@
 use serde::Deserialize;
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
-use crate::access::user::UserInfo;
+use crate::user::UserInfo;
 
 /// How much of a request is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::GROUP;
 use super::rule::Rule;
-use crate::access::user::UserInfo;
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::storage::{ObjectKey, StorageId, Store, Stored};
+use crate::user::UserInfo;
 
 /// Which objects make up the policy.
 const STORAGES: [(&str, bool); 4] = [
@@ -118,8 +118,8 @@ impl Index {
                     }
                 }
                 // Nothing was ever written to it.
-                Err(crate::store::Lost::Gone) => {}
-                Err(crate::store::Lost::Compacted { .. }) => return false,
+                Err(crate::storage::Lost::Gone) => {}
+                Err(crate::storage::Lost::Compacted { .. }) => return false,
             }
         }
         true

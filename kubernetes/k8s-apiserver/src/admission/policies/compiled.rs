@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::admission::conditions::Conditions;
 use crate::admission::expressions::{Compiled, Declared, compile, environment};
-use crate::store::Stored;
+use crate::storage::Stored;
 
 /// One entry of `validations`.
 #[derive(Debug)]

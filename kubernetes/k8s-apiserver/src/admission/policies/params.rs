@@ -4,10 +4,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::matching::selects;
-use crate::cluster::Cluster;
-use crate::convert;
-use crate::registry::{ApiResource, Scope};
-use crate::store::ObjectKey;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::convert;
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::storage::ObjectKey;
 
 /// The kind of the parameters of a policy; none if it has none.
 ///

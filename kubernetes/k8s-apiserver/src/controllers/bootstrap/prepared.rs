@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
 use crate::ids::Ids;
-use crate::store::{History, StorageId, Stored};
+use crate::semantics::cluster::Cluster;
+use crate::storage::{History, StorageId, Stored};
 
 /// Stands for the time at which a cluster begins.
 const NOW: &str = "1999-12-31T23:59:58Z";

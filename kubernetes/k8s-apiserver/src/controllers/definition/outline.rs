@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::store::{ObjectKey, StorageId, Store, Stored};
+use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
 /// The names of a definition: its own, its versions', and those that it was granted.
 #[derive(Debug, Default)]

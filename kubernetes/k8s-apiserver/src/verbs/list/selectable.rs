@@ -1,8 +1,8 @@
 //! Which fields selectors may look at, kind by kind.
 use serde_json::Value;
 
-use crate::registry::ApiResource;
 use crate::request::selector::field_text;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result};
 
 /// Fields of built-in kinds that selectors may use besides name and namespace: group, kind, paths.

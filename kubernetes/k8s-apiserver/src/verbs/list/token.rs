@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::status::{ApiError, Result};
-use crate::store::ObjectKey;
+use crate::storage::ObjectKey;
 
 /// The encoding of tokens.
 const VERSION: &str = "meta.k8s.io/v1";

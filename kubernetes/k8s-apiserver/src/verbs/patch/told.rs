@@ -3,8 +3,8 @@ use k8s_schema::{FieldError, FieldErrorKind, go_text};
 use serde_json::{Map, Value};
 
 use super::{Patch, patched};
-use crate::registry::ApiResource;
 use crate::request::content::MediaType;
+use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, StatusReason, Subject};
 use crate::verbs::update::Aim;
 

@@ -1,0 +1,156 @@
+//! ClusterRoles that gather the rules of others.
+//!
+//! As all controllers, it acts inside the write that concerns it: whenever a ClusterRole is
+//! written, those that select it by its labels get its rules.
+use std::collections::BTreeMap;
+
+use k8s_schema::managed::{self, Actor};
+use serde_json::{Value, json};
+
+use crate::access::rbac::GROUP;
+use crate::request::selector::LabelSelector;
+use crate::semantics::cluster::{Cluster, Notice};
+use crate::storage::{ObjectKey, StorageId, Store, Stored};
+
+/// Where ClusterRoles are stored.
+pub(crate) const STORAGE: &str = "clusterroles.rbac.authorization.k8s.io";
+
+const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
+const KIND: &str = "ClusterRole";
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// The roles that gather others, by name, with what they select; made at the first need.
+#[derive(Debug, Default)]
+pub(crate) struct Aggregators(Option<BTreeMap<Box<str>, Vec<LabelSelector>>>);
+
+impl Aggregators {
+    fn all(&mut self, store: &Store) -> &mut BTreeMap<Box<str>, Vec<LabelSelector>> {
+        self.0.get_or_insert_with(|| {
+            store
+                .list(&StorageId::new(GROUP, "clusterroles"), None)
+                .map(|stored| (stored.key.name.clone(), selectors(&stored.decode())))
+                .filter(|(_, selectors)| !selectors.is_empty())
+                .collect()
+        })
+    }
+}
+
+/// Acts on a write of a ClusterRole.
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+    let name = &notice.key.name;
+    let aggregators = cluster.aggregators.all(&cluster.store);
+    match &notice.current {
+        Some(current) => {
+            let selectors = selectors(&current.decode());
+            if selectors.is_empty() {
+                aggregators.remove(name);
+            } else {
+                aggregators.insert(name.clone(), selectors);
+            }
+        }
+        None => {
+            aggregators.remove(name);
+        }
+    }
+    let changed = [&notice.previous, &notice.current];
+    let concerns = |selectors: &[LabelSelector]| {
+        let changed = changed.iter().copied().flatten();
+        changed.into_iter().any(|role| selectors.iter().any(|one| selects(one, role)))
+    };
+    let concerned: Vec<(Box<str>, Vec<LabelSelector>)> = aggregators
+        .iter()
+        .filter(|(gatherer, selectors)| *gatherer == name || concerns(selectors))
+        .map(|(gatherer, selectors)| (gatherer.clone(), selectors.clone()))
+        .collect();
+    for (gatherer, selectors) in concerned {
+        gather(cluster, now, &gatherer, &selectors);
+    }
+}
+
+/// What a role gathers; nothing for most.
+fn selectors(role: &Value) -> Vec<LabelSelector> {
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
+    selectors.into_iter().flatten().filter_map(parse_selector).collect()
+}
+
+/// A label selector of an object in the form of a query; one that makes no sense selects nothing.
+pub(crate) fn parse_selector(selector: &Value) -> Option<LabelSelector> {
+    let mut terms: Vec<String> = Vec::new();
+    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));
+    }
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str()?;
+        let values = expression["values"].as_array().into_iter().flatten();
+        let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+        terms.push(match expression["operator"].as_str()? {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        });
+    }
+    LabelSelector::parse(&terms.join(",")).ok()
+}
+
+fn selects(selector: &LabelSelector, role: &Stored) -> bool {
+    selector.matches(|key| role.label(key))
+}
+
+/// Gives a role the rules of those that it selects, in the order of their names.
+fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelector]) {
+    let storage = StorageId::new(GROUP, "clusterroles");
+    let key = ObjectKey::new("", name);
+    let Some(stored) = cluster.store.find(&storage, &key).cloned() else {
+        return;
+    };
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        for role in cluster.store.list(&storage, None) {
+            if role.key == key || !selects(selector, role) {
+                continue;
+            }
+            for rule in role.decode()["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    let live = stored.decode_as(API_VERSION, KIND);
+    if live["rules"].as_array().map_or(&[][..], Vec::as_slice) == rules {
+        return;
+    }
+    let mut applied = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+    });
+    if !rules.is_empty() {
+        applied["rules"] = rules.into();
+    }
+    let Some(resource) = cluster.registry.find(GROUP, "v1", "clusterroles").cloned() else {
+        return;
+    };
+    let actor = Actor {
+        manager: MANAGER,
+        api_version: API_VERSION,
+        subresource: "",
+        now,
+        reset_fields: &[],
+    };
+    match managed::server_side_apply(resource.schema(), Some(&live), &applied, &actor, true) {
+        Ok(mut gathered) => {
+            // Rules that somebody else wrote stay as long as there is nothing to put in their place.
+            if gathered["rules"] == live["rules"] {
+                return;
+            }
+            if gathered.get("rules").is_none() {
+                gathered["rules"] = Value::Null;
+            }
+            cluster.put(&storage, &key, gathered, stored.stamp);
+        }
+        Err(error) => tracing::warn!(%error, name, "could not gather the rules of a role"),
+    }
+}

@@ -1,0 +1,269 @@
+//! Documents about the API itself: groups, versions and resources.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::access::issuer;
+use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource, versions};
+
+mod aggregated;
+
+pub(crate) use aggregated::{Aggregated, MEDIA_TYPE, aggregated};
+
+/// The versions of a group, the preferred one first.
+struct Group<'a> {
+    name: &'a str,
+    versions: Vec<Version<'a>>,
+}
+
+struct Version<'a> {
+    name: &'a str,
+    resources: Vec<&'a ApiResource>,
+}
+
+impl Group<'_> {
+    fn is_custom(&self) -> bool {
+        let mut resources = self.versions.iter().flat_map(|version| &version.resources);
+        resources.all(|resource| resource.custom().is_some())
+    }
+
+    /// The first by name of the APIServices that stand for its versions.
+    fn first_service(&self) -> Option<String> {
+        self.versions.iter().map(|version| format!("{}.{}", version.name, self.name)).min()
+    }
+}
+
+/// All groups: the built-in ones in their order, then the others by name.
+fn groups(registry: &Registry) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut custom: Vec<Group<'_>> = Vec::new();
+    for resource in registry.all() {
+        let place = if resource.custom().is_some()
+            && !groups.iter().any(|group| group.name == resource.group)
+        {
+            &mut custom
+        } else {
+            &mut groups
+        };
+        add(place, resource);
+    }
+    custom.sort_by(|left, right| left.name.cmp(right.name));
+    for group in &mut custom {
+        group.versions.sort_by(|left, right| versions::compare(left.name, right.name));
+        for version in &mut group.versions {
+            version.resources.sort_by(|left, right| left.plural.cmp(&right.plural));
+        }
+    }
+    groups.extend(custom);
+    groups
+}
+
+fn add<'a>(groups: &mut Vec<Group<'a>>, resource: &'a ApiResource) {
+    let group = match groups.iter_mut().position(|group| group.name == resource.group) {
+        Some(index) => &mut groups[index],
+        None => {
+            groups.push(Group { name: &resource.group, versions: Vec::new() });
+            groups.last_mut().expect("a group was pushed above")
+        }
+    };
+    match group.versions.iter_mut().find(|version| version.name == resource.version) {
+        Some(version) => version.resources.push(resource),
+        None => group.versions.push(Version { name: &resource.version, resources: vec![resource] }),
+    }
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// `/api`.
+pub(crate) fn core_versions() -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [
+            {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"},
+        ],
+    })
+}
+
+/// `/apis`.
+pub(crate) fn group_list(registry: &Registry) -> Value {
+    let mut groups = groups(registry);
+    let built_in = groups.iter().filter(|group| !group.is_custom()).count();
+    // Groups of definitions are in the order of the services of their versions.
+    groups[built_in..].sort_by_cached_key(Group::first_service);
+    let groups: Vec<Value> =
+        groups.iter().filter(|group| !group.name.is_empty()).map(group_document).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+fn group_document(group: &Group<'_>) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            json!({
+                "groupVersion": group_version(group.name, version.name),
+                "version": version.name,
+            })
+        })
+        .collect();
+    json!({
+        "name": group.name,
+        "versions": versions,
+        "preferredVersion": versions.first(),
+    })
+}
+
+/// `/apis/GROUP`.
+pub(crate) fn one_group(registry: &Registry, name: &str) -> Option<Value> {
+    let groups = groups(registry);
+    let group = groups.iter().find(|group| group.name == name)?;
+    let mut document = group_document(group);
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    Some(document)
+}
+
+/// `/apis/GROUP/VERSION` and `/api/VERSION`.
+pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let groups = groups(registry);
+    let found = groups
+        .iter()
+        .find(|candidate| candidate.name == group)?
+        .versions
+        .iter()
+        .find(|candidate| candidate.name == version)?;
+    let mut resources = Vec::new();
+    for resource in &found.resources {
+        resources.push(legacy_resource(resource));
+        resources.extend(
+            resource
+                .subresources
+                .iter()
+                .map(|subresource| legacy_subresource(resource, subresource)),
+        );
+    }
+    let mut list = json!({
+        "kind": "APIResourceList",
+        "groupVersion": group_version(group, version),
+        "resources": resources,
+    });
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
+}
+
+fn legacy_resource(resource: &ApiResource) -> Value {
+    let mut document = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.scope == Scope::Namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
+    });
+    add_names(&mut document, resource);
+    if resource.serves("get") && resource.kind != "ComponentStatus" {
+        document["storageVersionHash"] = storage_version_hash(resource).into();
+    }
+    document
+}
+
+/// Kinds that a real server stores in another version than it prefers to serve.
+const STORED_OTHERWISE: [(&str, &str, &str); 7] = [
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.k8s.io/v1beta1"),
+    ("autoscaling", "HorizontalPodAutoscaler", "autoscaling/v2"),
+    ("certificates.k8s.io", "ClusterTrustBundle", "certificates.k8s.io/v1beta1"),
+    ("certificates.k8s.io", "PodCertificateRequest", "certificates.k8s.io/v1beta1"),
+    ("events.k8s.io", "Event", "/v1"),
+    ("resource.k8s.io", "DeviceTaintRule", "resource.k8s.io/v1beta2"),
+    ("storagemigration.k8s.io", "StorageVersionMigration", "storagemigration.k8s.io/v1beta1"),
+];
+
+/// Names the version that objects are stored in, for those who migrate them.
+fn storage_version_hash(resource: &ApiResource) -> String {
+    let special = STORED_OTHERWISE.iter().find(|(group, kind, _)| resource.is(group, kind));
+    let version = match (special, resource.custom()) {
+        (Some((_, _, version)), _) => (*version).to_owned(),
+        (None, Some(custom)) => format!("{}/{}", resource.group, custom.storage_version),
+        (None, None) => format!("{}/{}", resource.group, resource.version),
+    };
+    let digest = Sha256::digest(format!("{version}/{}", resource.kind));
+    STANDARD.encode(&digest[..8])
+}
+
+fn add_names(document: &mut Value, resource: &ApiResource) {
+    if !resource.short_names.is_empty() {
+        document["shortNames"] = resource.short_names.clone().into();
+    }
+    if !resource.categories.is_empty() {
+        document["categories"] = resource.categories.clone().into();
+    }
+}
+
+fn legacy_subresource(resource: &ApiResource, subresource: &Subresource) -> Value {
+    let mut document = json!({
+        "name": format!("{}/{}", resource.plural, subresource.name),
+        "singularName": "",
+        "namespaced": resource.scope == Scope::Namespaced,
+        "kind": subresource.kind,
+        "verbs": subresource.verbs,
+    });
+    if subresource.group != resource.group || subresource.version != resource.version {
+        document["group"] = subresource.group.clone().into();
+        document["version"] = subresource.version.clone().into();
+    }
+    document
+}
+
+/// `/version`.
+pub(crate) fn server_version() -> Value {
+    let version = k8s_schema::builtin::kubernetes_version();
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let major = numbers.next().unwrap_or_default();
+    let minor = numbers.next().unwrap_or_default();
+    let before = minor.parse::<u32>().unwrap_or(1).saturating_sub(1).to_string();
+    json!({
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": before,
+        "gitVersion": version,
+        "gitCommit": "embedded",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
+    })
+}
+
+/// The processor as Go calls it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// `/`.
+pub(crate) fn paths(registry: &Registry) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for group in groups(registry).iter().filter(|group| !group.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        for version in &group.versions {
+            paths.push(format!("/apis/{}/{}", group.name, version.name));
+        }
+    }
+    paths.extend(crate::http::health::paths());
+    paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+    paths.extend([issuer::CONFIGURATION, issuer::KEYS].map(str::to_owned));
+    paths.sort();
+    json!({"paths": paths})
+}

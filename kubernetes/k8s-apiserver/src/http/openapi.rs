@@ -1,0 +1,219 @@
+//! OpenAPI documents.
+//!
+//! Those of the built-in kinds are what a real server published, kept compressed and sent as they
+//! are. Those of custom resources are built from their definitions.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LOCATION, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use k8s_schema::builtin::{self, Document};
+use serde_json::{Map, Value, json};
+
+use crate::http::body::Body;
+use crate::http::{encode, respond};
+use crate::request::accept::accepts_gzip;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::registry::ApiResource;
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+
+mod binary;
+mod custom;
+mod kept;
+mod version_2;
+
+use kept::Built;
+pub(crate) use kept::Kept;
+
+/// The media types under which clients ask for the binary forms.
+const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What an answer is called that was asked for under [`VERSION_2_PROTOBUF`].
+const VERSION_2_PROTOBUF_ANSWER: &str =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const VERSION_3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+
+const ROOT: &str = "/openapi/v3/";
+
+fn info() -> Value {
+    let version = builtin::kubernetes_version().trim_start_matches('v');
+    let minor = version.rsplit_once('.').map_or(version, |(minor, _)| minor);
+    json!({"title": "Kubernetes", "version": minor})
+}
+
+/// A document to answer with.
+enum Found {
+    Packed(Document),
+    Built(Arc<Built>),
+}
+
+impl Found {
+    fn digest(&self) -> String {
+        match self {
+            Self::Packed(document) => document.digest.to_owned(),
+            Self::Built(built) => built.digest.clone(),
+        }
+    }
+}
+
+/// Answers `/openapi/v2` and everything below `/openapi/v3`.
+///
+/// # Errors
+/// When there is no such document, or not in the form that the client accepts.
+pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
+    let path = parts.uri.path().trim_end_matches('/');
+    if path == "/openapi/v3" {
+        let found = shared.read(|cluster| {
+            let build = || Some(encode::json(&index(&shared.documents, cluster)));
+            shared.documents.find("v3", stamps(cluster, |_| true), build)
+        });
+        let index = found.map(|built| built.text.clone()).unwrap_or_default();
+        let mut response = respond::bytes(StatusCode::OK, index);
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        return Ok(response);
+    }
+    let accepted = |media_type: &str| {
+        parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+            value.split(',').next().is_some_and(|first| first.trim().starts_with(media_type))
+        })
+    };
+    if path == "/openapi/v2" {
+        return version_2(shared, parts, accepted(VERSION_2_PROTOBUF));
+    }
+    if accepted(VERSION_3_PROTOBUF) {
+        return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
+    }
+    let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
+    match shared.read(|cluster| version_3(&shared.documents, cluster, name)) {
+        Some(found) => Ok(with_hash(parts, &found)),
+        None => Ok(nothing()),
+    }
+}
+
+/// A document that is not there is not even talked about.
+fn nothing() -> Response<Body> {
+    let mut response = respond::bytes(StatusCode::NOT_FOUND, Bytes::new());
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+fn packed(name: &str) -> Result<Found> {
+    builtin::document(name).map(Found::Packed).ok_or_else(ApiError::no_such_path)
+}
+
+/// The stamps of the custom schemas that a document tells of: it stays the same as long as they do.
+fn stamps(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
+    let custom = cluster.registry.all().filter(|resource| resource.custom().is_some());
+    custom.filter(|resource| is_told(resource)).map(|resource| resource.stamp).collect()
+}
+
+/// The document of all kinds, in JSON or in its binary form.
+fn version_2(shared: &Shared, parts: &Parts, is_binary: bool) -> Result<Response<Body>> {
+    let found = shared.read(|cluster| {
+        let stamps = stamps(cluster, |_| true);
+        let document = || version_2::document(cluster);
+        if is_binary {
+            let build = || Some(version_2::protobuf(&document()).into());
+            shared.documents.find("v2.protobuf", stamps, build)
+        } else if stamps.is_empty() {
+            None
+        } else {
+            shared.documents.find("v2", stamps, || Some(encode::json(&document().value)))
+        }
+    });
+    Ok(match found {
+        Some(built) if is_binary => binary(built.text.clone()),
+        Some(built) => send(&parts.headers, &Found::Built(built)),
+        None => send(&parts.headers, &packed("v2")?),
+    })
+}
+
+fn version_3(documents: &Kept, cluster: &Cluster, name: &str) -> Option<Found> {
+    if let Some(document) = builtin::document(&format!("v3/{name}")) {
+        return Some(Found::Packed(document));
+    }
+    let (group, version) = name.strip_prefix("apis/")?.split_once('/')?;
+    let stamps = stamps(cluster, |of| of.group == group && of.version == version);
+    let build = || custom::document(cluster, group, version).map(|value| encode::json(&value));
+    documents.find(&format!("v3/{name}"), stamps, build).map(Found::Built)
+}
+
+/// `/openapi/v3`: where the documents are.
+fn index(documents: &Kept, cluster: &Cluster) -> Value {
+    let mut paths = Map::new();
+    for document in builtin::documents() {
+        if let Some(name) = document.name.strip_prefix("v3/") {
+            paths.insert(name.to_owned(), url(name, document.digest));
+        }
+    }
+    for resource in cluster.registry.all().filter(|resource| resource.custom().is_some()) {
+        let name = format!("apis/{}/{}", resource.group, resource.version);
+        if !paths.contains_key(&name)
+            && let Some(found) = version_3(documents, cluster, &name)
+        {
+            let entry = url(&name, &found.digest());
+            paths.insert(name, entry);
+        }
+    }
+    documents.retain(|name| name.strip_prefix("v3/").is_none_or(|name| paths.contains_key(name)));
+    json!({"paths": paths})
+}
+
+fn url(name: &str, digest: &str) -> Value {
+    json!({"serverRelativeURL": format!("{ROOT}{name}?hash={digest}")})
+}
+
+/// A document whose address may name its digest: then it may be kept for good.
+fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
+    let digest = found.digest();
+    let query = parts.uri.query().unwrap_or_default();
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("hash="));
+    if asked.is_some_and(|asked| asked != digest) {
+        let location = format!("{}?hash={digest}", parts.uri.path());
+        let mut response = respond::bytes(StatusCode::MOVED_PERMANENTLY, Bytes::new());
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            response.headers_mut().insert(LOCATION, location);
+        }
+        return response;
+    }
+    let mut response = send(&parts.headers, found);
+    if asked.is_some() {
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        headers.insert(EXPIRES, HeaderValue::from_static("Thu, 31 Dec 2099 23:59:59 GMT"));
+    }
+    response
+}
+
+fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
+    let mut response = respond::tagged(request, &found.digest(), || match found {
+        Found::Packed(document) if accepts_gzip(request) => {
+            let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(document.gzip));
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        }
+        Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
+        Found::Built(built) => {
+            let is_worth_it = respond::is_worth_compressing(request, &built.text);
+            match is_worth_it.then(|| built.gzip()).flatten() {
+                Some(gzip) => respond::gzip(StatusCode::OK, gzip.clone()),
+                None => respond::bytes(StatusCode::OK, built.text.clone()),
+            }
+        }
+    });
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    response
+}
+
+fn binary(bytes: Bytes) -> Response<Body> {
+    let mut response = respond::bytes(StatusCode::OK, bytes);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(VERSION_2_PROTOBUF_ANSWER));
+    response
+}

@@ -1,0 +1,88 @@
+//! Documents that were built, kept for as long as the definitions that they tell of stay as they
+//! are: clients ask for them at every turn, and to build one takes as long as a hundred writes.
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+
+use crate::http::encode::digest;
+use crate::http::respond;
+
+/// A document and what follows from it.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) text: Bytes,
+    pub(super) digest: String,
+    /// Its compressed form, made when a client takes it.
+    gzip: OnceLock<Option<Bytes>>,
+}
+
+impl Built {
+    fn new(text: Bytes) -> Self {
+        let digest = digest(&text);
+        Self { text, digest, gzip: OnceLock::new() }
+    }
+
+    /// The compressed text, if it can be compressed.
+    pub(super) fn gzip(&self) -> Option<&Bytes> {
+        self.gzip.get_or_init(|| respond::compress(&self.text)).as_ref()
+    }
+}
+
+/// The documents of a cluster, by name, with the stamps of the schemas in them.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<BTreeMap<String, Told>>);
+
+/// The stamps of the schemas that a document tells of, and the document.
+type Told = (Vec<u64>, Arc<Built>);
+
+impl Kept {
+    /// The document of a name; it is built unless it was built of the same schemas before.
+    pub(super) fn find(
+        &self,
+        name: &str,
+        stamps: Vec<u64>,
+        build: impl FnOnce() -> Option<Bytes>,
+    ) -> Option<Arc<Built>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some((_, built)) = known.filter(|(of, _)| *of == stamps) {
+            return Some(built);
+        }
+        let built = Arc::new(Built::new(build()?));
+        let kept = (stamps, Arc::clone(&built));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), kept);
+        Some(built)
+    }
+
+    /// Forgets the documents whose names are not wanted any more.
+    pub(super) fn retain(&self, is_wanted: impl Fn(&str) -> bool) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|name, _| is_wanted(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_built_once_for_each_state_of_its_schemas() {
+        let kept = Kept::default();
+        let find = |stamps: &[u64], text: &'static str| {
+            let built =
+                kept.find("a", stamps.to_vec(), || Some(Bytes::from_static(text.as_bytes())));
+            built.map(|built| String::from_utf8_lossy(&built.text).into_owned())
+        };
+        for (stamps, text, expected) in [
+            (&[1, 2][..], "first", "first"),
+            (&[1, 2], "not built", "first"),
+            (&[1, 3], "second", "second"),
+            (&[], "third", "third"),
+        ] {
+            assert_eq!(find(stamps, text).as_deref(), Some(expected), "{stamps:?}");
+        }
+        kept.retain(|name| name != "a");
+        assert_eq!(find(&[], "again").as_deref(), Some("again"));
+        assert!(kept.find("none", Vec::new(), || None).is_none());
+    }
+}

@@ -1,0 +1,219 @@
+//! The form of answers: JSON as it is or indented, YAML, protocol buffers.
+//!
+//! Everything behind this works in JSON. What a client accepts is settled before its request is
+//! handled, and the answer is brought into that form afterwards, errors and watches included.
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use k8s_schema::protobuf;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::http::body::Body;
+use crate::http::respond;
+use crate::request::accept::{Accept, Format, PROTOBUF, View};
+use crate::request::path::{self, Route, Target};
+use crate::server::Shared;
+use crate::status::ApiError;
+
+/// Clients that people look at answers with get them indented.
+const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What an answer has to look like.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    format: Format,
+    is_indented: bool,
+    /// Whether only the headers are asked for.
+    is_head: bool,
+    /// The headers by which an answer that is rendered may be compressed.
+    encodings: HeaderMap,
+}
+
+/// One event of a watch.
+#[derive(Deserialize)]
+struct WatchEvent {
+    r#type: String,
+    object: Value,
+}
+
+impl Form {
+    /// Settles the form, and leaves a request for JSON.
+    pub(crate) fn settle(shared: &Shared, parts: &mut Parts) -> Self {
+        let mut form = Self {
+            format: Format::Json,
+            is_indented: is_for_people(parts),
+            is_head: parts.method == Method::HEAD,
+            encodings: HeaderMap::new(),
+        };
+        let path = parts.uri.path();
+        if path.starts_with("/openapi/") {
+            // These documents have forms of their own.
+            form.is_indented = false;
+            return form;
+        }
+        let mut has_protobuf = accepts_protobuf(&parts.headers);
+        // Most requests need no look at what they are for.
+        if has_protobuf && let Route::Resource(target) = path::parse(path) {
+            has_protobuf = is_built_in(shared, &target);
+        }
+        let chosen = Accept::choose(&parts.headers, has_protobuf);
+        if chosen.is_err() && Accept::choose(&parts.headers, true).is_ok() {
+            // What cannot be had in protocol buffers is refused in them.
+            form.format = Format::Protobuf;
+        }
+        if let Ok(accept) = chosen {
+            form.format = accept.format;
+            if accept.format != Format::Json {
+                let json = match accept.view {
+                    View::Full => JSON,
+                    View::Metadata => METADATA,
+                    View::Table => TABLE,
+                };
+                parts.headers.insert(ACCEPT, json);
+            }
+        }
+        if !form.is_plain() {
+            for encoding in parts.headers.get_all(ACCEPT_ENCODING) {
+                form.encodings.append(ACCEPT_ENCODING, encoding.clone());
+            }
+            parts.headers.remove(ACCEPT_ENCODING);
+        }
+        form
+    }
+
+    fn is_plain(&self) -> bool {
+        self.format == Format::Json && !self.is_indented
+    }
+
+    /// Brings an answer of JSON into this form; other answers stay as they are.
+    pub(crate) fn render(&self, response: Response<Body>) -> Response<Body> {
+        let rendered = self.render_body(response);
+        if self.is_head { rendered.map(|_| Body::whole(Bytes::new())) } else { rendered }
+    }
+
+    fn render_body(&self, response: Response<Body>) -> Response<Body> {
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|media_type| media_type.to_str().ok())
+            .is_some_and(|media_type| media_type.starts_with("application/json"));
+        if self.is_plain() || !is_json {
+            return response;
+        }
+        let (mut parts, body) = response.into_parts();
+        let body = match body.into_whole() {
+            Ok(body) => body,
+            Err(stream) => return self.render_stream(parts, stream),
+        };
+        match self.document(&body) {
+            Ok(rendered) => {
+                let mut compressed = respond::compressed(&self.encodings, StatusCode::OK, rendered);
+                parts.headers.remove(CONTENT_LENGTH);
+                for (name, value) in compressed.headers_mut().drain() {
+                    if let Some(name) = name.filter(|name| *name != CONTENT_TYPE) {
+                        parts.headers.insert(name, value);
+                    }
+                }
+                if let Some(media_type) = self.media_type() {
+                    parts.headers.insert(CONTENT_TYPE, media_type);
+                }
+                Response::from_parts(parts, compressed.into_body())
+            }
+            Err(error) => respond::error(&error),
+        }
+    }
+
+    fn media_type(&self) -> Option<HeaderValue> {
+        match self.format {
+            Format::Json => None,
+            Format::Yaml => Some(HeaderValue::from_static("application/yaml")),
+            Format::Protobuf => Some(HeaderValue::from_static(PROTOBUF)),
+        }
+    }
+
+    fn document(&self, json: &[u8]) -> Result<Bytes, ApiError> {
+        let value: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
+        let rendered = match self.format {
+            Format::Json => {
+                let mut text = serde_json::to_vec_pretty(&value).map_err(ApiError::internal)?;
+                text.push(b'\n');
+                text
+            }
+            Format::Yaml => {
+                serde_saphyr::to_string(&value).map_err(ApiError::internal)?.into_bytes()
+            }
+            Format::Protobuf => protobuf::encode(&value).map_err(|error| ApiError {
+                message: error.to_string(),
+                ..ApiError::internal("")
+            })?,
+        };
+        Ok(rendered.into())
+    }
+
+    fn render_stream(&self, mut parts: http::response::Parts, stream: Body) -> Response<Body> {
+        if self.format != Format::Protobuf {
+            return Response::from_parts(parts, stream);
+        }
+        parts.headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch"),
+        );
+        Response::from_parts(parts, stream.map(|lines| watch_frames(&lines)))
+    }
+}
+
+/// Whether the answer is for eyes: the parameter says so, or a program that shows what it gets.
+fn is_for_people(parts: &Parts) -> bool {
+    let query = parts.uri.query().unwrap_or_default();
+    let asked = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .find(|(name, _)| *name == "pretty");
+    if let Some((_, value)) = asked {
+        return !matches!(value, "0" | "f" | "F" | "false" | "FALSE" | "False");
+    }
+    let text = |name| {
+        parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("")
+    };
+    let agent = text(USER_AGENT);
+    PEOPLE.iter().any(|name| agent.starts_with(name)) || text(ACCEPT).contains("pretty=1")
+}
+
+fn accepts_protobuf(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|value| value.contains(PROTOBUF)))
+}
+
+/// Custom objects have no protocol buffers.
+fn is_built_in(shared: &Shared, target: &Target) -> bool {
+    shared.read(|cluster| {
+        cluster
+            .registry
+            .find(&target.group, &target.version, &target.resource)
+            .is_none_or(|resource| resource.custom().is_none())
+    })
+}
+
+/// The frames of a piece of a watch, which is whole lines.
+fn watch_frames(lines: &[u8]) -> Bytes {
+    let mut frames = Vec::with_capacity(lines.len());
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let frame = serde_json::from_slice::<WatchEvent>(line)
+            .ok()
+            .and_then(|event| protobuf::encode_watch_event(&event.r#type, &event.object).ok());
+        match frame {
+            Some(frame) => frames.extend(frame),
+            None => tracing::warn!("an event of a watch could not be encoded"),
+        }
+    }
+    frames.into()
+}

@@ -1,0 +1,63 @@
+//! Cells of events.
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{number, string};
+use crate::http::table::age;
+
+fn time_since(times: &[&Value], now: Timestamp) -> Value {
+    let time = times.iter().find_map(|time| time.as_str());
+    age::since(time, now).into()
+}
+
+pub(in crate::http::table) fn event_last_seen(object: &Value, now: Timestamp) -> Value {
+    time_since(
+        &[
+            &object["series"]["lastObservedTime"],
+            &object["lastTimestamp"],
+            &object["deprecatedLastTimestamp"],
+            &object["eventTime"],
+        ],
+        now,
+    )
+}
+
+pub(in crate::http::table) fn event_first_seen(object: &Value, now: Timestamp) -> Value {
+    time_since(
+        &[&object["firstTimestamp"], &object["deprecatedFirstTimestamp"], &object["eventTime"]],
+        now,
+    )
+}
+
+fn either<'a>(object: &'a Value, one: &str, other: &str) -> &'a Value {
+    object.get(one).unwrap_or(&object[other])
+}
+
+pub(in crate::http::table) fn event_object(object: &Value) -> Value {
+    let subject = either(object, "involvedObject", "regarding");
+    format!("{}/{}", string(&subject["kind"]).to_lowercase(), string(&subject["name"])).into()
+}
+
+pub(in crate::http::table) fn event_subobject(object: &Value) -> Value {
+    string(&either(object, "involvedObject", "regarding")["fieldPath"]).into()
+}
+
+pub(in crate::http::table) fn event_source(object: &Value) -> Value {
+    let source = either(object, "source", "deprecatedSource");
+    let reporting = |field: &str, newer: &str| string(either(object, field, newer));
+    let first = |one: &'_ str, other: &'_ str| if one.is_empty() { other } else { one }.to_owned();
+    let component =
+        first(string(&source["component"]), reporting("reportingComponent", "reportingController"));
+    let instance = first(string(&source["host"]), string(&object["reportingInstance"]));
+    if instance.is_empty() { component } else { format!("{component}, {instance}") }.into()
+}
+
+pub(in crate::http::table) fn event_message(object: &Value) -> Value {
+    string(either(object, "message", "note")).trim().into()
+}
+
+pub(in crate::http::table) fn event_count(object: &Value) -> Value {
+    let series = number(&object["series"]["count"]);
+    let count = number(either(object, "count", "deprecatedCount"));
+    series.max(count).max(1).into()
+}

@@ -1,0 +1,408 @@
+//! Watch.
+//!
+//! A watch is a cursor into the log of its resource: it takes what is new, sends it, and sleeps
+//! until the resource changes, a bookmark is due or its time is up. It holds no lock while it
+//! sleeps, and events that nobody transforms are encoded once for all watchers.
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use jiff::Timestamp;
+use k8s_schema::{FieldError, FieldErrorKind};
+use prometheus::IntCounter;
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+
+use crate::http::encode;
+use crate::http::table::{self, IncludeObject};
+use crate::request::accept::View;
+use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::convert::webhook;
+use crate::semantics::registry::ApiResource;
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::storage::{Change, Event, Lost, Stored};
+use crate::verbs::list::{Selection, read_revision};
+
+/// How long a watch goes on that does not say so itself.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(45 * 60);
+
+/// How often a watch that accepts bookmarks gets one.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// About how many bytes are sent at once.
+const CHUNK_LEN: usize = 64 << 10;
+
+/// Marks the end of the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// A watch under way.
+pub(crate) struct Watch {
+    resource: Arc<ApiResource>,
+    selection: Selection,
+    view: View,
+    include: IncludeObject,
+    /// Whether the columns of tables were sent: they are sent once.
+    columns_sent: bool,
+    /// The time that tables show ages at.
+    now: Timestamp,
+    bookmarks: bool,
+    /// Everything up to this revision has been sent.
+    revision: u64,
+    /// The state that the watch begins with, until a webhook has converted it.
+    unconverted: Option<Vec<Arc<Stored>>>,
+    /// What of the initial state is not encoded yet.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// Whether a bookmark is due after it.
+    ends_initial: bool,
+    ready: VecDeque<Bytes>,
+    changed: Receiver<u64>,
+    deadline: Instant,
+    next_bookmark: Instant,
+    ended: bool,
+}
+
+impl Watch {
+    /// Begins a watch.
+    ///
+    /// # Errors
+    /// When its parameters make no sense.
+    pub(crate) fn begin(
+        cluster: &mut Cluster,
+        resource: &Arc<ApiResource>,
+        selection: Selection,
+        parameters: &Parameters,
+        (view, include, now): (View, IncludeObject, Timestamp),
+    ) -> Result<Self> {
+        check_parameters(parameters)?;
+        let asked = read_revision(&parameters.resource_version)?;
+        let begin = Instant::now();
+        let mut watch = Self {
+            changed: cluster.store.subscribe(&resource.storage),
+            resource: Arc::clone(resource),
+            selection,
+            view,
+            include,
+            columns_sent: false,
+            now,
+            bookmarks: parameters.allow_watch_bookmarks,
+            revision: asked,
+            unconverted: None,
+            initial: Vec::new().into_iter(),
+            ends_initial: false,
+            ready: VecDeque::new(),
+            deadline: begin
+                + parameters
+                    .timeout_seconds
+                    .filter(|seconds| *seconds > 0)
+                    .map_or(TIMEOUT_DEFAULT, Duration::from_secs),
+            next_bookmark: begin + BOOKMARK_PERIOD,
+            ended: false,
+        };
+        let wants_state = match parameters.send_initial_events {
+            Some(wanted) => wanted,
+            None => asked == 0,
+        };
+        if wants_state {
+            watch.revision = cluster.store.revision();
+            let namespace = watch.selection.namespace.clone();
+            let objects: Vec<Arc<Stored>> =
+                cluster.store.list(&resource.storage, namespace.as_deref()).cloned().collect();
+            if resource.is_converted_by_webhook() {
+                watch.unconverted = Some(objects);
+            } else {
+                watch.begin_with(objects);
+            }
+            watch.ends_initial = parameters.send_initial_events == Some(true) && watch.bookmarks;
+        } else if asked == 0 {
+            watch.revision = cluster.store.revision();
+        }
+        Ok(watch)
+    }
+
+    /// The body of the answer.
+    pub(crate) fn into_stream(self, shared: Arc<Shared>) -> impl Stream<Item = Bytes> + Send {
+        let counter = shared.metrics.watch_events(&self.resource);
+        futures::stream::unfold((self, shared), move |(mut watch, shared)| {
+            let counter = counter.clone();
+            async move {
+                let chunk = watch.next_chunk(&shared, &counter).await?;
+                Some((chunk, (watch, shared)))
+            }
+        })
+    }
+
+    /// The objects, in the version of the watch, that are its initial state if it selects them.
+    fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
+        objects.retain(|stored| self.selection.matches(&self.resource, stored));
+        self.initial = objects.into_iter();
+    }
+
+    /// Begins with the state that a webhook has to convert first.
+    async fn begin_with_converted(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
+        match webhook::shown_later(shared, &self.resource, objects).await {
+            Ok(objects) => self.begin_with(objects),
+            Err(error) => {
+                self.ends_initial = false;
+                self.end_with(&error);
+            }
+        }
+    }
+
+    /// Ends the watch with an error.
+    fn end_with(&mut self, error: &ApiError) {
+        let line = event_line("ERROR", &encode::json(&error.to_status()));
+        self.ready.push_back(line);
+        self.ended = true;
+    }
+
+    /// The events with their objects in the version of the watch.
+    async fn converted(&self, shared: &Shared, events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>> {
+        let objects = events
+            .iter()
+            .flat_map(|event| [Some(&event.object), event.previous.as_ref()])
+            .flatten()
+            .cloned()
+            .collect();
+        let mut shown = webhook::shown_later(shared, &self.resource, objects).await?.into_iter();
+        let mut next = |stored: &Arc<Stored>| shown.next().unwrap_or_else(|| Arc::clone(stored));
+        Ok(events
+            .iter()
+            .map(|event| {
+                Arc::new(Event {
+                    change: event.change,
+                    object: next(&event.object),
+                    previous: event.previous.as_ref().map(&mut next),
+                    line: OnceLock::new(),
+                })
+            })
+            .collect())
+    }
+
+    async fn next_chunk(&mut self, shared: &Shared, counter: &IntCounter) -> Option<Bytes> {
+        if let Some(objects) = self.unconverted.take() {
+            self.begin_with_converted(shared, objects).await;
+        }
+        loop {
+            self.encode_initial();
+            if !self.ready.is_empty() {
+                let (chunk, events) = joined(&mut self.ready);
+                counter.inc_by(events);
+                return Some(chunk);
+            }
+            if self.ended {
+                return None;
+            }
+            self.collect(shared).await;
+            if !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            let until =
+                if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            tokio::select! {
+                changed = self.changed.changed() => if changed.is_err() {
+                    self.collect(shared).await;
+                    self.ended = true;
+                },
+                () = tokio::time::sleep_until(until) => self.on_time(),
+            }
+        }
+    }
+
+    /// Encodes a chunk of the initial state; the lock is long gone.
+    fn encode_initial(&mut self) {
+        let mut size = self.ready.iter().map(Bytes::len).sum::<usize>();
+        while size < CHUNK_LEN
+            && let Some(stored) = self.initial.next()
+        {
+            let line = self.line(Change::Added, &stored);
+            size += line.len();
+            self.ready.push_back(line);
+        }
+        if self.ends_initial && self.initial.len() == 0 {
+            self.ends_initial = false;
+            let line = self.bookmark(true);
+            self.ready.push_back(line);
+        }
+    }
+
+    /// The time of the next bookmark or of the end has come.
+    fn on_time(&mut self) {
+        let now = Instant::now();
+        self.ended = now >= self.deadline;
+        if self.bookmarks {
+            self.next_bookmark = now + BOOKMARK_PERIOD;
+            if self.revision > 0 {
+                let line = self.bookmark(false);
+                self.ready.push_back(line);
+            }
+        }
+    }
+
+    /// Takes what is new from the log.
+    async fn collect(&mut self, shared: &Shared) {
+        self.changed.mark_unchanged();
+        self.now = shared.now();
+        let news = shared.read(|cluster| cluster.store.news(&self.resource.storage, self.revision));
+        match news {
+            Ok(news) => {
+                let events = if self.resource.is_converted_by_webhook() {
+                    self.converted(shared, news.events).await
+                } else {
+                    Ok(news.events)
+                };
+                match events {
+                    Ok(events) => events.iter().for_each(|event| self.take(event)),
+                    Err(error) => self.end_with(&error),
+                }
+                self.revision = news.revision;
+            }
+            Err(Lost::Compacted { oldest }) => {
+                let error = ApiError::new(
+                    StatusReason::Expired,
+                    format!("too old resource version: {} ({oldest})", self.revision),
+                );
+                self.end_with(&error);
+            }
+            Err(Lost::Gone) => self.ended = true,
+        }
+    }
+
+    /// Sends an event as the selection sees it: an object that comes to be selected is added.
+    fn take(&mut self, event: &Event) {
+        let is_selected = event.change != Change::Deleted
+            && self.selection.matches(&self.resource, &event.object);
+        let was_selected = event
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selection.matches(&self.resource, previous));
+        let change = match (was_selected, is_selected) {
+            (false, true) => Change::Added,
+            (true, true) => Change::Modified,
+            (true, false) => Change::Deleted,
+            (false, false) => return,
+        };
+        let line = if change == event.change && self.view == View::Full {
+            self.shared_line(event)
+        } else if change == Change::Deleted && event.change == Change::Modified {
+            self.line_of_lost(event)
+        } else {
+            self.line(change, &event.object)
+        };
+        self.ready.push_back(line);
+    }
+
+    /// The line that all watchers of the same version share.
+    fn shared_line(&mut self, event: &Event) -> Bytes {
+        let version = self.resource.api_version();
+        let (made_for, line) = event
+            .line
+            .get_or_init(|| (version.as_str().into(), self.line(event.change, &event.object)));
+        if **made_for == *version { line.clone() } else { self.line(event.change, &event.object) }
+    }
+
+    /// An object that is no longer selected is shown as it was, under the revision of the change.
+    fn line_of_lost(&mut self, event: &Event) -> Bytes {
+        let last =
+            event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
+        self.line(Change::Deleted, &Arc::new(last))
+    }
+
+    fn line(&mut self, change: Change, stored: &Arc<Stored>) -> Bytes {
+        let mut out = Vec::with_capacity(stored.bytes().len() + 128);
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(change.name().as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        if self.view == View::Table {
+            let mut table = table::of_one(&self.resource, stored, self.include, self.now);
+            if std::mem::replace(&mut self.columns_sent, true) {
+                table["columnDefinitions"] = serde_json::Value::Null;
+            }
+            out.extend_from_slice(&encode::json(&table));
+        } else {
+            encode::object(&mut out, &self.resource, stored, self.view);
+        }
+        out.extend_from_slice(b"}\n");
+        out.into()
+    }
+
+    fn bookmark(&self, ends_initial_events: bool) -> Bytes {
+        let mut metadata = serde_json::json!({"resourceVersion": self.revision.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
+        }
+        let (kind, api_version) = match self.view {
+            View::Full => (self.resource.kind.as_str(), self.resource.api_version()),
+            View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
+            View::Table => {
+                let table = table::bookmark(&metadata);
+                return event_line("BOOKMARK", &encode::json(&table));
+            }
+        };
+        let object = serde_json::json!({
+            "kind": kind,
+            "apiVersion": api_version,
+            "metadata": metadata,
+        });
+        event_line("BOOKMARK", &encode::json(&object))
+    }
+}
+
+/// Takes what is ready as one chunk of about [`CHUNK_LEN`], with the number of its events: each
+/// chunk costs a system call.
+fn joined(ready: &mut VecDeque<Bytes>) -> (Bytes, u64) {
+    let first = ready.pop_front().unwrap_or_default();
+    if ready.is_empty() || first.len() >= CHUNK_LEN {
+        return (first, 1);
+    }
+    let mut out = Vec::from(first);
+    let mut events = 1;
+    while out.len() < CHUNK_LEN
+        && let Some(line) = ready.pop_front()
+    {
+        out.extend_from_slice(&line);
+        events += 1;
+    }
+    (out.into(), events)
+}
+
+fn event_line(event_type: &str, object: &[u8]) -> Bytes {
+    let mut out = format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes();
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+/// What of the parameters does not go together in a watch.
+fn check_parameters(parameters: &Parameters) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let forbidden = |why: &str| FieldError::new(MATCH, FieldErrorKind::Forbidden, why);
+    let how = parameters.resource_version_match.as_str();
+    let initial_events = parameters.send_initial_events.is_some();
+    let mut problems = Vec::new();
+    if initial_events && how != NOT_OLDER_THAN {
+        problems.push(forbidden(
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ));
+    }
+    if !how.is_empty() {
+        if !initial_events {
+            problems.push(forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if how != NOT_OLDER_THAN {
+            let supported = r#"supported values: "NotOlderThan""#;
+            let problem = FieldError::new(MATCH, FieldErrorKind::NotSupported, supported);
+            problems.push(problem.with_value(how.into()));
+        }
+        if !parameters.continue_token.is_empty() {
+            problems.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+    }
+    let options = OptionsKind("ListOptions");
+    if problems.is_empty() { Ok(()) } else { Err(options.invalid_all(&problems)) }
+}

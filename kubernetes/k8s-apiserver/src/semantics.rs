@@ -1,0 +1,12 @@
+//! What Kubernetes objects mean: resources, kinds, defaults, validation and conversion.
+pub(crate) mod cluster;
+pub(crate) mod conditions;
+pub(crate) mod convert;
+pub(crate) mod decode;
+pub(crate) mod definition;
+pub(crate) mod kinds;
+pub(crate) mod metadata;
+pub(crate) mod registry;
+pub(crate) mod validation;
+pub(crate) mod warnings;
+pub(crate) mod webhook;

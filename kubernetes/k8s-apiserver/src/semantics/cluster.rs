@@ -1,0 +1,165 @@
+//! The state of one cluster, and the writes that everything goes through.
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::access::rbac::Policy;
+use crate::admission::PolicyCache;
+use crate::controllers::definition::outline::Outlines;
+use crate::controllers::role_aggregation::Aggregators;
+use crate::ids::Ids;
+use crate::request::parameters::Parameters;
+use crate::semantics::registry::{ApiResource, Registry};
+use crate::semantics::webhook::replay::Asking;
+use crate::storage::{History, ObjectKey, StorageId, Store, Stored};
+use crate::user::UserInfo;
+
+/// Everything there is.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    /// Objects.
+    pub(crate) store: Store,
+    /// What is served.
+    pub(crate) registry: Registry,
+    /// Source of identifiers.
+    pub(crate) ids: Ids,
+    /// Writes that the controllers have not seen yet.
+    pub(crate) notices: VecDeque<Notice>,
+    /// Who may do what, by the roles among the objects.
+    pub(crate) policy: Policy,
+    /// The certificate of the cluster's authority, in PEM.
+    pub(crate) authority: String,
+    /// Roles that gather the rules of others.
+    pub(crate) aggregators: Aggregators,
+    /// The last stamp given to a custom schema.
+    pub(crate) stamp: u64,
+    /// Compiled admission policies.
+    pub(crate) policies: PolicyCache,
+    /// The names of definitions.
+    pub(crate) outlines: Outlines,
+}
+
+/// One write, as the controllers hear of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
+    /// The resource written to.
+    pub(crate) storage: StorageId,
+    /// The object.
+    pub(crate) key: ObjectKey,
+    /// The object before the write.
+    pub(crate) previous: Option<Arc<Stored>>,
+    /// The object after the write; none if it is gone.
+    pub(crate) current: Option<Arc<Stored>>,
+}
+
+/// What a request brings along besides its target and body.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    /// Query parameters.
+    pub(crate) parameters: Parameters,
+    /// Who writes, for `managedFields`.
+    pub(crate) manager: String,
+    /// Whom the request comes from.
+    pub(crate) user: Arc<UserInfo>,
+    /// The time of the request, RFC 3339 in whole seconds.
+    pub(crate) now: String,
+    /// Warnings for the client.
+    pub(crate) warnings: Vec<String>,
+    /// What webhooks were asked, and what they answered.
+    pub(crate) asking: Asking,
+    /// What admission adds to the audit event of the request.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// What the body has twice, as strict validation tells of it.
+    pub(crate) duplicate_fields: Vec<String>,
+}
+
+impl Call {
+    /// Adds to the audit event of the request; the first value of a key stays.
+    pub(crate) fn annotate(&mut self, key: String, value: String) {
+        self.annotations.entry(key).or_insert(value);
+    }
+}
+
+impl Cluster {
+    /// A cluster without objects.
+    pub(crate) fn new(seed: u64, history: History) -> Self {
+        Self {
+            store: Store::at_revision(history, 0),
+            registry: Registry::new(),
+            ids: Ids::new(seed),
+            notices: VecDeque::new(),
+            policy: Policy::new(false),
+            authority: String::new(),
+            aggregators: Aggregators::default(),
+            stamp: 0,
+            policies: PolicyCache::default(),
+            outlines: Outlines::default(),
+        }
+    }
+
+    /// Writes an object and lets the controllers know.
+    pub(crate) fn put(
+        &mut self,
+        storage: &StorageId,
+        key: &ObjectKey,
+        value: Value,
+        stamp: u64,
+    ) -> Arc<Stored> {
+        let previous = self.store.find(storage, key).cloned();
+        let current = self.store.put(storage, key, value, stamp);
+        self.notices.push_back(Notice {
+            storage: storage.clone(),
+            key: key.clone(),
+            previous,
+            current: Some(Arc::clone(&current)),
+        });
+        current
+    }
+
+    /// Removes an object and lets the controllers know.
+    pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
+        let previous = self.store.find(storage, key).cloned()?;
+        let last = self.store.remove(storage, key)?;
+        self.notices.push_back(Notice {
+            storage: storage.clone(),
+            key: key.clone(),
+            previous: Some(previous),
+            current: None,
+        });
+        Some(last)
+    }
+
+    /// Writes an object back, or removes it if it was only waiting for its finalizers and none is
+    /// left.
+    pub(crate) fn put_or_finish(
+        &mut self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        (value, stamp): (Value, u64),
+    ) -> Arc<Stored> {
+        if is_finished(resource, &value)
+            && let Some(last) = self.remove(&resource.storage, key)
+        {
+            // The last write is never stored: watchers see the object as it was before.
+            let mut value = value;
+            let revision = &value["metadata"]["resourceVersion"];
+            let revision = revision.as_str().and_then(|text| text.parse().ok());
+            let revision = revision.unwrap_or(last.revision);
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, stamp));
+        }
+        self.put(&resource.storage, key, value, stamp)
+    }
+}
+
+/// Whether a deleted object waits for nothing any more.
+pub(crate) fn is_finished(resource: &ApiResource, value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    let grace = metadata["deletionGracePeriodSeconds"].as_i64();
+    let is_finalized = !resource.is("", "Namespace") || is_empty(&value["spec"]["finalizers"]);
+    metadata.get("deletionTimestamp").is_some()
+        && is_empty(&metadata["finalizers"])
+        && grace.unwrap_or_default() == 0
+        && is_finalized
+}

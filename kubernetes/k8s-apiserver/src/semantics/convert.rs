@@ -1,0 +1,347 @@
+//! Between the version that objects rest in and the version that a request speaks.
+//!
+//! Custom resources only ever exchange their `apiVersion`, and are pruned and defaulted by the
+//! schema of the version that they are stored in, unless their definition names a webhook that
+//! converts them. Of the built-in kinds only those converted here differ.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use k8s_schema as schema;
+use serde_json::{Map, Value};
+
+use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::registry::custom::CustomVersion;
+use crate::semantics::registry::{ApiResource, Registry};
+use crate::status::Result;
+use crate::storage::Stored;
+
+pub(crate) mod webhook;
+
+/// Core events rest; events of the other group are renamed. Names at rest come first.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("count", "deprecatedCount"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("involvedObject", "regarding"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+];
+
+/// Whether objects at rest can be answered as they are.
+pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
+    match resource.custom() {
+        Some(custom) => stored.stamp == resource.stamp && !is_exchanged(custom, resource),
+        None => !is_converted(resource),
+    }
+}
+
+/// Whether objects rest in another version, between which only their `apiVersion` is exchanged.
+fn is_exchanged(custom: &CustomVersion, resource: &ApiResource) -> bool {
+    custom.conversion.is_none() && custom.storage_version != resource.version
+}
+
+fn is_converted(resource: &ApiResource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.version.as_str(), resource.kind.as_str()),
+        ("events.k8s.io", _, "Event") | ("autoscaling", "v1", "HorizontalPodAutoscaler")
+    )
+}
+
+/// The object in the version of `resource`.
+pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
+    let mut value = stored.decode_as(&resource.api_version(), &resource.kind);
+    if is_verbatim(resource, stored) {
+        return value;
+    }
+    if let Some(custom) = resource.custom() {
+        if is_exchanged(custom, resource) {
+            fit_to(custom, &custom.stored_schema, &mut value);
+            if !custom.preserves_unknown_fields {
+                keeping_ownership(&mut value, |value| drop(schema::prune(&custom.schema, value)));
+            }
+        } else {
+            fit_to(custom, &custom.schema, &mut value);
+        }
+    } else {
+        from_storage(resource, &mut value);
+    }
+    value
+}
+
+/// Drops what a schema of a custom resource does not know, and fills in defaults.
+fn fit_to(custom: &CustomVersion, to: &schema::Schema, object: &mut Value) {
+    keeping_ownership(object, |object| {
+        if !custom.preserves_unknown_fields {
+            schema::prune(to, object);
+        }
+        schema::apply_defaults(to, object);
+    });
+}
+
+/// Changes an object but its `managedFields`, which follow a grammar of their own.
+fn keeping_ownership(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let managed =
+        object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
+    change(object);
+    if let Some(managed) = managed {
+        object["metadata"]["managedFields"] = managed;
+    }
+}
+
+/// An object in another version of its kind, with that version's schema; nothing if there is no such
+/// version. Custom resources only exchange their `apiVersion`.
+pub(crate) fn to_version(
+    registry: &Registry,
+    resource: &ApiResource,
+    object: &Value,
+    api_version: &str,
+) -> Option<(schema::Schema, Value)> {
+    let target = registry.find_kind(api_version, &resource.kind)?;
+    let mut value = object.clone();
+    if resource.custom().is_none() {
+        let from = object["apiVersion"].as_str().unwrap_or_default();
+        if let Some(from) = registry.find_kind(from, &resource.kind) {
+            to_storage(from, &mut value);
+        }
+        if is_converted(target) {
+            from_storage(target, &mut value);
+        }
+    }
+    value["apiVersion"] = api_version.into();
+    Some((target.schema().clone(), value))
+}
+
+/// The encoded object without `apiVersion` and `kind`, in the version of `resource`.
+pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
+    if is_verbatim(resource, stored) {
+        return stored.bytes().clone();
+    }
+    let mut value = read(resource, stored);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    crate::http::encode::json(&value)
+}
+
+/// Brings an object into the version that it rests in.
+pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
+    if let Some(custom) = resource.custom().filter(|custom| is_exchanged(custom, resource)) {
+        fit_to(custom, &custom.stored_schema, object);
+    }
+    let Some(fields) = object.as_object_mut().filter(|_| is_converted(resource)) else {
+        return;
+    };
+    if resource.kind == "Event" {
+        for (at_rest, name) in EVENT_FIELDS {
+            rename(fields, name, at_rest);
+        }
+        let namespace = fields["metadata"]["namespace"].clone();
+        let involved = fields.entry("involvedObject").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(involved) = involved.as_object_mut() {
+            involved.entry("namespace").or_insert(namespace);
+        }
+    } else {
+        target_to_metrics(fields);
+    }
+}
+
+/// Brings an object of one version into another.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn between(
+    call: &mut Call,
+    from: &ApiResource,
+    to: &ApiResource,
+    mut object: Value,
+) -> Result<Value> {
+    if (&from.group, &from.version) == (&to.group, &to.version) {
+        return Ok(object);
+    }
+    if let Some(webhook) = to.custom().and_then(|custom| custom.conversion.as_ref()) {
+        let converted = webhook::convert(call, webhook, &to.api_version(), vec![object])?;
+        return Ok(converted.into_iter().next().unwrap_or_default());
+    }
+    if from.custom().is_none() {
+        to_storage(from, &mut object);
+        if is_converted(to) {
+            from_storage(to, &mut object);
+        }
+    }
+    object["apiVersion"] = to.api_version().into();
+    Ok(object)
+}
+
+/// An object as it will rest, and the stamp of the schema that it rests under.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn to_rest(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    mut object: Value,
+) -> Result<(Value, u64)> {
+    if let Some(resting) = cluster.registry.resting(resource) {
+        let mut at_rest = between(call, resource, &resting, object)?;
+        fit(&resting, &mut at_rest);
+        return Ok((at_rest, resting.stamp));
+    }
+    to_storage(resource, &mut object);
+    Ok((object, resource.stamp))
+}
+
+/// The objects in the version of `resource`, so that they can be answered as they are.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert one.
+pub(crate) fn shown_all(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    mut objects: Vec<Arc<Stored>>,
+) -> Result<Vec<Arc<Stored>>> {
+    let Some(webhook) = resource.custom().and_then(|custom| custom.conversion.as_ref()) else {
+        return Ok(objects);
+    };
+    let desired = resource.api_version();
+    let mut places = Vec::new();
+    let mut others = Vec::new();
+    for (place, stored) in objects.iter().enumerate() {
+        let version = cluster.registry.version_of(resource, stored.stamp);
+        if version != resource.version {
+            places.push(place);
+            others.push(stored.decode_as(&format!("{}/{version}", resource.group), &resource.kind));
+        }
+    }
+    if others.is_empty() {
+        return Ok(objects);
+    }
+    let converted = webhook::convert(call, webhook, &desired, others)?;
+    for (place, mut value) in places.into_iter().zip(converted) {
+        fit(resource, &mut value);
+        let stored = &objects[place];
+        objects[place] =
+            Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp));
+    }
+    Ok(objects)
+}
+
+/// One object in the version of `resource`.
+///
+/// # Errors
+/// When a webhook has to be asked first, or cannot convert it.
+pub(crate) fn shown(
+    cluster: &Cluster,
+    call: &mut Call,
+    resource: &ApiResource,
+    stored: &Arc<Stored>,
+) -> Result<Arc<Stored>> {
+    let shown = shown_all(cluster, call, resource, vec![Arc::clone(stored)])?;
+    Ok(shown.into_iter().next().unwrap_or_else(|| Arc::clone(stored)))
+}
+
+/// What was written, in the version of the request: `object` is how it was before it was brought
+/// to rest.
+pub(crate) fn written(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    stored: &Stored,
+    object: Option<Value>,
+) -> Value {
+    match object {
+        Some(mut object) if cluster.registry.resting(resource).is_some() => {
+            object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+            object
+        }
+        Some(_) | None => read(resource, stored),
+    }
+}
+
+/// `stored` after a deletion began, with everything but its metadata as `before` shows it.
+pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -> Arc<Stored> {
+    let mut value = before.decode();
+    let labels = ["labels", "annotations"].map(|field| value["metadata"].get(field).cloned());
+    value["metadata"] = stored.decode()["metadata"].take();
+    for (field, kept) in ["labels", "annotations"].into_iter().zip(labels) {
+        if let (Some(kept), Some(metadata)) = (kept, value["metadata"].as_object_mut()) {
+            metadata.insert(field.to_owned(), kept);
+        }
+    }
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp))
+}
+
+/// Fits a custom object to the version of `resource`.
+fn fit(resource: &ApiResource, value: &mut Value) {
+    if let Some(custom) = resource.custom() {
+        fit_to(custom, &custom.schema, value);
+    }
+}
+
+fn from_storage(resource: &ApiResource, object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    if resource.kind == "Event" {
+        for (at_rest, name) in EVENT_FIELDS {
+            rename(fields, at_rest, name);
+        }
+        for reporting in ["reportingController", "reportingInstance"] {
+            if fields.get(reporting).is_some_and(|value| value == "") {
+                fields.remove(reporting);
+            }
+        }
+    } else {
+        metrics_to_target(fields);
+    }
+}
+
+fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = fields.remove(from) {
+        fields.insert(to.to_owned(), value);
+    }
+}
+
+/// `autoscaling/v1` knows one metric only, the use of processors.
+fn target_to_metrics(fields: &mut Map<String, Value>) {
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(percentage) = spec.remove("targetCPUUtilizationPercentage") {
+        spec.insert(
+            "metrics".to_owned(),
+            serde_json::json!([{
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": percentage},
+                },
+            }]),
+        );
+    }
+}
+
+fn metrics_to_target(fields: &mut Map<String, Value>) {
+    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("currentMetrics");
+        status.remove("conditions");
+        status.entry("currentReplicas").or_insert_with(|| 0.into());
+    }
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let metrics = spec.remove("metrics");
+    spec.remove("behavior");
+    let percentage = metrics
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|metric| metric["resource"]["name"] == "cpu")
+        .and_then(|metric| metric.pointer("/resource/target/averageUtilization"));
+    if let Some(percentage) = percentage {
+        spec.insert("targetCPUUtilizationPercentage".to_owned(), percentage.clone());
+    }
+}

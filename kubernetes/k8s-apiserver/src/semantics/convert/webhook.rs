@@ -1,0 +1,202 @@
+//! Conversion of custom resources by a webhook: `ConversionReview`.
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::semantics::cluster::Call;
+use crate::semantics::registry::ApiResource;
+use crate::semantics::webhook::Endpoint;
+use crate::semantics::webhook::replay::{Answered, Question};
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::storage::Stored;
+
+/// How long a conversion may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The `conversion` of a definition whose strategy is a webhook.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversion {
+    definition: String,
+    endpoint: std::result::Result<Arc<Endpoint>, String>,
+    review_version: &'static str,
+}
+
+impl Conversion {
+    /// Reads a definition; none if it has no webhook.
+    pub(crate) fn read(definition: &Value) -> Option<Self> {
+        let conversion = &definition["spec"]["conversion"];
+        if conversion["strategy"] != "Webhook" {
+            return None;
+        }
+        let webhook = &conversion["webhook"];
+        let review_version = webhook["conversionReviewVersions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find_map(|version| match version.as_str() {
+                Some("v1") => Some("v1"),
+                Some("v1beta1") => Some("v1beta1"),
+                _ => None,
+            })
+            .unwrap_or("v1");
+        Some(Self {
+            definition: definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            endpoint: Endpoint::read(&webhook["clientConfig"], TIMEOUT).map(Arc::new),
+            review_version,
+        })
+    }
+}
+
+/// Converts objects of one kind, each of which is in another version than `desired`.
+///
+/// # Errors
+/// When the webhook has to be asked first, or does not answer with the same objects converted.
+pub(crate) fn convert(
+    call: &mut Call,
+    conversion: &Conversion,
+    desired: &str,
+    objects: Vec<Value>,
+) -> Result<Vec<Value>> {
+    let Some(first) = objects.first() else {
+        return Ok(objects);
+    };
+    let text = |field: &str| first[field].as_str().unwrap_or_default();
+    let subject = format!("conversion webhook for {}, Kind={}", text("apiVersion"), text("kind"));
+    let failed = |why: String| ApiError::new(StatusReason::Unknown, format!("{subject} {why}"));
+    let endpoint = match &conversion.endpoint {
+        Ok(endpoint) => Arc::clone(endpoint),
+        Err(why) => return Err(failed(format!("failed: {why}"))),
+    };
+    let question = Question {
+        asker: format!("convert {}", conversion.definition),
+        endpoint,
+        review: json!({
+            "kind": "ConversionReview",
+            "apiVersion": format!("apiextensions.k8s.io/{}", conversion.review_version),
+            "request": {"desiredAPIVersion": desired, "objects": objects},
+        }),
+    };
+    let answered = call.asking.ask(question)?.map_err(|why| failed(format!("failed: {why}")))?;
+    let converted = read(&answered, conversion.review_version)
+        .map_err(|why| failed(format!("failed: {why}")))?;
+    if converted.len() != objects.len() {
+        return Err(failed(format!(
+            "returned {} objects, expected {}",
+            converted.len(),
+            objects.len()
+        )));
+    }
+    objects
+        .iter()
+        .zip(converted)
+        .map(|(original, converted)| checked(original, converted, desired).map_err(failed))
+        .collect()
+}
+
+/// Brings the objects of a watch into the version of `resource`.
+///
+/// # Errors
+/// When the webhook cannot convert one.
+pub(crate) async fn shown_later(
+    shared: &Shared,
+    resource: &ApiResource,
+    objects: Vec<Arc<Stored>>,
+) -> Result<Vec<Arc<Stored>>> {
+    let mut call = Call::default();
+    loop {
+        let shown =
+            shared.read(|cluster| super::shown_all(cluster, &mut call, resource, objects.clone()));
+        if !call.asking.is_pending() {
+            return shown;
+        }
+        shared.ask(&mut call.asking).await;
+    }
+}
+
+/// The objects of an answer.
+fn read(answered: &Answered, review_version: &str) -> std::result::Result<Vec<Value>, String> {
+    let review = &answered.review;
+    let text = |field: &str| review[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let is_strict = review_version == "v1";
+    if is_strict && (api_version, kind) != ("apiextensions.k8s.io/v1", "ConversionReview") {
+        return Err(format!(
+            "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got \
+             {api_version}, Kind={kind}"
+        ));
+    }
+    let Some(response) = review.get("response").filter(|response| response.is_object()) else {
+        return Err("no response provided".to_owned());
+    };
+    let uid = response["uid"].as_str().unwrap_or_default();
+    if is_strict && uid != answered.uid {
+        return Err(format!("expected response.uid={:?}, got {uid:?}", answered.uid));
+    }
+    let result = &response["result"];
+    if result["status"] != "Success" {
+        let message = result["message"].as_str().filter(|message| !message.is_empty());
+        return Err(message.map_or_else(
+            || {
+                let status = result["status"].as_str().unwrap_or_default();
+                format!("response.result.status was '{status}', not 'Success'")
+            },
+            str::to_owned,
+        ));
+    }
+    Ok(response["convertedObjects"].as_array().cloned().unwrap_or_default())
+}
+
+/// A converted object with the metadata of its original, but for labels and annotations.
+fn checked(
+    original: &Value,
+    mut converted: Value,
+    desired: &str,
+) -> std::result::Result<Value, String> {
+    let invalid = |why: String| format!("returned invalid object at index 0: {why}");
+    for (field, noun, expected) in
+        [("apiVersion", "groupVersion", desired), ("kind", "kind", shown(&original["kind"]))]
+    {
+        let found = shown(&converted[field]);
+        if found != expected {
+            return Err(invalid(format!("invalid {noun} (expected {expected}, received {found})")));
+        }
+    }
+    for (field, noun) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (expected, found) =
+            (shown(&original["metadata"][field]), shown(&converted["metadata"][field]));
+        if expected != found {
+            return Err(format!(
+                "returned invalid object: must have the same {noun}: {expected} != {found}"
+            ));
+        }
+    }
+    let metadata = match converted.get("metadata") {
+        Some(metadata) if metadata.is_object() => metadata.clone(),
+        Some(_) => {
+            return Err("returned invalid metadata: invalid metadata of type in converted object"
+                .to_owned());
+        }
+        None => {
+            return Err(
+                "returned invalid metadata: missing metadata in converted object".to_owned()
+            );
+        }
+    };
+    converted["metadata"] = original["metadata"].clone();
+    for field in ["labels", "annotations"] {
+        let Some(fields) = converted["metadata"].as_object_mut() else {
+            continue;
+        };
+        match metadata.get(field).filter(|value| !value.is_null()) {
+            Some(value) => fields.insert(field.to_owned(), value.clone()),
+            None => fields.remove(field),
+        };
+    }
+    Ok(converted)
+}
+
+fn shown(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

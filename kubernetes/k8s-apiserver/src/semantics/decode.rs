@@ -1,0 +1,314 @@
+//! From a request's document to an object of its kind: type, unknown fields, defaults.
+use k8s_schema as schema;
+use serde_json::{Map, Value};
+
+use super::metadata;
+use crate::request::parameters::FieldValidation;
+use crate::semantics::cluster::Call;
+use crate::semantics::kinds;
+use crate::semantics::registry::ApiResource;
+use crate::status::{ApiError, Result, Subject};
+
+/// How much of an unrecognisable document an error repeats.
+const SHOWN_LEN_MAX: usize = 200;
+
+/// How much of it is shown once more after it.
+const BEGINNING_LEN_MAX: usize = 30;
+
+/// Checks that `object` is of the kind of `resource`; a built-in kind may leave its type out.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    check_applied_type(resource, object)?;
+    drop_null_metadata(&mut object["metadata"]);
+    Ok(())
+}
+
+/// [`check_type`] for what is applied, in which a null says something.
+///
+/// # Errors
+/// When it is something else.
+pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    if resource.custom().is_some() || !object.is_object() {
+        check_custom_type(resource, object)?;
+    }
+    let fields = as_fields(object);
+    let text = |value: Option<&Value>| -> String {
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (api_version, kind) = (text(fields.get("apiVersion")), text(fields.get("kind")));
+    let expected = resource.api_version();
+    let is_other_kind = !kind.is_empty() && kind != resource.kind;
+    let is_other_version = !api_version.is_empty() && api_version != expected;
+    if is_other_kind || is_other_version {
+        if kind == resource.list_kind && !is_other_version && resource.custom().is_none() {
+            return Err(cannot_be_converted(resource, &kind));
+        }
+        let given_version = if api_version.is_empty() { &expected } else { &api_version };
+        let kind = if kind.is_empty() { &resource.kind } else { &kind };
+        let (given_version, kind) = (given_version.clone(), kind.clone());
+        return Err(other_type(resource, &given_version, &kind, object));
+    }
+    fields.values_mut().for_each(schema::canonical_numbers);
+    fields.insert("apiVersion".to_owned(), expected.into());
+    fields.insert("kind".to_owned(), resource.kind.clone().into());
+    if fields.get("metadata").is_none_or(Value::is_null) {
+        fields.insert("metadata".to_owned(), Value::Object(Map::new()));
+    }
+    if !fields["metadata"].is_object() {
+        return Err(cannot_be_handled(
+            resource,
+            "json: cannot unmarshal into Go struct field .metadata of type v1.ObjectMeta",
+        ));
+    }
+    Ok(())
+}
+
+/// A list is known, but nothing makes an object of it.
+fn cannot_be_converted(resource: &ApiResource, kind: &str) -> ApiError {
+    let package = match resource.group.as_str() {
+        "" => "core",
+        group => group.split('.').next().unwrap_or_default(),
+    };
+    let version = &resource.version;
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {own}: converting \
+         ({version}.{kind}) to ({package}.{own}): unknown conversion",
+        own = resource.kind
+    ))
+}
+
+/// Versions that kube-apiserver can read although it does not serve them any more.
+const READ_ONLY_VERSIONS: [&str; 8] = [
+    "apps/v1beta1",
+    "apps/v1beta2",
+    "autoscaling/v2beta1",
+    "autoscaling/v2beta2",
+    "batch/v1beta1",
+    "discovery.k8s.io/v1beta1",
+    "events.k8s.io/v1beta1",
+    "policy/v1beta1",
+];
+
+/// The error about a document of another type than the path's.
+fn other_type(resource: &ApiResource, given_version: &str, kind: &str, object: &Value) -> ApiError {
+    let (group, version) = given_version.split_once('/').unwrap_or(("", given_version));
+    let known = schema::builtin::schema(group, version, kind);
+    let is_known = known.is_some();
+    let is_old = group == resource.group && READ_ONLY_VERSIONS.contains(&given_version);
+    if kind == resource.kind && group == resource.group && (is_known || is_old) {
+        return ApiError::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version \
+             ({})",
+            resource.api_version()
+        ));
+    }
+    // It is decoded as what it says it is, before it is found to be something else.
+    let undecodable = known.and_then(|known| {
+        schema::decoding_error(&known, object)
+            .or_else(|| schema::canonicalize(&known, &mut object.clone()).err())
+    });
+    let why = if let Some(undecodable) = undecodable {
+        undecodable
+    } else if is_known {
+        let package = match resource.group.as_str() {
+            "" | "events.k8s.io" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        format!(
+            "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
+            resource.kind
+        )
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{given_version}\" in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        resource.kind
+    ))
+}
+
+/// The fields of a document that is an object.
+fn as_fields(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    object.as_object_mut().expect("the document was made an object above")
+}
+
+/// A custom object says what it is, and anything is an object.
+fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
+    let is_missing = |field: &str| object[field].as_str().unwrap_or_default().is_empty();
+    let shown = || object.to_string().chars().take(SHOWN_LEN_MAX).collect::<String>();
+    let problem = if !object.is_object() {
+        format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
+             json parse error: not an object ({})",
+            resource.kind,
+            shown()
+        )
+    } else if is_missing("kind") {
+        // The beginning is shown once more, as it is of everything that cannot be read.
+        let whole = object.to_string();
+        let rest = if whole.len() > BEGINNING_LEN_MAX { " ..." } else { "" };
+        format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing \
+             in '{}' ({}{rest})",
+            resource.kind,
+            shown(),
+            String::from_utf8_lossy(&whole.as_bytes()[..whole.len().min(BEGINNING_LEN_MAX)]),
+        )
+    } else if object["apiVersion"] != resource.api_version() {
+        format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            object["apiVersion"].as_str().unwrap_or_default(),
+            resource.api_version()
+        )
+    } else if object["kind"] != resource.kind.as_str() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let detail = format!("must be {}", resource.kind);
+        let error = schema::FieldError::new("kind", schema::FieldErrorKind::Invalid, detail);
+        return Err(ApiError::invalid(
+            Subject { group: &resource.group, noun: kind },
+            metadata::text(object, "name"),
+            &[error.with_value(kind.into())],
+        ));
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::bad_request(problem))
+}
+
+fn drop_null_metadata(metadata: &mut Value) {
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.retain(|_, value| !value.is_null());
+    }
+}
+
+fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}",
+        kind = resource.kind,
+        version = resource.version
+    ))
+}
+
+/// [`normalize`] for the result of a server-side apply.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn normalize_merged(
+    call: &mut Call,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    // Merging has pruned and defaulted it; a custom resource is decoded no more.
+    if resource.custom().is_some() { Ok(()) } else { normalize(call, resource, object) }
+}
+
+/// Drops or refuses the fields that the kind does not have, and fills in defaults.
+///
+/// # Errors
+/// When unknown fields are refused, or a value has the wrong type.
+pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+    // Ownership is written by the server and follows a grammar of its own.
+    let managed = metadata::of(object).remove("managedFields");
+    // Decoding a custom resource leaves out an empty list, with which a built-in object is reset.
+    let is_told = |managed: &Value| {
+        resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
+    };
+    let managed = managed.filter(is_told);
+    let result = fit(call, resource, object);
+    if let Some(managed) = managed {
+        metadata::of(object).insert("managedFields".to_owned(), managed);
+    }
+    result
+}
+
+/// Fits an object to its kind that a webhook changed: nobody is told of unknown fields.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let managed = metadata::of(object).remove("managedFields");
+    if !keeps_unknown(resource) {
+        schema::prune(resource.schema(), object);
+    }
+    let result = check_decodable(resource, object)
+        .and_then(|()| complete(resource, object))
+        .map_err(ApiError::internal);
+    if let Some(managed) = managed {
+        metadata::of(object).insert("managedFields".to_owned(), managed);
+    }
+    result
+}
+
+fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let refused = |problem: String| cannot_be_handled(resource, &problem);
+    // What cannot be decoded has no unknown fields to tell of.
+    check_decodable(resource, object).map_err(refused)?;
+    if !keeps_unknown(resource) {
+        let unknown = schema::prune(resource.schema(), object);
+        report_unknown(call, resource, &unknown)?;
+    }
+    complete(resource, object).map_err(refused)?;
+    if resource.custom().is_none() {
+        kinds::convert_input(resource, object)?;
+    }
+    Ok(())
+}
+
+fn keeps_unknown(resource: &ApiResource) -> bool {
+    resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
+}
+
+/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Result<(), String> {
+    if resource.custom().is_some() {
+        return Ok(());
+    }
+    schema::decoding_error(resource.schema(), object).map_or(Ok(()), Err)
+}
+
+/// Gives values their canonical form and fills in defaults; says which value has no such form.
+fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
+    let kind_schema = resource.schema();
+    if resource.custom().is_some() {
+        schema::canonicalize_numbers(object);
+        if let Some(problem) = schema::malformed_metadata(kind_schema, object) {
+            return Err(problem);
+        }
+        schema::apply_defaults(kind_schema, object);
+        return Ok(());
+    }
+    schema::canonicalize(kind_schema, object)?;
+    schema::apply_defaults(kind_schema, object);
+    schema::apply_builtin_defaults(&resource.group, &resource.version, &resource.kind, object);
+    Ok(())
+}
+
+fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {
+    // Only the document of the request is looked at, not what becomes of it.
+    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    if unknown.is_empty() && duplicates.is_empty() {
+        return Ok(());
+    }
+    let listed = duplicates
+        .into_iter()
+        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    match call.parameters.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => call.warnings.extend(listed),
+        FieldValidation::Strict => {
+            return Err(cannot_be_handled(
+                resource,
+                &format!("strict decoding error: {}", listed.collect::<Vec<_>>().join(", ")),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! What the server fills in, on the way to storage.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::pod;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::metadata;
+use crate::semantics::registry::{ApiResource, Origin};
+use crate::status::{ApiError, Result};
+use crate::verbs::update::Part;
+
+/// The finalizer of namespaces, in their spec.
+const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+/// Where daemon sets count the changes of their template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Rewrites what is only a convenience of the input: part of decoding, so before ownership.
+///
+/// # Errors
+/// When the input cannot be rewritten.
+pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    if resource.is("", "Namespace") {
+        let name = metadata::text(object, "name").to_owned();
+        if !name.is_empty() {
+            let labels = metadata::of(object).entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+            }
+        }
+    }
+    if resource.is("", "Secret") {
+        convert_secret(resource, object)?;
+    }
+    if resource.is("", "Pod") {
+        pod::settle_addresses(object);
+    }
+    if resource.is("apps", "DaemonSet") {
+        let annotations = metadata::of(object).entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.entry(TEMPLATE_GENERATION).or_insert_with(|| "1".into());
+        }
+    }
+    Ok(())
+}
+
+/// Counts the changes of a daemon set's template, as its first API version did in its spec.
+fn count_template(live: &Value, object: &mut Value) {
+    let before = live["metadata"]["annotations"][TEMPLATE_GENERATION]
+        .as_str()
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(1);
+    let changed = live["spec"]["template"] != object["spec"]["template"];
+    let next = if changed { before + 1 } else { before };
+    object["metadata"]["annotations"][TEMPLATE_GENERATION] = next.to_string().into();
+}
+
+fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    if let Some(Value::Object(plain)) = fields.remove("stringData") {
+        let data = fields.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in plain {
+            data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
+        }
+    }
+    if let Some(data) = fields.get("data").and_then(Value::as_object) {
+        for value in data.values() {
+            if STANDARD.decode(value.as_str().unwrap_or_default()).is_err() {
+                return Err(ApiError::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: illegal base64 data at input byte 0",
+                    kind = resource.kind,
+                    version = resource.version
+                )));
+            }
+        }
+    }
+    fields.entry("type").or_insert_with(|| "Opaque".into());
+    Ok(())
+}
+
+/// Fills in what admission gives a new object, before any webhook sees it.
+///
+/// # Errors
+/// When it needs something that does not exist.
+pub(crate) fn admit_create(
+    cluster: &mut Cluster,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
+    if resource.is("", "Pod") {
+        let name = metadata::text(object, "name").to_owned();
+        let namespace = metadata::text(object, "namespace").to_owned();
+        if let Some(fields) = object.as_object_mut() {
+            pod::check_account(cluster, (&namespace, &name), fields)?;
+            pod::prepare(cluster, fields);
+        }
+    }
+    Ok(())
+}
+
+/// Fills in what a new object gets.
+///
+/// # Errors
+/// When the kind cannot be created this way.
+pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Result<()> {
+    if super::has_generation(resource) {
+        metadata::of(object).insert("generation".to_owned(), 1.into());
+    }
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    if let Origin::Custom(_) = resource.origin {
+        if resource.has_status() {
+            fields.remove("status");
+        }
+        return Ok(());
+    }
+    if let Some(status) = first_status(resource, fields) {
+        fields.insert("status".to_owned(), status);
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Namespace") => {
+            let spec = fields.entry("spec").or_insert_with(|| json!({}));
+            let finalizers = spec
+                .as_object_mut()
+                .map(|spec| spec.entry("finalizers").or_insert_with(|| json!([])));
+            if let Some(Value::Array(finalizers)) = finalizers
+                && !finalizers.iter().any(|finalizer| finalizer == NAMESPACE_FINALIZER)
+            {
+                finalizers.push(NAMESPACE_FINALIZER.into());
+            }
+        }
+        ("", "PersistentVolume") => protect(fields, "kubernetes.io/pv-protection"),
+        ("", "PersistentVolumeClaim") => protect(fields, "kubernetes.io/pvc-protection"),
+        ("", "Node") => {
+            let spec = fields.entry("spec").or_insert_with(|| json!({}));
+            if spec.get("taints").is_none() {
+                spec["taints"] =
+                    json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
+            }
+        }
+        ("batch", "Job") => prepare_job(fields),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let stored = Some(crate::semantics::definition::storage_version(fields.get("spec")))
+                .filter(|version| !version.is_empty());
+            fields.insert(
+                "status".to_owned(),
+                json!({
+                    "conditions": null,
+                    "acceptedNames": {"plural": "", "kind": ""},
+                    "storedVersions": stored.iter().collect::<Vec<_>>(),
+                }),
+            );
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The status that a new object begins with, where the kind resets it.
+fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<Value> {
+    if !resource.has_status() {
+        return None;
+    }
+    let status = match (resource.group.as_str(), resource.kind.as_str()) {
+        // Nodes report their own status, also on creation.
+        ("", "Node") => fields.get("status").cloned().unwrap_or_else(|| json!({})),
+        ("", "Namespace") => json!({"phase": "Active"}),
+        ("", "Pod") => json!({"phase": "Pending", "qosClass": pod::quality_of_service(fields)}),
+        ("", "PersistentVolume") => json!({
+            "phase": "Pending",
+            "lastPhaseTransitionTime": fields["metadata"]["creationTimestamp"],
+        }),
+        ("apiregistration.k8s.io", "APIService") if fields["spec"]["service"].is_null() => json!({
+            "conditions": [{
+                "type": "Available",
+                "status": "True",
+                "lastTransitionTime": fields["metadata"]["creationTimestamp"],
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+            }],
+        }),
+        ("", "PersistentVolumeClaim") => json!({"phase": "Pending"}),
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => json!({"replicas": 0}),
+        ("", "Service") | ("networking.k8s.io", "Ingress") => json!({"loadBalancer": {}}),
+        ("apps", "DaemonSet") => json!({
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        }),
+        ("apps", "StatefulSet") => json!({"replicas": 0, "availableReplicas": 0}),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            json!({"desiredReplicas": 0, "currentMetrics": null})
+        }
+        ("policy", "PodDisruptionBudget") => json!({
+            "disruptionsAllowed": 0,
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "expectedPods": 0,
+        }),
+        _ => json!({}),
+    };
+    Some(status)
+}
+
+/// Keeps a volume or a claim from going while it is in use.
+fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
+    let finalizers = fields["metadata"]
+        .as_object_mut()
+        .map(|metadata| metadata.entry("finalizers").or_insert_with(|| json!([])));
+    if let Some(Value::Array(finalizers)) = finalizers
+        && !finalizers.iter().any(|found| found == finalizer)
+    {
+        finalizers.push(finalizer.into());
+    }
+}
+
+/// A job finds its pods by its own uid unless told otherwise.
+fn prepare_job(fields: &mut Map<String, Value>) {
+    let name = fields["metadata"]["name"].clone();
+    let uid = fields["metadata"]["uid"].clone();
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
+        return;
+    }
+    let selector = spec.entry("selector").or_insert_with(|| json!({}));
+    selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.clone();
+    let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let metadata = template.entry("metadata").or_insert_with(|| json!({}));
+    let labels = metadata
+        .as_object_mut()
+        .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
+    if let Some(Value::Object(labels)) = labels {
+        let before = Value::Object(labels.clone());
+        for (key, value) in [
+            ("batch.kubernetes.io/controller-uid", &uid),
+            ("batch.kubernetes.io/job-name", &name),
+            ("controller-uid", &uid),
+            ("job-name", &name),
+        ] {
+            labels.insert(key.to_owned(), value.clone());
+        }
+        let labels = labels.clone();
+        if let Some(metadata) = fields["metadata"].as_object_mut() {
+            // Labels that the job has from its pods stay the same as theirs.
+            let shared = metadata.get("labels").is_none_or(|own| *own == before);
+            if shared {
+                metadata.insert("labels".to_owned(), Value::Object(labels));
+            }
+        }
+    }
+}
+
+/// Keeps what an update may not change although it is neither metadata nor status.
+///
+/// # Errors
+/// None so far; updates that may not be are refused by the rules.
+pub(crate) fn prepare_update(
+    resource: &ApiResource,
+    part: Part,
+    live: &Value,
+    object: &mut Value,
+) -> Result<()> {
+    match (resource.group.as_str(), resource.kind.as_str(), part) {
+        ("", "Namespace", Part::Main) => {
+            object["spec"]["finalizers"] = live["spec"]["finalizers"].clone();
+        }
+        ("", "Namespace", Part::Special(_)) => {
+            let finalizers = object["spec"]["finalizers"].clone();
+            *object = live.clone();
+            object["spec"]["finalizers"] = finalizers;
+        }
+        ("", "Pod", Part::Main) => {
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                pod::tolerate_unready_nodes(spec);
+            }
+        }
+        ("", "Pod", Part::Special("ephemeralcontainers")) => only_ephemeral(live, object),
+        ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
+        ("apps", "DaemonSet", _) => count_template(live, object),
+        ("", "Service", Part::Main) => {
+            let addresses = &live["spec"]["clusterIPs"];
+            let asked = object["spec"]["clusterIP"].clone();
+            if asked.is_string()
+                && asked != live["spec"]["clusterIP"]
+                && object["spec"]["clusterIPs"] == *addresses
+            {
+                object["spec"]["clusterIPs"] = json!([asked]);
+            }
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                keep_missing(live, object, &["spec", field]);
+            }
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition", Part::Main) => {
+            crate::semantics::definition::note_storage_version(object);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Takes nothing but the ephemeral containers, and what metadata a write of them changes.
+fn only_ephemeral(live: &Value, object: &mut Value) {
+    let containers = object["spec"].get("ephemeralContainers").cloned();
+    object["spec"] = live["spec"].clone();
+    object["status"] = live["status"].clone();
+    if let (Some(containers), Some(spec)) = (containers, object["spec"].as_object_mut()) {
+        spec.insert("ephemeralContainers".to_owned(), containers);
+    } else if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("ephemeralContainers");
+    }
+}
+
+fn keep_missing(live: &Value, object: &mut Value, path: &[&str; 2]) {
+    let [outer, inner] = path;
+    if let Some(value) = live[*outer].get(*inner)
+        && let Some(fields) = object[*outer].as_object_mut()
+    {
+        fields.entry(*inner).or_insert_with(|| value.clone());
+    }
+}

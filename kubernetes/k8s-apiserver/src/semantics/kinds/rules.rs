@@ -1,0 +1,143 @@
+//! What the built-in kinds refuse.
+use k8s_schema::{FieldError, FieldErrorKind, validate_builtin};
+use serde_json::Value;
+
+use crate::semantics::definition;
+use crate::semantics::registry::ApiResource;
+use crate::verbs::update::Part;
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// Everything wrong with an object; `live` is the object before an update.
+pub(crate) fn validate(
+    resource: &ApiResource,
+    part: Part,
+    live: Option<&Value>,
+    object: &Value,
+) -> Vec<FieldError> {
+    let mut errors = match part {
+        Part::Status => Vec::new(),
+        Part::Special("ephemeralcontainers") => {
+            let mut errors = validate_builtin(&resource.group, &resource.kind, None, object);
+            ephemeral_containers(live, object, &mut errors);
+            errors
+        }
+        Part::Main | Part::Special(_) => {
+            validate_builtin(&resource.group, &resource.kind, live, object)
+        }
+    };
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "ConfigMap") => frozen(live, object, &["data", "binaryData"], &mut errors),
+        ("", "Secret") => {
+            frozen(live, object, &["data"], &mut errors);
+            unchanged(live, object, "type", &mut errors);
+        }
+        ("", "Service") => service_addresses(live, object, &mut errors),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            role_reference(live, object, &mut errors);
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            errors.extend(match part {
+                Part::Status => definition::validate_status(object),
+                _ => definition::validate(live, object),
+            });
+        }
+        _ => {}
+    }
+    errors
+}
+
+fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(object, |value, segment| &value[segment])
+}
+
+fn unchanged(live: Option<&Value>, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(live) = live else { return };
+    if at(live, path) != at(object, path) {
+        errors.push(
+            FieldError::new(path, FieldErrorKind::Invalid, IMMUTABLE)
+                .with_value(at(object, path).clone()),
+        );
+    }
+}
+
+/// `immutable: true` cannot be taken back, and nothing under it changes.
+fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Vec<FieldError>) {
+    let Some(live) = live.filter(|live| live["immutable"] == true) else {
+        return;
+    };
+    if object["immutable"] != true {
+        errors.push(FieldError::new(
+            "immutable",
+            FieldErrorKind::Forbidden,
+            "field is immutable when `immutable` is set",
+        ));
+    }
+    for field in fields {
+        if live[*field] != object[*field] {
+            errors.push(FieldError::new(
+                *field,
+                FieldErrorKind::Forbidden,
+                "field is immutable when `immutable` is set",
+            ));
+        }
+    }
+}
+
+/// Services keep their first address.
+fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let external = object["spec"]["type"] == "ExternalName";
+    let addresses = |object: &Value| object["spec"]["clusterIPs"].as_array().cloned();
+    if let Some(live) = live
+        && let (Some(before), Some(after)) = (addresses(live), addresses(object))
+        && before.first() != after.first()
+        && live["spec"]["type"] != "ExternalName"
+        && !external
+    {
+        errors.push(
+            FieldError::new(
+                "spec.clusterIPs[0]",
+                FieldErrorKind::Invalid,
+                "may not change once set",
+            )
+            .with_value(Value::Array(after)),
+        );
+    }
+}
+
+/// Ephemeral containers stay as they were added.
+fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let of = |pod: &'_ Value| -> Vec<Value> {
+        pod["spec"]["ephemeralContainers"].as_array().cloned().unwrap_or_default()
+    };
+    let after = of(object);
+    for old in live.map(of).unwrap_or_default() {
+        let name = old["name"].as_str().unwrap_or_default();
+        let problem = match after.iter().find(|new| new["name"] == old["name"]) {
+            None => "removed",
+            Some(new) if *new != old => "changed",
+            Some(_) => continue,
+        };
+        errors.push(FieldError::new(
+            "spec.ephemeralContainers",
+            FieldErrorKind::Forbidden,
+            format!("existing ephemeral containers {name:?} may not be {problem}\n"),
+        ));
+    }
+}
+
+/// The role of a binding cannot be exchanged.
+fn role_reference(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
+    let Some(live) = live else { return };
+    let (before, after) = (&live["roleRef"], &object["roleRef"]);
+    if before != after {
+        // The internal type of the reference has no JSON names, hence the capitals.
+        let shown = serde_json::json!({
+            "APIGroup": after["apiGroup"],
+            "Kind": after["kind"],
+            "Name": after["name"],
+        });
+        errors
+            .push(FieldError::new("roleRef", FieldErrorKind::Invalid, IMMUTABLE).with_value(shown));
+    }
+}

@@ -1,0 +1,162 @@
+//! What is served: the built-in resources, and those that CustomResourceDefinitions add.
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use k8s_schema::builtin;
+
+pub(crate) mod custom;
+pub(crate) mod resource;
+pub(crate) mod versions;
+
+pub(crate) use resource::{ApiResource, Origin, Scope, Subresource};
+
+use crate::storage::StorageId;
+
+/// A group, a version and a plural name.
+type ResourceName = (String, String, String);
+
+/// All resources that are served.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    built_in: Vec<Arc<ApiResource>>,
+    /// By name of the CustomResourceDefinition.
+    custom: BTreeMap<String, Vec<Arc<ApiResource>>>,
+    /// The specs that the custom resources were made from, by the same name.
+    sources: BTreeMap<String, u64>,
+    by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
+    /// What definitions with a conversion webhook store their objects as, by the same name.
+    resting: BTreeMap<String, Arc<ApiResource>>,
+    /// The versions that stamps of custom resources are of, also of former schemas.
+    stamps: BTreeMap<u64, String>,
+}
+
+impl Registry {
+    /// The built-in resources, in the stable versions that a server offers unasked.
+    pub(crate) fn new() -> Self {
+        let built_in = built_in().to_vec();
+        let by_name =
+            built_in.iter().map(|resource| (name_of(resource), Arc::clone(resource))).collect();
+        Self {
+            built_in,
+            custom: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            by_name,
+            resting: BTreeMap::new(),
+            stamps: BTreeMap::new(),
+        }
+    }
+
+    /// A resource by its name in URLs.
+    pub(crate) fn find(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<&Arc<ApiResource>> {
+        self.by_name.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// A resource by the kind of its objects.
+    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ApiResource>> {
+        self.all().find(|resource| resource.kind == kind && resource.api_version() == api_version)
+    }
+
+    /// Whether a built-in resource has this name.
+    pub(crate) fn is_built_in(&self, group: &str, plural: &str) -> bool {
+        self.built_in.iter().any(|resource| resource.group == group && resource.plural == plural)
+    }
+
+    /// Some version under which the objects of a storage are served.
+    pub(crate) fn find_storage(&self, storage: &StorageId) -> Option<&Arc<ApiResource>> {
+        self.all().find(|resource| resource.storage == *storage)
+    }
+
+    /// All resources, built-in ones first, in discovery order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ApiResource>> {
+        self.built_in.iter().chain(self.custom.values().flatten())
+    }
+
+    /// The resources that a definition adds.
+    pub(crate) fn custom_of(&self, definition: &str) -> &[Arc<ApiResource>] {
+        self.custom.get(definition).map_or(&[], Vec::as_slice)
+    }
+
+    /// Serves what a definition adds, in place of what it added before.
+    pub(crate) fn serve(
+        &mut self,
+        definition: &str,
+        source: &str,
+        resources: Vec<Arc<ApiResource>>,
+    ) {
+        self.withdraw(definition);
+        self.sources.insert(definition.to_owned(), digest(source));
+        for resource in &resources {
+            self.stamps.insert(resource.stamp, resource.version.clone());
+            self.by_name.insert(name_of(resource), Arc::clone(resource));
+        }
+        self.custom.insert(definition.to_owned(), resources);
+    }
+
+    /// Stops serving what a definition added.
+    pub(crate) fn withdraw(&mut self, definition: &str) {
+        self.sources.remove(definition);
+        self.resting.remove(definition);
+        for resource in self.custom.remove(definition).unwrap_or_default() {
+            self.by_name.remove(&name_of(&resource));
+        }
+    }
+
+    /// Whether any custom resource is converted by a webhook.
+    pub(crate) fn has_conversion_webhooks(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
+    /// What the objects of a custom resource with a conversion webhook rest as.
+    pub(crate) fn resting(&self, resource: &ApiResource) -> Option<Arc<ApiResource>> {
+        if self.resting.is_empty() {
+            return None;
+        }
+        self.resting.get(&format!("{}.{}", resource.plural, resource.group)).cloned()
+    }
+
+    /// The version that an object of a custom resource rests in.
+    pub(crate) fn version_of<'a>(&'a self, resource: &'a ApiResource, stamp: u64) -> &'a str {
+        self.stamps.get(&stamp).map_or(&resource.version, |version| version)
+    }
+
+    /// Notes what the objects of a definition with a conversion webhook rest as.
+    pub(crate) fn rest_as(&mut self, definition: &str, resource: &Arc<ApiResource>) {
+        self.stamps.insert(resource.stamp, resource.version.clone());
+        if resource.custom().is_some_and(|custom| custom.conversion.is_some()) {
+            self.resting.insert(definition.to_owned(), Arc::clone(resource));
+        }
+    }
+
+    /// Whether a definition is served as this spec says.
+    pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
+        self.sources.get(definition) == Some(&digest(source))
+    }
+}
+
+/// The built-in resources, which all clusters share.
+fn built_in() -> &'static [Arc<ApiResource>] {
+    static BUILT_IN: OnceLock<Vec<Arc<ApiResource>>> = OnceLock::new();
+    BUILT_IN.get_or_init(|| {
+        builtin::resources()
+            .iter()
+            .filter(|resource| versions::is_stable(&resource.version))
+            .map(|resource| Arc::new(ApiResource::built_in(resource)))
+            .collect()
+    })
+}
+
+fn name_of(resource: &ApiResource) -> ResourceName {
+    (resource.group.clone(), resource.version.clone(), resource.plural.clone())
+}
+
+/// A digest of a spec, to tell whether it changed (FNV-1a).
+fn digest(source: &str) -> u64 {
+    source.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

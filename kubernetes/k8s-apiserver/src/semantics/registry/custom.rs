@@ -1,0 +1,217 @@
+//! Resources out of CustomResourceDefinitions.
+use std::sync::OnceLock;
+
+use k8s_schema::{FieldError, Schema};
+use serde_json::Value;
+
+use super::resource::{ApiResource, Origin, Scope, Subresource};
+use super::versions;
+use crate::semantics::convert::webhook::Conversion;
+use crate::storage::StorageId;
+
+/// Verbs that all custom resources have.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// What only custom resources have.
+#[derive(Debug)]
+pub(crate) struct CustomVersion {
+    /// Type of the objects.
+    pub(crate) schema: Schema,
+    /// Type of the objects at rest, in the version that they are stored in.
+    pub(crate) stored_schema: Schema,
+    /// Whether unknown fields stay.
+    pub(crate) preserves_unknown_fields: bool,
+    /// The version that objects are stored in, by the definition.
+    pub(crate) storage_version: String,
+    /// Paths of the scale subresource.
+    pub(crate) scale: Option<ScalePaths>,
+    /// Printer columns after the name.
+    pub(crate) columns: Vec<PrinterColumn>,
+    /// Fields besides name and namespace that field selectors may use.
+    pub(crate) selectable_fields: Vec<String>,
+    /// What to warn users of the version with.
+    pub(crate) deprecation_warning: Option<String>,
+    /// The webhook that converts between versions, if there is one.
+    pub(crate) conversion: Option<Conversion>,
+}
+
+/// The paths of a scale subresource.
+#[derive(Clone, Debug)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    pub(crate) label_selector: Option<String>,
+}
+
+/// One entry of `additionalPrinterColumns`.
+#[derive(Clone, Debug)]
+pub(crate) struct PrinterColumn {
+    pub(crate) name: String,
+    pub(crate) column_type: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) json_path: String,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(text).collect()
+}
+
+/// The schema of one version of a definition.
+///
+/// # Errors
+/// When it is not structural.
+pub(crate) fn schema_of(definition: &Value, version: &Value) -> Result<Schema, Vec<FieldError>> {
+    let preserves = definition["spec"]["preserveUnknownFields"] == true;
+    match version.pointer("/schema/openAPIV3Schema") {
+        Some(schema) => Schema::from_crd(schema, preserves),
+        None => Ok(Schema::untyped()),
+    }
+}
+
+/// The resource that one version of a definition makes; `stored_schema` is of the version that
+/// objects are stored in.
+///
+/// # Errors
+/// When the schema is not structural.
+pub(crate) fn resource_of(
+    definition: &Value,
+    version: &Value,
+    stored_schema: &Schema,
+    stamp: u64,
+) -> Result<ApiResource, Vec<FieldError>> {
+    let spec = &definition["spec"];
+    let names = &spec["names"];
+    let (group, kind, plural) =
+        (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
+    let subresources = &version["subresources"];
+    let is_stored = version["storage"] == true;
+    let custom = CustomVersion {
+        schema: if is_stored { stored_schema.clone() } else { schema_of(definition, version)? },
+        stored_schema: stored_schema.clone(),
+        preserves_unknown_fields: spec["preserveUnknownFields"] == true,
+        storage_version: crate::semantics::definition::storage_version(Some(spec)),
+        scale: subresources.get("scale").map(|scale| ScalePaths {
+            spec_replicas: text(&scale["specReplicasPath"]),
+            status_replicas: text(&scale["statusReplicasPath"]),
+            label_selector: scale["labelSelectorPath"].as_str().map(str::to_owned),
+        }),
+        columns: printer_columns(version),
+        selectable_fields: version["selectableFields"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
+            .collect(),
+        conversion: Conversion::read(definition),
+        deprecation_warning: (version["deprecated"] == true).then(|| {
+            version["deprecationWarning"].as_str().map_or_else(
+                || deprecation(spec, &group, &kind, &text(&version["name"])),
+                str::to_owned,
+            )
+        }),
+    };
+    let served_subresources =
+        subresources_of(&group, &text(&version["name"]), &kind, &custom, subresources);
+    Ok(ApiResource {
+        storage: StorageId::new(&group, &plural),
+        group,
+        version: text(&version["name"]),
+        list_kind: names["listKind"].as_str().map_or_else(|| format!("{kind}List"), str::to_owned),
+        singular: names["singular"].as_str().map_or_else(|| kind.to_lowercase(), str::to_owned),
+        kind,
+        plural,
+        short_names: texts(&names["shortNames"]),
+        categories: texts(&names["categories"]),
+        scope: if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
+        verbs: CUSTOM_VERBS.map(str::to_owned).to_vec(),
+        subresources: served_subresources,
+        stamp,
+        origin: Origin::Custom(Box::new(custom)),
+        schema: OnceLock::new(),
+    })
+}
+
+/// The warning about a deprecated version, with the best one that is served in its place.
+fn deprecation(spec: &Value, group: &str, kind: &str, version: &str) -> String {
+    let better = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|other| other["served"] == true && other["deprecated"] != true)
+        .filter_map(|other| other["name"].as_str())
+        .filter(|other| versions::compare(other, version).is_lt())
+        .min_by(|left, right| versions::compare(left, right));
+    let hint = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    format!("{group}/{version} {kind} is deprecated{hint}")
+}
+
+fn subresources_of(
+    group: &str,
+    version: &str,
+    kind: &str,
+    custom: &CustomVersion,
+    declared: &Value,
+) -> Vec<Subresource> {
+    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let mut found = Vec::new();
+    if declared.get("status").is_some() {
+        found.push(Subresource {
+            name: "status".to_owned(),
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: verbs(),
+        });
+    }
+    if custom.scale.is_some() {
+        found.push(Subresource {
+            name: "scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs: verbs(),
+        });
+    }
+    found
+}
+
+/// A column that its definition does not describe says at least where it looks.
+fn described(column: &Value) -> String {
+    let told = text(&column["description"]);
+    if !told.is_empty() {
+        return told;
+    }
+    format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
+}
+
+fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
+    let declared = version["additionalPrinterColumns"].as_array();
+    match declared {
+        Some(columns) if !columns.is_empty() => columns
+            .iter()
+            .map(|column| PrinterColumn {
+                name: text(&column["name"]),
+                column_type: text(&column["type"]),
+                format: text(&column["format"]),
+                description: described(column),
+                priority: column["priority"].as_i64().unwrap_or_default(),
+                json_path: text(&column["jsonPath"]),
+            })
+            .collect(),
+        _ => vec![PrinterColumn {
+            name: "Age".to_owned(),
+            column_type: "date".to_owned(),
+            format: String::new(),
+            description: "Time since the object was created.".to_owned(),
+            priority: 0,
+            json_path: ".metadata.creationTimestamp".to_owned(),
+        }],
+    }
+}

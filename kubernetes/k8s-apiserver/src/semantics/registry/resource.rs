@@ -1,0 +1,148 @@
+//! One resource in one version.
+use std::sync::OnceLock;
+
+use k8s_schema::{Schema, builtin};
+
+use super::custom::CustomVersion;
+use crate::status::Subject;
+use crate::storage::StorageId;
+
+/// Whether objects lie in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Namespaced,
+    Cluster,
+}
+
+/// A resource as it is served in one version.
+#[derive(Debug)]
+pub(crate) struct ApiResource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) scope: Scope,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    /// Where the objects are; all versions share it.
+    pub(crate) storage: StorageId,
+    /// Names the schema: an object checked against it carries the same stamp.
+    pub(crate) stamp: u64,
+    pub(crate) origin: Origin,
+    pub(super) schema: OnceLock<Schema>,
+}
+
+/// A subresource in discovery.
+#[derive(Clone, Debug)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+}
+
+/// Where a resource comes from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    BuiltIn,
+    Custom(Box<CustomVersion>),
+}
+
+impl ApiResource {
+    /// A built-in resource.
+    pub(crate) fn built_in(resource: &builtin::Resource) -> Self {
+        Self {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            list_kind: format!("{}List", resource.kind),
+            plural: resource.plural.clone(),
+            singular: resource.singular.clone(),
+            short_names: resource.short_names.clone(),
+            categories: resource.categories.clone(),
+            scope: if resource.namespaced { Scope::Namespaced } else { Scope::Cluster },
+            verbs: resource.verbs.clone(),
+            subresources: resource
+                .subresources
+                .iter()
+                .map(|subresource| Subresource {
+                    name: subresource.name.clone(),
+                    group: subresource.group.clone(),
+                    version: subresource.version.clone(),
+                    kind: subresource.kind.clone(),
+                    verbs: subresource.verbs.clone(),
+                })
+                .collect(),
+            storage: StorageId::new(&resource.group, &resource.plural),
+            stamp: 0,
+            origin: Origin::BuiltIn,
+            schema: OnceLock::new(),
+        }
+    }
+
+    /// The type of its objects.
+    pub(crate) fn schema(&self) -> &Schema {
+        self.schema.get_or_init(|| match &self.origin {
+            Origin::BuiltIn => builtin::schema(&self.group, &self.version, &self.kind)
+                .unwrap_or_else(Schema::untyped),
+            Origin::Custom(version) => version.schema.clone(),
+        })
+    }
+
+    /// `GROUP/VERSION`, or the version alone in the core group.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// The resource in error messages.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { group: &self.group, noun: &self.plural }
+    }
+
+    /// The kind in error messages.
+    pub(crate) fn kind_subject(&self) -> Subject<'_> {
+        Subject { group: &self.group, noun: &self.kind }
+    }
+
+    /// The custom part, if a CustomResourceDefinition made it.
+    pub(crate) fn custom(&self) -> Option<&CustomVersion> {
+        match &self.origin {
+            Origin::BuiltIn => None,
+            Origin::Custom(version) => Some(version),
+        }
+    }
+
+    /// Whether a webhook converts its objects between versions.
+    pub(crate) fn is_converted_by_webhook(&self) -> bool {
+        self.custom().is_some_and(|custom| custom.conversion.is_some())
+    }
+
+    /// Whether it is this built-in kind.
+    pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
+        matches!(self.origin, Origin::BuiltIn) && self.group == group && self.kind == kind
+    }
+
+    /// Whether it has a subresource.
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether its status is written through a subresource.
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// Whether a verb is served.
+    pub(crate) fn serves(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|served| served == verb)
+    }
+}

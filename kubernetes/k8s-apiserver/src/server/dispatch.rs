@@ -1,0 +1,181 @@
+//! From a request to its answer.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT, VARY};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use crate::access;
+use crate::clock::rfc3339_seconds;
+use crate::http::body::Body;
+use crate::http::discovery::{self, Aggregated};
+use crate::http::{encode, health, openapi, respond};
+use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
+use crate::request::parameters::{OptionsKind, Parameters};
+use crate::request::path::{self, Route};
+use crate::semantics::cluster::Call;
+use crate::semantics::webhook::replay::Asking;
+use crate::server::Shared;
+use crate::status::{ApiError, Result};
+use crate::user::UserInfo;
+
+mod objects;
+
+/// Longest name of a field manager that is taken from a user agent.
+const MANAGER_LEN_MAX: usize = 128;
+
+/// How often a request asks webhooks before it is given up: each mutating webhook is one round,
+/// and so is each change of the object in between.
+const ROUNDS_MAX: usize = 64;
+
+/// Answers a request.
+///
+/// What has to ask webhooks runs once more for each answer that it needs; see [`crate::semantics::webhook::replay`].
+pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
+    let route = path::parse(parts.uri.path());
+    let mut admitted = match access::admit(shared, parts, &route, body) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
+    };
+    let mut asking = Asking::default();
+    for _ in 0..ROUNDS_MAX {
+        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut asking));
+        if !asking.is_pending() {
+            admitted.annotate(&asking.annotations);
+            return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
+        }
+        shared.ask(&mut asking).await;
+    }
+    let error = ApiError::internal("the object changed too often while webhooks were asked");
+    admitted.complete(respond::error(&error))
+}
+
+/// Answers a request, or leaves questions in `asking` that have to be answered first.
+fn answer(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    route: &Route,
+    body: &Bytes,
+    (user, asking): (&Arc<UserInfo>, &mut Asking),
+) -> Result<Response<Body>> {
+    if let Route::Resource(target) = route {
+        let mut parameters =
+            Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
+        parameters.watch |= target.watch;
+        let mut call = Call {
+            manager: manager(&parameters, &parts.headers),
+            now: asking.began(|| rfc3339_seconds(shared.now())),
+            warnings: Vec::new(),
+            user: Arc::clone(user),
+            asking: std::mem::take(asking),
+            annotations: BTreeMap::new(),
+            parameters,
+            duplicate_fields: Vec::new(),
+        };
+        let answered = objects::answer(shared, parts, target, &mut call, body);
+        *asking = call.asking;
+        asking.annotations = call.annotations;
+        let mut response = answered.unwrap_or_else(|error| respond::error(&error));
+        respond::warn(&mut response, &call.warnings);
+        return Ok(response);
+    }
+    // These take any method: what is done to them does not matter.
+    let is_for_all = matches!(
+        route,
+        Route::Unknown
+            | Route::Root
+            | Route::Groups
+            | Route::Group(_)
+            | Route::Health
+            | Route::Metrics
+            | Route::OpenApi
+    );
+    if !is_for_all && parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(ApiError::method_not_allowed());
+    }
+    match route {
+        Route::OpenApi => openapi::answer(shared, parts),
+        Route::Health => Ok(health::answer(&parts.uri)),
+        Route::Issuer(document) => Ok(document.answer(&shared.access)),
+        _ => describe(shared, route, &parts.headers),
+    }
+}
+
+fn options_kind(method: &Method) -> OptionsKind {
+    OptionsKind(match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    })
+}
+
+/// Who writes: the field manager of the query, or else the beginning of the user agent.
+fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
+    if let Some(manager) = parameters.field_manager.as_deref().filter(|name| !name.is_empty()) {
+        return manager.to_owned();
+    }
+    headers
+        .get(USER_AGENT)
+        .and_then(|agent| agent.to_str().ok())
+        .map(|agent| agent.split('/').next().unwrap_or_default())
+        .filter(|name| !name.is_empty())
+        .map_or_else(|| "unknown".to_owned(), |name| name.chars().take(MANAGER_LEN_MAX).collect())
+}
+
+/// Documents about the server and its API.
+fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Response<Body>> {
+    let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
+    if matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated_discovery(headers) {
+        let is_core = *route == Route::CoreVersions;
+        let found = shared.read(|cluster| discovery::aggregated(&cluster.registry, is_core));
+        return Ok(aggregated(headers, found));
+    }
+    if is_about_groups {
+        Accept::negotiate(headers, false)?;
+    }
+    let found = shared.read(|cluster| {
+        let registry = &cluster.registry;
+        match route {
+            Route::CoreVersions => Some(discovery::core_versions()),
+            Route::Groups => Some(discovery::group_list(registry)),
+            Route::Group(name) => discovery::one_group(registry, name),
+            Route::Version { group, version } => discovery::resource_list(registry, group, version),
+            Route::ServerVersion => Some(discovery::server_version()),
+            Route::Root => Some(discovery::paths(registry)),
+            Route::Issuer(_)
+            | Route::OpenApi
+            | Route::Health
+            | Route::Metrics
+            | Route::Unknown
+            | Route::Resource(_) => None,
+        }
+    });
+    match (route, found) {
+        (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
+        (Route::ServerVersion | Route::Root, Some(document)) => {
+            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
+        }
+        (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
+        (_, None) => Err(ApiError::no_such_path()),
+    }
+}
+
+/// Aggregated discovery, unless the client has it already.
+fn aggregated(headers: &HeaderMap, found: Aggregated) -> Response<Body> {
+    let mut response = respond::tagged(headers, &found.tag, || {
+        let mut response = respond::compressed(headers, StatusCode::OK, found.text);
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(discovery::MEDIA_TYPE));
+        response
+    });
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}

@@ -1,0 +1,479 @@
+//! Requests for objects: which verb it is, and the form of the answer.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use k8s_schema::patch as schema_patch;
+use serde_json::Value;
+
+use crate::access;
+use crate::http::body::Body;
+use crate::http::table::{self, IncludeObject};
+use crate::http::watch::Watch;
+use crate::http::{encode, health, respond};
+use crate::request::accept::{Accept, Format, View, accepts_gzip};
+use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
+use crate::request::path::Target;
+use crate::request::strict;
+use crate::semantics::cluster::Call;
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::semantics::{convert, warnings};
+use crate::server::Shared;
+use crate::status::{ApiError, Result, StatusReason};
+use crate::storage::ObjectKey;
+use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::list::{Query, Selection, read_revision};
+use crate::verbs::update::{self, Aim, Part};
+use crate::verbs::{create, patch, pods, scale};
+
+const NO_NAME: &str = "name must be provided";
+
+/// Lists from this size on are encoded piece by piece while they are sent.
+const PIECES_LEN_MIN: usize = 1 << 20;
+
+/// A request whose resource is known.
+struct Request<'a> {
+    shared: &'a Arc<Shared>,
+    parts: &'a Parts,
+    target: &'a Target,
+    body: &'a Bytes,
+    resource: Arc<ApiResource>,
+    accept: Accept,
+    include: IncludeObject,
+}
+
+/// Answers a request for objects.
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    target: &Target,
+    call: &mut Call,
+    body: &Bytes,
+) -> Result<Response<Body>> {
+    let found = shared.read(|cluster| {
+        let registry = &cluster.registry;
+        registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(|| {
+            registry.all().any(|known| known.custom().is_none() && known.group == target.group)
+        })
+    });
+    let resource = match found {
+        Ok(resource) => resource,
+        // Only a group of built-in resources knows how to say that it lacks one.
+        Err(is_built_in) if is_built_in => {
+            return Err(ApiError::no_such_path());
+        }
+        Err(_) => return Ok(health::not_found()),
+    };
+    if resource.scope == Scope::Cluster && target.namespace.is_some() {
+        if resource.custom().is_some() {
+            return Ok(health::not_found());
+        }
+        return Err(ApiError::no_such_path());
+    }
+    call.warnings.extend(warnings::of_resource(&resource));
+    let is_custom = resource.custom().is_some();
+    let is_everywhere = resource.scope == Scope::Namespaced && target.namespace.is_none();
+    if is_custom && is_everywhere && parts.method != Method::GET {
+        return Ok(health::not_found());
+    }
+    let is_list = target.name.is_none() && parts.method == Method::GET;
+    let accept = Accept::negotiate(&parts.headers, is_list)?;
+    let include = match accept.view {
+        View::Table => IncludeObject::read(call.parameters.include_object.as_deref())?,
+        View::Full | View::Metadata => IncludeObject::Metadata,
+    };
+    let request = Request { shared, parts, target, body, accept, include, resource };
+    match (&target.name, &target.subresource) {
+        (None, _) => request.collection(call),
+        (Some(name), None) => request.object(call, name),
+        (Some(name), Some(subresource)) => request.subresource(call, name, subresource),
+    }
+}
+
+impl Request<'_> {
+    fn namespace(&self) -> Option<&str> {
+        self.target.namespace.as_deref()
+    }
+
+    fn key(&self, name: &str) -> Result<ObjectKey> {
+        match (self.resource.scope, self.namespace()) {
+            (Scope::Namespaced, None) => Err(ApiError::no_such_path()),
+            (Scope::Namespaced, Some(namespace)) => Ok(ObjectKey::new(namespace, name)),
+            (Scope::Cluster, _) => Ok(ObjectKey::new("", name)),
+        }
+    }
+
+    fn require(&self, verb: &str) -> Result<()> {
+        if self.resource.serves(verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+    }
+
+    fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        let is_custom = self.resource.custom().is_some();
+        match self.parts.method {
+            Method::GET if call.parameters.watch => {
+                self.require("watch")?;
+                let selection =
+                    Selection::read(&self.resource, self.namespace(), &call.parameters)?;
+                self.watch(call, selection)
+            }
+            Method::GET => self.list(call),
+            Method::POST => self.create(call),
+            Method::DELETE => self.delete_collection(call),
+            // Custom resources take every verb anywhere, and miss the name then.
+            Method::PUT if is_custom => Err(ApiError::bad_request(NO_NAME)),
+            Method::PATCH if is_custom => {
+                self.read_patch()?;
+                Err(ApiError::bad_request(NO_NAME))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn object(&self, call: &mut Call, name: &str) -> Result<Response<Body>> {
+        let key = self.key(name)?;
+        let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
+        match self.parts.method {
+            Method::GET if self.target.watch => {
+                let selection =
+                    Selection::read(&self.resource, self.namespace(), &call.parameters)?
+                        .of_name(name);
+                self.watch(call, selection)
+            }
+            Method::GET => {
+                read_revision(&call.parameters.resource_version)?;
+                self.get(call, &key)
+            }
+            Method::PUT => {
+                self.require("update")?;
+                self.put(call, aim)
+            }
+            Method::PATCH => {
+                self.require("patch")?;
+                self.patch(call, aim)
+            }
+            Method::DELETE => {
+                self.require("delete")?;
+                self.delete(call, &key)
+            }
+            // The name in the path of a custom resource is not looked at then.
+            Method::POST if self.resource.custom().is_some() => self.create(call),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn subresource(
+        &self,
+        call: &mut Call,
+        name: &str,
+        subresource: &str,
+    ) -> Result<Response<Body>> {
+        let unknown = || match self.resource.custom() {
+            Some(_) if matches!(subresource, "status" | "scale") => {
+                ApiError::not_found(self.resource.subject(), name)
+            }
+            _ => ApiError::no_such_path(),
+        };
+        let known = self.resource.subresource(subresource).ok_or_else(unknown)?;
+        let key = self.key(name)?;
+        if self.resource.is("", "ServiceAccount") && subresource == "token" {
+            return self.token(call, &key);
+        }
+        if self.resource.is("", "Pod") && matches!(subresource, "binding" | "eviction") {
+            return self.move_pod(call, &key, subresource);
+        }
+        let part = match subresource {
+            "status" => Part::Status,
+            "scale" => return self.scale(call, &key),
+            "finalize" => Part::Special("finalize"),
+            "approval" => Part::Special("approval"),
+            "ephemeralcontainers" => Part::Special("ephemeralcontainers"),
+            "resize" => Part::Special("resize"),
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        let aim = Aim { resource: &self.resource, key: &key, part };
+        let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
+        match self.parts.method {
+            Method::GET if serves("get") => self.get(call, &key),
+            Method::PUT if serves("update") => self.put(call, aim),
+            Method::PATCH if serves("patch") => self.patch(call, aim),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// Binds a pod to a node, or evicts it from there.
+    fn move_pod(
+        &self,
+        call: &mut Call,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let is_binding = subresource == "binding";
+        let kind = if is_binding { "Binding" } else { "Eviction" };
+        let object = decode_object(&self.parts.headers, self.body, kind)?;
+        let act = if is_binding { pods::bind } else { pods::evict };
+        let resource = &self.resource;
+        let done = self
+            .shared
+            .write_for(call, |cluster, call| act(cluster, call, resource, key, &object))?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
+    }
+
+    /// Issues a token of a service account.
+    fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
+        let issued = access::token_request::create(self.shared, call, key, request)?;
+        Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
+    }
+
+    fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        self.require("get")?;
+        let as_of = self.parts.extensions.get().copied();
+        let stored = self.shared.read(|cluster| {
+            let stored = cluster
+                .store
+                .find_as_of(&self.resource.storage, key, as_of)
+                .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
+            if self.resource.is_converted_by_webhook() {
+                return convert::shown(cluster, call, &self.resource, stored);
+            }
+            Ok(Arc::clone(stored))
+        })?;
+        if self.accept.view == View::Table || self.accept.format == Format::Yaml {
+            return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
+        }
+        let mut out = Vec::with_capacity(stored.bytes().len() + 128);
+        encode::object(&mut out, &self.resource, &stored, self.accept.view);
+        Ok(respond::compressed(&self.parts.headers, StatusCode::OK, out.into()))
+    }
+
+    /// Answers with an object in the form that the client asked for.
+    fn show(&self, status: StatusCode, object: &Value) -> Result<Response<Body>> {
+        let is_object = object["kind"] == self.resource.kind.as_str();
+        let shown = match self.accept.view {
+            View::Metadata if is_object => &encode::metadata_view(object),
+            View::Table if is_object => {
+                &table::of_object(&self.resource, object, self.include, self.shared.now())
+            }
+            View::Full | View::Metadata | View::Table => object,
+        };
+        Ok(respond::document(status, self.accept.format, shown))
+    }
+
+    fn list(&self, call: &mut Call) -> Result<Response<Body>> {
+        self.require("list")?;
+        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
+            .stale(self.parts.extensions.get().copied());
+        let listing = self.shared.read(|cluster| {
+            let mut listing = query.run(cluster, &self.resource)?;
+            listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
+            Ok(listing)
+        })?;
+        let is_plain = self.accept.view == View::Full && self.accept.format == Format::Json;
+        let is_long = encode::list_len(&listing) >= PIECES_LEN_MIN;
+        let listing = if is_plain && is_long && !accepts_gzip(&self.parts.headers) {
+            match encode::list_pieces(Arc::clone(&self.resource), listing) {
+                Ok((length, pieces)) => return Ok(respond::pieces(length, pieces)),
+                Err(listing) => listing,
+            }
+        } else {
+            listing
+        };
+        self.show_list(&listing)
+    }
+
+    fn show_list(&self, listing: &crate::verbs::list::Listing) -> Result<Response<Body>> {
+        let encoded = if self.accept.view == View::Table {
+            let table = table::of_list(&self.resource, listing, self.include, self.shared.now());
+            encode::json(&table)
+        } else {
+            encode::list(&self.resource, listing, self.accept.view)
+        };
+        if self.accept.format == Format::Yaml {
+            return Ok(respond::yaml(StatusCode::OK, &decode_json(&encoded)?));
+        }
+        Ok(respond::compressed(&self.parts.headers, StatusCode::OK, encoded))
+    }
+
+    fn watch(&self, call: &Call, selection: Selection) -> Result<Response<Body>> {
+        let watch = self.shared.write(&call.now, |cluster| {
+            Watch::begin(
+                cluster,
+                &self.resource,
+                selection,
+                &call.parameters,
+                (self.accept.view, self.include, self.shared.now()),
+            )
+        })?;
+        let mut response = Response::new(Body::stream(watch.into_stream(Arc::clone(self.shared))));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        Ok(response)
+    }
+
+    fn create(&self, call: &mut Call) -> Result<Response<Body>> {
+        self.require("create")?;
+        let mut object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        let namespace = self.namespace();
+        if let Some(answer) =
+            access::review::answer(self.shared, call, &self.resource, namespace, &object)?
+        {
+            return self.show(StatusCode::CREATED, &answer);
+        }
+        if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {
+            return Err(ApiError::method_not_allowed());
+        }
+        if object.is_null() {
+            object = Value::Object(serde_json::Map::new());
+        }
+        let created = self.shared.write_for(call, |cluster, call| {
+            create::create(
+                cluster,
+                call,
+                &self.resource,
+                self.namespace(),
+                object,
+                create::Origin::Create,
+            )
+        })?;
+        self.show(StatusCode::CREATED, &created)
+    }
+
+    fn body_object(&self) -> Result<Value> {
+        decode_object(&self.parts.headers, self.body, &self.resource.kind)
+    }
+
+    fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+        let object = self.body_object()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        let (updated, is_new) =
+            self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
+        self.show(written(is_new), &updated)
+    }
+
+    fn read_patch(&self) -> Result<patch::Patch> {
+        let custom = self.resource.custom().is_some();
+        let media_type = match MediaType::of(&self.parts.headers) {
+            Some(
+                MediaType::StrategicMergePatch
+                | MediaType::Json
+                | MediaType::Yaml
+                | MediaType::Protobuf,
+            )
+            | None
+                if custom =>
+            {
+                return Err(ApiError::new(
+                    StatusReason::UnsupportedMediaType,
+                    "the body of the request was in an unknown format - accepted media types \
+                     include: application/json-patch+json, application/merge-patch+json, \
+                     application/apply-patch+yaml",
+                ));
+            }
+            Some(
+                media_type @ (MediaType::JsonPatch
+                | MediaType::MergePatch
+                | MediaType::StrategicMergePatch
+                | MediaType::ApplyPatch),
+            ) => media_type,
+            Some(MediaType::Json | MediaType::Yaml | MediaType::Protobuf) | None => {
+                return Err(ApiError {
+                    details: Some(Box::default()),
+                    ..ApiError::new(
+                        StatusReason::UnsupportedMediaType,
+                        "415: Unsupported Media Type",
+                    )
+                });
+            }
+        };
+        let document = match media_type {
+            MediaType::ApplyPatch => decode_applied(self.body)?,
+            _ => decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?,
+        };
+        if media_type == MediaType::MergePatch {
+            patch::check_merge_document(&document)?;
+        }
+        Ok(patch::Patch { media_type, document })
+    }
+
+    fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+        let document = self.read_patch()?;
+        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        let (patched, is_new) = self
+            .shared
+            .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
+        self.show(written(is_new), &patched)
+    }
+
+    fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        let resource = &self.resource;
+        let scale = match self.parts.method {
+            Method::GET => self.shared.read(|cluster| scale::get(cluster, call, resource, key))?,
+            Method::PUT => {
+                let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
+                self.shared.write_for(call, |cluster, call| {
+                    scale::write(cluster, call, resource, key, |_| Ok(wanted))
+                })?
+            }
+            Method::PATCH => {
+                let patch = self.read_patch()?;
+                self.shared.write_for(call, |cluster, call| {
+                    if patch.media_type == MediaType::ApplyPatch {
+                        return scale::apply(cluster, call, resource, key, &patch.document);
+                    }
+                    scale::write(cluster, call, resource, key, |present| match patch.media_type {
+                        MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
+                            .map_err(|error| ApiError::bad_request(error.to_string())),
+                        _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
+                    })
+                })?
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        Ok(respond::document(StatusCode::OK, self.accept.format, &scale))
+    }
+
+    /// The options in the body of a delete, if there are any.
+    fn delete_body(&self) -> Result<Option<Value>> {
+        if self.body.is_empty() {
+            return Ok(None);
+        }
+        decode_object(&self.parts.headers, self.body, "DeleteOptions").map(Some)
+    }
+
+    fn delete(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+        let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
+        let deleted = self.shared.write_for(call, |cluster, call| {
+            delete::delete_asked(cluster, call, &self.resource, key, &options)
+        })?;
+        self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
+    }
+
+    fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
+        self.require("deletecollection")?;
+        let body = self.delete_body()?;
+        let listing = self.shared.write_for(call, |cluster, call| {
+            delete::delete_collection(
+                cluster,
+                call,
+                &self.resource,
+                self.namespace(),
+                body.as_ref(),
+            )
+        })?;
+        self.show_list(&listing)
+    }
+}
+
+fn written(is_new: bool) -> StatusCode {
+    if is_new { StatusCode::CREATED } else { StatusCode::OK }
+}

@@ -1,0 +1,124 @@
+//! Webhooks: who they are and how they are reached.
+//!
+//! A webhook is asked over HTTPS, or in process: [`Webhooks::in_process`] puts a `tower::Service`
+//! in the place of a host, so that a test needs no port and no certificates.
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use tower::ServiceExt as _;
+use tower::util::BoxCloneSyncService;
+
+mod call;
+mod https;
+
+use crate::semantics::webhook::Endpoint;
+pub(crate) use call::ask_all;
+
+/// An error of a webhook that runs in process.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A webhook that runs in process.
+type Handler = BoxCloneSyncService<Request<Full<Bytes>>, Response<Bytes>, BoxError>;
+
+/// Finds out where the service of a webhook listens.
+pub trait ServiceResolver: Send + Sync {
+    /// The address, `host:port`, of a service's port.
+    ///
+    /// # Errors
+    /// With the reason, which the client of the API gets to read.
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<String, String>;
+}
+
+/// How the webhooks of a cluster are reached.
+///
+/// URLs are reached over HTTPS by themselves. Nothing routes the addresses of services in an
+/// embedded server, so a webhook that is configured by service needs a resolver, or a handler in
+/// process under the host `NAME.NAMESPACE.svc`.
+#[derive(Clone, Default)]
+pub struct Webhooks {
+    handlers: BTreeMap<String, Handler>,
+    services: Option<Arc<dyn ServiceResolver>>,
+}
+
+impl Webhooks {
+    /// Only what HTTPS reaches by itself.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers what is sent to `host` with `service`, in process.
+    ///
+    /// The host is that of a webhook's URL without its port, or `NAME.NAMESPACE.svc` for a
+    /// webhook that is configured by service. The service gets the request as it would get it over
+    /// HTTPS: a POST of an `AdmissionReview` or a `ConversionReview`.
+    #[must_use]
+    pub fn in_process<S, B>(mut self, host: &str, service: S) -> Self
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let handler = service.map_err(Into::into).and_then(|response: Response<B>| async move {
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+            Ok(Response::from_parts(parts, bytes))
+        });
+        self.handlers.insert(host.to_owned(), BoxCloneSyncService::new(handler));
+        self
+    }
+
+    /// Finds the services of webhooks by `resolver`.
+    #[must_use]
+    pub fn with_services(mut self, resolver: Arc<dyn ServiceResolver>) -> Self {
+        self.services = Some(resolver);
+        self
+    }
+
+    /// Sends a request to a webhook.
+    fn send(
+        &self,
+        endpoint: &Endpoint,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<'static, Result<Response<Bytes>, String>> {
+        if let Some(handler) = self.handlers.get(endpoint.host()) {
+            let answered = handler.clone().oneshot(request);
+            return Box::pin(async move { answered.await.map_err(|error| error.to_string()) });
+        }
+        match self.address(endpoint) {
+            Ok(address) => Box::pin(https::send(endpoint.clone(), address, request)),
+            Err(why) => Box::pin(std::future::ready(Err(why))),
+        }
+    }
+
+    /// Where a webhook listens.
+    fn address(&self, endpoint: &Endpoint) -> Result<String, String> {
+        match (endpoint.service(), &self.services) {
+            (None, _) => Ok(endpoint.authority()),
+            (Some(service), Some(resolver)) => {
+                resolver.resolve(&service.namespace, &service.name, service.port)
+            }
+            (Some(service), None) => Err(format!("service {:?} not found", service.name)),
+        }
+    }
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Webhooks")
+            .field("in_process", &self.handlers.keys().collect::<Vec<_>>())
+            .field("services", &self.services.is_some())
+            .finish()
+    }
+}
