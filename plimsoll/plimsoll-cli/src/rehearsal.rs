@@ -33,7 +33,7 @@ use plimsoll_api::{
     CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, GroupKind, ObjectKey, Reason,
 };
 use plimsoll_content::{Manifest, Payload};
-use plimsoll_controller::{Clock as _, Controller, Leadership, Settings, Survey, View};
+use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
 use plimsoll_plan::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
 use plimsoll_plan::status::Limits;
@@ -171,7 +171,7 @@ impl Rehearsal {
         let requests = recorder.requests();
         stop.cancel();
         working.await.context("the controller broke down")?.context("the controller gave up")?;
-        let after = plimsoll_controller::survey(&client, &forecast.plan).await?;
+        let after = plimsoll_controller::dry_run(&client, &forecast.plan).await?;
         let cluster = Standing::read_opt(&client).await?.unwrap_or_default();
         let names = recorder::names(&client).await?;
         Ok(Performance {
@@ -287,7 +287,7 @@ impl Rehearsal {
         &self,
         client: &Client,
         clock: VirtualClock,
-    ) -> Result<(Forecast, Survey), anyhow::Error> {
+    ) -> Result<(Forecast, DryRun), anyhow::Error> {
         let cluster = Standing::read_opt(client).await?.unwrap_or_default();
         let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
         update_plan::forecast(client, &cluster, &self.next, &asked).await
@@ -392,7 +392,7 @@ async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyho
 }
 
 /// What became of the object of each step, apart from what its own controllers report.
-fn changes(forecast: &Forecast, before: &Survey, after: &Survey) -> Vec<Change> {
+fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<Change> {
     let states = before.sightings.iter().zip(&after.sightings).zip(&forecast.changes);
     let changes =
         states.map(|((before, after), foreseen)| match (foreseen, &before.before, &after.before) {

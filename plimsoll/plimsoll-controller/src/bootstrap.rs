@@ -20,7 +20,7 @@ const POLL_LATER: Duration = Duration::from_secs(1);
 
 /// Does something again until it succeeds: a server that is not there yet, or has a bad hour,
 /// only delays the start. What it refuses for good ends it.
-pub(crate) async fn patiently<T, F>(
+pub(crate) async fn retry_until_ok<T, F>(
     stop: &CancellationToken,
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, Error>

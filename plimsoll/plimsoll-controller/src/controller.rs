@@ -1,12 +1,12 @@
 //! The loop: what happened, what to do next, what to report.
 
-mod adopting;
-mod beginning;
+mod apply_update;
+mod events;
 mod features;
-mod overriding;
-mod pruning;
-mod telling;
-mod updating;
+mod overrides;
+mod prune;
+mod startup;
+mod update_request;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,27 +30,27 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use self::events::ReportedEvents;
 use self::features::FeatureWatch;
 pub use self::features::cluster_features;
-use self::telling::Told;
-use crate::bootstrap::{self, patiently};
+use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::fence::fenced;
-use crate::intake::{Accepted, Intake, SharedStore};
-use crate::lease::{self, Lost};
+use crate::lease::{self, LeaseLoss};
 use crate::observe::Observation;
+use crate::release_loader::{Accepted, ReleaseLoader, SharedStore};
 use crate::report::Reporter;
-use crate::session::{Session, Turn};
+use crate::session::{Session, SessionEvent};
 use crate::view::View;
 use crate::webhook::{CapabilityWebhook, Rules};
 use crate::write::Writer;
 
 /// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
-macro_rules! situation {
+macro_rules! context {
     ($work:expr, $now:expr) => {
-        crate::report::Situation {
+        crate::report::StatusContext {
             progress: &$work.session.progress,
             release: &$work.release,
             spec: &$work.spec,
@@ -58,7 +58,7 @@ macro_rules! situation {
             capabilities: &$work.capabilities,
             implied: &$work.implied,
             objections: $work.session.objections(),
-            load: $work.intake.status(),
+            load: $work.loader.status(),
             updates: &$work.updates,
             verified: $work.verified,
             accepted_risks: &$work.accepted_risks,
@@ -70,7 +70,7 @@ macro_rules! situation {
         }
     };
 }
-use situation;
+use context;
 
 /// How often everything is applied once more although no watch showed a change: a safety net
 /// against what watches cannot show, such as a server restored from a backup.
@@ -151,7 +151,7 @@ impl Controller {
                 self.client = fenced(self.client.clone(), fence.clone());
                 let task = tokio::spawn(async move {
                     let lost = held.keep(stop).await;
-                    if lost != Lost::Released {
+                    if lost != LeaseLoss::Released {
                         fence.cancel();
                     }
                     leading.cancel();
@@ -163,7 +163,7 @@ impl Controller {
         let worked = self.work(&leading).await;
         if let Some((task, released)) = keeper {
             released.cancel();
-            if let Ok(Lost::Taken | Lost::Expired) = task.await {
+            if let Ok(LeaseLoss::Taken | LeaseLoss::Expired) = task.await {
                 return Err(Error::LeaseLost);
             }
         }
@@ -176,16 +176,16 @@ impl Controller {
     async fn work(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
         let client = self.client.clone();
-        patiently(stop, || bootstrap::install_crds(&client, &writer, stop)).await?;
+        retry_until_ok(stop, || bootstrap::install_crds(&client, &writer, stop)).await?;
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
         };
-        let (recorder, scribe) = Recorder::start(client, clock, instance, stop.clone());
+        let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
         let worked = self.keep(&writer, recorder, stop).await;
         // What was told last is written before the process ends.
-        let _ = tokio::time::timeout(DRAIN_TIME_MAX, scribe).await;
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, event_writer).await;
         worked
     }
 
@@ -197,22 +197,23 @@ impl Controller {
         stop: &CancellationToken,
     ) -> Result<(), Error> {
         let rules = watch::Sender::default();
-        let mut is_offered = false;
+        let mut is_webhook_started = false;
         loop {
             let (sender, mut cluster_versions) = mpsc::channel(1);
             let mut watches = JoinSet::new();
-            let beginning =
-                self.look_around(writer, &recorder, &rules, stop, &mut watches, sender).await?;
+            let beginning = self
+                .read_initial_state(writer, &recorder, &rules, stop, &mut watches, sender)
+                .await?;
             let mut work = Work::begin(self, beginning, stop).await?;
-            if !std::mem::replace(&mut is_offered, true) {
+            if !std::mem::replace(&mut is_webhook_started, true) {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
-                    work.tell_of_leader(identity);
+                    work.emit_leader_elected(identity);
                 }
-                self.offer_reviews(&work, writer, stop).await?;
+                self.start_webhook(&work, writer, stop).await?;
             }
             match work.run(self, &mut cluster_versions, stop).await {
-                Ended::Stopped => return Ok(()),
-                Ended::Outdated => tracing::info!(
+                LoopExit::Stopped => return Ok(()),
+                LoopExit::Outdated => tracing::info!(
                     "the status changed after it was read; beginning again with what is there now"
                 ),
             }
@@ -222,7 +223,7 @@ impl Controller {
 
 /// What is asked for, as far as it decides the plan.
 #[derive(Debug, Clone, PartialEq)]
-struct Request {
+struct PlanRequest {
     image: String,
     overrides: Vec<Override>,
     enabled: Vec<String>,
@@ -233,7 +234,7 @@ struct Work {
     owner: Arc<str>,
     payload: Arc<Payload>,
     release: Release,
-    request: Request,
+    request: PlanRequest,
     spec: ClusterVersionSpec,
     generation: i64,
     /// When the ClusterVersion was created.
@@ -243,13 +244,13 @@ struct Work {
     capabilities: Capabilities,
     overrides: Overrides,
     /// The overrides as they were last told of, and what was wrong with them.
-    overrides_told: (Vec<OverrideProgress>, Vec<String>),
+    reported_overrides: (Vec<OverrideProgress>, Vec<String>),
     /// The capabilities that updates made necessary, and what did.
     implied: Vec<ImpliedCapability>,
     /// What changes of the spec are judged by.
     rules: watch::Sender<Rules>,
     session: Session,
-    intake: Intake,
+    loader: ReleaseLoader,
     updates: Updates,
     acknowledgements: Acknowledgements,
     /// What is annotated, as text, and what it means.
@@ -258,12 +259,12 @@ struct Work {
     verified: bool,
     accepted_risks: String,
     /// The spec or what it is judged by changed since it was last looked at.
-    unconsidered: bool,
+    request_changed: bool,
     reconsider_at: Instant,
-    told: Option<(LoadStep, bool)>,
-    news: Told,
-    completion_told: bool,
-    pause_told: Option<u32>,
+    reported_load: Option<(LoadStep, bool)>,
+    reported: ReportedEvents,
+    completion_reported: bool,
+    reported_pause: Option<u32>,
     recorder: Recorder,
     reporter: Reporter,
     sweep_at: Instant,
@@ -277,7 +278,7 @@ struct Work {
 }
 
 /// Why a [`Work`] ended.
-enum Ended {
+enum LoopExit {
     /// It was told to.
     Stopped,
     /// The status that it began with is not the one that is there.
@@ -290,16 +291,16 @@ impl Work {
         controller: &mut Controller,
         cluster_versions: &mut mpsc::Receiver<Observation>,
         stop: &CancellationToken,
-    ) -> Ended {
+    ) -> LoopExit {
         self.session.start_due(controller.clock.now());
         while !self.reporter.is_outdated() {
             self.notice();
-            self.tell_of_removals(controller.clock.now());
-            self.tell_of_gates();
-            self.tell_of_drift();
+            self.emit_removals(controller.clock.now());
+            self.emit_gates();
+            self.emit_drift();
             self.consider(controller).await;
-            self.adopt_again(controller).await;
-            self.mind_overrides(controller).await;
+            self.retry_apply(controller).await;
+            self.apply_overrides(controller).await;
             self.settle_pruning(controller).await;
             self.report(controller);
             self.begin_plan(controller.clock.now());
@@ -313,7 +314,7 @@ impl Work {
                 Some(observation) = cluster_versions.recv() => {
                     self.observed(controller, observation).await;
                 }
-                brought = self.intake.next() => self.brought(controller, brought).await,
+                brought = self.loader.next() => self.brought(controller, brought).await,
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.released(controller).await;
                 }
@@ -325,30 +326,30 @@ impl Work {
             }
         }
         self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
-        Ended::Outdated
+        LoopExit::Outdated
     }
 
-    async fn end(&mut self, controller: &Controller) -> Ended {
+    async fn end(&mut self, controller: &Controller) -> LoopExit {
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
         self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
         let now = controller.clock.now();
-        let situation = situation!(self, now);
-        self.reporter.finish(&situation).await;
-        Ended::Stopped
+        let context = context!(self, now);
+        self.reporter.finish(&context).await;
+        LoopExit::Stopped
     }
 
     /// Begins a plan once the status tells of its release and capabilities. A process that took
     /// over before that would keep the cluster at the release before, and take back what is there
     /// of this one; or not know that a capability is enabled that has objects already.
     fn begin_plan(&mut self, now: Timestamp) {
-        if self.session.is_held() && self.is_told() {
+        if self.session.is_held() && self.is_status_written() {
             self.session.release();
             self.session.start_due(now);
         }
     }
 
-    fn is_told(&self) -> bool {
-        self.reporter.has_told_of(&self.release, &self.capabilities.enabled)
+    fn is_status_written(&self) -> bool {
+        self.reporter.has_written(&self.release, &self.capabilities.enabled)
     }
 
     async fn observed(&mut self, controller: &Controller, observation: Observation) {
@@ -362,15 +363,17 @@ impl Work {
         }
     }
 
-    fn turn(&mut self, turn: Turn, now: Timestamp) {
-        if let Turn::Observed(Observation::Definition { group, plural }) = &turn {
+    fn turn(&mut self, turn: SessionEvent, now: Timestamp) {
+        if let SessionEvent::Observed(Observation::Definition { group, plural }) = &turn {
             if group == CLUSTER_VERSION.group {
                 self.reporter.definition_changed();
             }
             self.feature_watch.defined(group, plural);
         }
         let namespace = match &turn {
-            Turn::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => Some(*step),
+            SessionEvent::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => {
+                Some(*step)
+            }
             _ => None,
         };
         if let Some(step) = namespace {
@@ -396,7 +399,7 @@ impl Work {
             // What is held waits for the status, not for a time.
             self.session.progress.wake_at().filter(|_| !self.session.is_held()),
             self.session.removals.ledger.due_at(),
-            self.intake.wake_at(),
+            self.loader.wake_at(),
             self.overrides.next_expiry(now),
         ];
         for at in times.into_iter().flatten() {
@@ -409,7 +412,7 @@ impl Work {
         if self.is_pruning_settled() {
             wake = wake.min(self.settle_at);
         }
-        if self.intake.is_held_up() {
+        if self.loader.is_held_up() {
             wake = wake.min(self.reconsider_at);
         }
         wake.max(self.woken_at + WAKE_INTERVAL_MIN)
@@ -417,14 +420,14 @@ impl Work {
 
     fn report(&mut self, controller: &Controller) {
         let now = controller.clock.now();
-        let situation = situation!(self, now);
-        let Some(conditions) = self.reporter.report(&situation) else { return };
+        let context = context!(self, now);
+        let Some(conditions) = self.reporter.report(&context) else { return };
         let mut view = View::of(&self.session.progress, &conditions, now);
         view.capabilities = self.capabilities.clone();
         view.implied = self.implied.clone();
         let created = [self.created, self.payload_created()];
-        view.figures = Some(self.reporter.figures(&situation, &self.session.counts, created));
-        self.tell_of_conditions(&conditions);
+        view.metrics = Some(self.reporter.metrics(&context, &self.session.counts, created));
+        self.emit_conditions(&conditions);
         controller.view.send_replace(view);
     }
 

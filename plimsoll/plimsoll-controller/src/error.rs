@@ -79,7 +79,7 @@ pub enum Error {
     },
     /// An object could not be looked at, or a change of it not be tried.
     #[error("failed to try out what becomes of {object}")]
-    Survey {
+    DryRun {
         /// The object, or the kind.
         object: String,
         /// What the client said.
@@ -89,7 +89,7 @@ pub enum Error {
     /// Somebody else took the lease, or it ran out while the API server was away.
     #[error("lost the lease \"kube-system/plimsoll\"; another controller may be at work")]
     LeaseLost,
-    /// Told to stop before the work had begun.
+    /// ReportedEvents to stop before the work had begun.
     #[error("stopped")]
     Stopped,
 }
@@ -106,7 +106,7 @@ impl Error {
             | Self::ReadProgress { source }
             | Self::Webhook { source }
             | Self::WriteProgress { source }
-            | Self::Survey { source, .. } => match source {
+            | Self::DryRun { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
                 _ => false,
             },

@@ -2,9 +2,9 @@
 //!
 //! [`Recorder::record`] never waits and never fails: what cannot be told is dropped with a line in
 //! the log, since the status tells the same and stays. What is repeated becomes one Event with a
-//! count, and what is told too often of one object is left out: see [`journal`].
+//! count, and what is told too often of one object is left out: see [`correlator`].
 
-mod journal;
+mod correlator;
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SharedClock;
 use crate::write::Writer;
-use journal::{Entry, Journal, Write};
+use correlator::{Entry, EventCorrelator, Write};
 
 /// Who reports: a name qualified as Kubernetes asks for it.
 const REPORTING_CONTROLLER: &str = "plimsoll.io/controller";
@@ -115,14 +115,14 @@ impl Recorder {
         stop: CancellationToken,
     ) -> (Self, JoinHandle<()>) {
         let (sender, occurrences) = mpsc::channel(OCCURRENCES_QUEUED);
-        let scribe = Scribe {
+        let event_writer = EventWriter {
             writer: Writer::new(client),
             clock,
             instance: truncated(instance, INSTANCE_LENGTH_MAX).to_owned(),
-            journal: Journal::default(),
+            correlator: EventCorrelator::default(),
         };
-        let scribe = tokio::spawn(scribe.run(occurrences, stop));
-        (Self { sender }, scribe)
+        let event_writer = tokio::spawn(event_writer.run(occurrences, stop));
+        (Self { sender }, event_writer)
     }
 
     /// Tells of something; never waits.
@@ -140,26 +140,26 @@ impl Recorder {
 }
 
 /// Writes what is recorded.
-struct Scribe {
+struct EventWriter {
     writer: Writer,
     clock: SharedClock,
     instance: String,
-    journal: Journal,
+    correlator: EventCorrelator,
 }
 
-impl Scribe {
+impl EventWriter {
     async fn run(mut self, mut occurrences: mpsc::Receiver<Occurrence>, stop: CancellationToken) {
         let mut tidy_at = Instant::now() + TIDY_INTERVAL;
         loop {
             tokio::select! {
                 occurrence = occurrences.recv() => {
                     let Some(occurrence) = occurrence else { break };
-                    let write = self.journal.note(entry(occurrence), self.clock.now());
+                    let write = self.correlator.note(entry(occurrence), self.clock.now());
                     self.write(write.into_iter().collect(), &stop).await;
                 }
                 () = sleep_until(tidy_at) => {
                     tidy_at = Instant::now() + TIDY_INTERVAL;
-                    let writes = self.journal.tidy(self.clock.now());
+                    let writes = self.correlator.tidy(self.clock.now());
                     self.write(writes, &stop).await;
                 }
                 () = stop.cancelled() => break,
@@ -167,7 +167,7 @@ impl Scribe {
         }
         // What was recorded last may be why the process stops.
         while let Ok(occurrence) = occurrences.try_recv() {
-            let write = self.journal.note(entry(occurrence), self.clock.now());
+            let write = self.correlator.note(entry(occurrence), self.clock.now());
             self.write(write.into_iter().collect(), &stop).await;
         }
     }

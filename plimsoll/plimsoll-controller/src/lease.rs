@@ -78,20 +78,20 @@ pub(crate) async fn acquire(
 impl Held {
     /// Renews the lease until told to stop, then gives it back. Returns early when it is lost:
     /// somebody else took it, or it could not be renewed in time.
-    pub(crate) async fn keep(mut self, stop: CancellationToken) -> Lost {
+    pub(crate) async fn keep(mut self, stop: CancellationToken) -> LeaseLoss {
         let mut pause = LEASE_RENEWAL;
         loop {
             tokio::select! {
                 () = sleep(pause) => {}
                 () = stop.cancelled() => {
                     self.release().await;
-                    return Lost::Released;
+                    return LeaseLoss::Released;
                 }
             }
             let (began, deadline) = (Instant::now(), self.renewed + RENEWAL_DEADLINE);
             // What is answered late is of no use: the time counts from when it was asked for.
             let Ok(renewed) = timeout_at(deadline, self.keeper.renew(&self.lease)).await else {
-                return Lost::Expired;
+                return LeaseLoss::Expired;
             };
             match renewed {
                 Ok(lease) => {
@@ -102,15 +102,15 @@ impl Held {
                 Err(kube::Error::Api(status)) if status.code == 409 => {
                     match timeout_at(deadline, self.reload()).await {
                         Ok(Some(lease)) => self.lease = lease,
-                        Ok(None) => return Lost::Taken,
-                        Err(_) => return Lost::Expired,
+                        Ok(None) => return LeaseLoss::Taken,
+                        Err(_) => return LeaseLoss::Expired,
                     }
                     pause = Duration::ZERO;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "could not renew the lease; trying again");
                     if Instant::now() >= deadline {
-                        return Lost::Expired;
+                        return LeaseLoss::Expired;
                     }
                     pause = LEASE_RETRY.min(deadline - Instant::now());
                 }
@@ -139,7 +139,7 @@ impl Held {
 
 /// Why a lease is no longer held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum LeaseLoss {
     /// Given back on purpose.
     Released,
     /// Somebody else has it.

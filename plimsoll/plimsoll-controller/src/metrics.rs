@@ -5,13 +5,14 @@
 
 mod cluster;
 mod server;
+mod snapshot;
 
 use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 pub use server::{MetricsError, MetricsServer, TlsFiles};
+pub use snapshot::{Counters, MetricsSnapshot, StepCounts};
 
-use crate::figures::Figures;
 use crate::view::View;
 
 /// A metric: its name, what it tells, its labels.
@@ -99,10 +100,10 @@ impl Collected {
 /// The metrics of one moment, in Prometheus' text format.
 pub fn text(view: &View) -> String {
     let collected = Collected(Registry::new());
-    collected.gauge(&LEADER, usize::from(view.figures.is_some()));
-    if let Some(figures) = &view.figures {
-        own(&collected, view, figures);
-        cluster::collect(&collected, figures, &view.version);
+    collected.gauge(&LEADER, usize::from(view.metrics.is_some()));
+    if let Some(metrics) = &view.metrics {
+        own(&collected, view, metrics);
+        cluster::collect(&collected, metrics, &view.version);
     }
     let mut text = String::new();
     if let Err(error) = TextEncoder::new().encode_utf8(&collected.0.gather(), &mut text) {
@@ -111,9 +112,9 @@ pub fn text(view: &View) -> String {
     text
 }
 
-fn own(collected: &Collected, view: &View, figures: &Figures) {
+fn own(collected: &Collected, view: &View, metrics: &MetricsSnapshot) {
     let steps = collected.gauges(&STEPS);
-    let counts = &figures.steps;
+    let counts = &metrics.steps;
     for (state, count) in [
         ("done", counts.done),
         ("pending", counts.pending),
@@ -122,12 +123,12 @@ fn own(collected: &Collected, view: &View, figures: &Figures) {
     ] {
         steps.with_label_values(&[state]).set(float(count));
     }
-    collected.gauge(&DELETIONS, figures.deletions_unfinished);
-    collected.gauge(&ORPHANS, figures.orphans);
+    collected.gauge(&DELETIONS, metrics.deletions_unfinished);
+    collected.gauge(&ORPHANS, metrics.orphans);
     let overrides = collected.gauges(&OVERRIDES);
     for (state, name) in [(OverrideState::InForce, "in_force"), (OverrideState::Expired, "expired")]
     {
-        let count = figures.overrides.iter().filter(|it| it.state == state).count();
+        let count = metrics.overrides.iter().filter(|it| it.state == state).count();
         overrides.with_label_values(&[name]).set(float(count));
     }
     let implied = collected.gauges(&IMPLIED);
@@ -135,11 +136,11 @@ fn own(collected: &Collected, view: &View, figures: &Figures) {
         implied.with_label_values(&[&capability.capability, &capability.version]).set(1.0);
     }
     let writes = collected.counters(&WRITES);
-    for ((action, result), count) in &figures.counts.executions {
+    for ((action, result), count) in &metrics.counts.executions {
         writes.with_label_values(&[*action, *result]).inc_by(*count);
     }
     let repairs = collected.counters(&REPAIRS);
-    repairs.with_label_values::<&str>(&[]).inc_by(figures.drift_repairs);
+    repairs.with_label_values::<&str>(&[]).inc_by(metrics.drift_repairs);
 }
 
 /// A count as Prometheus has numbers; none here comes near what a float cannot tell apart.

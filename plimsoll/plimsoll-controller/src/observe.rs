@@ -52,11 +52,11 @@ pub(crate) enum Observation {
 }
 
 /// The objects of one kind that a plan is about: by namespace and name as the server has them.
-pub(crate) type Interest = Arc<BTreeMap<(String, String), ObjectKey>>;
+pub(crate) type WatchedObjects = Arc<BTreeMap<(String, String), ObjectKey>>;
 
 /// What of a kind's objects is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum WatchScope {
     /// Metadata: enough to see drift.
     Metadata,
     /// Metadata of all definitions, whether of the plan or not.
@@ -73,15 +73,15 @@ pub(crate) enum Depth {
 pub(crate) async fn watch_kind(
     client: Client,
     resource: ApiResource,
-    depth: Depth,
-    interest: Interest,
+    depth: WatchScope,
+    interest: WatchedObjects,
     sender: mpsc::Sender<Observation>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
     let config = watcher::Config::default();
     match depth {
-        Depth::Metadata | Depth::Definitions => {
+        WatchScope::Metadata | WatchScope::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
@@ -90,7 +90,7 @@ pub(crate) async fn watch_kind(
                 }
             }
         }
-        Depth::Namespaces | Depth::Workloads | Depth::Operators => {
+        WatchScope::Namespaces | WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
             while let Some(event) = events.next().await {
@@ -162,12 +162,12 @@ async fn watch_one<K>(
 }
 
 /// An object as a watch brings it, whole or metadata alone.
-trait Shown {
+trait WatchedObject {
     fn metadata(&self) -> &ObjectMeta;
     fn into_value(self) -> Value;
 }
 
-impl Shown for DynamicObject {
+impl WatchedObject for DynamicObject {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -178,7 +178,7 @@ impl Shown for DynamicObject {
     }
 }
 
-impl Shown for PartialObjectMeta<DynamicObject> {
+impl WatchedObject for PartialObjectMeta<DynamicObject> {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -190,8 +190,8 @@ impl Shown for PartialObjectMeta<DynamicObject> {
 
 struct Relay {
     kind: GroupKind,
-    depth: Depth,
-    interest: Interest,
+    depth: WatchScope,
+    interest: WatchedObjects,
     sender: mpsc::Sender<Observation>,
     /// Objects of interest that exist, with the revision they were last shown at.
     known: BTreeMap<(String, String), u64>,
@@ -201,7 +201,7 @@ struct Relay {
 
 impl Relay {
     /// Handles one event; false when nobody listens any more.
-    async fn handle<T: Shown>(&mut self, event: watcher::Result<Event<T>>) -> bool {
+    async fn handle<T: WatchedObject>(&mut self, event: watcher::Result<Event<T>>) -> bool {
         match event {
             Ok(Event::Init) => {
                 self.unseen = Some(self.known.clone());
@@ -227,14 +227,14 @@ impl Relay {
         }
     }
 
-    async fn present<T: Shown>(&mut self, object: T) -> bool {
+    async fn present<T: WatchedObject>(&mut self, object: T) -> bool {
         let metadata = object.metadata();
         let id = id(metadata);
         let revision = revision(metadata);
         if let Some(unseen) = &mut self.unseen {
             unseen.remove(&id);
         }
-        if self.depth == Depth::Namespaces {
+        if self.depth == WatchScope::Namespaces {
             let terminating = metadata.deletion_timestamp.is_some();
             let state =
                 if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
@@ -244,32 +244,33 @@ impl Relay {
                 return false;
             }
         }
-        if !self.tell_definition(&id.1).await {
+        if !self.send_definition(&id.1).await {
             return false;
         }
         let mark = Mark { revision, trace: trace(metadata) };
         let mut terminating = terminating(metadata);
         let key = self.interest.get(&id).cloned();
-        if key.is_some() || self.depth == Depth::Operators {
+        if key.is_some() || self.depth == WatchScope::Operators {
             self.known.insert(id.clone(), revision);
         }
         let mut health = None;
         match (self.depth, &key) {
-            (Depth::Operators, _) => {
+            (WatchScope::Operators, _) => {
                 let (name, object) = (id.1, Some(object.into_value()));
                 if !self.send(Observation::Operator { name, revision, object }).await {
                     return false;
                 }
             }
-            (Depth::Workloads, Some(key)) => {
+            (WatchScope::Workloads, Some(key)) => {
                 health = readiness::workload(&key.group, &key.kind, &object.into_value());
             }
-            (Depth::Namespaces, _) => {
+            (WatchScope::Namespaces, _) => {
                 if let Some(terminating) = &mut terminating {
                     terminating.remaining = removal::remaining(&object.into_value());
                 }
             }
-            (Depth::Workloads, None) | (Depth::Metadata | Depth::Definitions, _) => {}
+            (WatchScope::Workloads, None) | (WatchScope::Metadata | WatchScope::Definitions, _) => {
+            }
         }
         match key {
             Some(key) => self.send(Observation::Object { key, mark, health, terminating }).await,
@@ -279,16 +280,16 @@ impl Relay {
 
     async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
         self.known.remove(&id);
-        if self.depth == Depth::Namespaces {
+        if self.depth == WatchScope::Namespaces {
             let name = id.1.clone();
             if !self.send(Observation::Namespace { name, state: None }).await {
                 return false;
             }
         }
-        if !self.tell_definition(&id.1).await {
+        if !self.send_definition(&id.1).await {
             return false;
         }
-        if self.depth == Depth::Operators {
+        if self.depth == WatchScope::Operators {
             let name = id.1.clone();
             if !self.send(Observation::Operator { name, revision, object: None }).await {
                 return false;
@@ -302,9 +303,9 @@ impl Relay {
     }
 
     /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
-    async fn tell_definition(&self, name: &str) -> bool {
+    async fn send_definition(&self, name: &str) -> bool {
         match name.split_once('.') {
-            Some((plural, group)) if self.depth == Depth::Definitions => {
+            Some((plural, group)) if self.depth == WatchScope::Definitions => {
                 let (group, plural) = (group.to_owned(), plural.to_owned());
                 self.send(Observation::Definition { group, plural }).await
             }

@@ -31,11 +31,11 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::figures::{Counts, Figures, StepCounts};
-use crate::guarded::{Guarded, Refusal};
+use crate::metrics::{Counters, MetricsSnapshot, StepCounts};
+use crate::rejected_capabilities::{self, RejectedCapabilities};
 use crate::removals::Removals;
+use crate::versioned_status::{StatusWriteError, VersionedStatus};
 use crate::view;
-use crate::withheld::{self, Withheld};
 
 /// Least time between two computations: nobody sees more, and a burst of events costs one.
 const COMPUTE_INTERVAL: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All that is to be told.
-pub(crate) struct Situation<'a> {
+pub(crate) struct StatusContext<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) release: &'a Release,
     pub(crate) spec: &'a ClusterVersionSpec,
@@ -68,30 +68,30 @@ pub(crate) struct Situation<'a> {
 }
 
 /// What a write has brought about.
-struct Written {
+struct WriteOutcome {
     /// How both objects were left, as far as that is known.
-    seen: (Guarded, Guarded),
+    seen: (VersionedStatus, VersionedStatus),
     /// Both statuses, with the names that are withheld.
-    outcome: Result<((Value, Value), Withheld), Refusal>,
+    outcome: Result<((Value, Value), RejectedCapabilities), StatusWriteError>,
 }
 
 /// Writes the ClusterVersion's status without some names, and without those that the server
 /// refuses; returns all that are left out.
 async fn write_cluster_version(
     client: &Client,
-    seen: &mut Guarded,
+    seen: &mut VersionedStatus,
     status: &Value,
     mut left_out: BTreeSet<String>,
-) -> Result<BTreeSet<String>, Refusal> {
+) -> Result<BTreeSet<String>, StatusWriteError> {
     loop {
-        let offered = withheld::without(status, &left_out);
+        let offered = rejected_capabilities::without(status, &left_out);
         let error = match seen.replace(client, CLUSTER_VERSION, &offered).await {
             Ok(()) => return Ok(left_out),
-            Err(Refusal::Failed(error)) => error,
+            Err(StatusWriteError::Failed(error)) => error,
             Err(refusal) => return Err(refusal),
         };
         let before = left_out.len();
-        left_out.extend(withheld::refused(&error, &offered));
+        left_out.extend(rejected_capabilities::refused(&error, &offered));
         if left_out.len() == before {
             return Err(error.into());
         }
@@ -103,7 +103,7 @@ pub(crate) struct Reporter {
     client: Client,
     status: ClusterVersionStatus,
     /// The ClusterVersion and ReleaseProgress as they were last seen.
-    seen: (Guarded, Guarded),
+    seen: (VersionedStatus, VersionedStatus),
     /// Somebody else wrote after this process had read; see [`Self::is_outdated`].
     outdated: bool,
     /// Both statuses as they are to be written, and as the cluster has them, as far as writes
@@ -115,9 +115,9 @@ pub(crate) struct Reporter {
     /// Versions that were completed before this process: they need not be completed again.
     completed: Option<String>,
     timeline: Timeline,
-    writing: Option<JoinHandle<Written>>,
+    writing: Option<JoinHandle<WriteOutcome>>,
     /// Capabilities that the status cannot name.
-    withheld: Withheld,
+    withheld: RejectedCapabilities,
     /// Something happened since the last computation.
     stale: bool,
     compute_at: Instant,
@@ -130,7 +130,7 @@ impl Reporter {
     pub(crate) fn new(
         client: Client,
         status: ClusterVersionStatus,
-        seen: (Guarded, Guarded),
+        seen: (VersionedStatus, VersionedStatus),
     ) -> Self {
         let newest = status.history.first();
         let written = serde_json::to_value(&status).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Reporter {
             completed,
             timeline: Timeline::default(),
             writing: None,
-            withheld: Withheld::new(BTreeSet::new(), Instant::now()),
+            withheld: RejectedCapabilities::new(BTreeSet::new(), Instant::now()),
             stale: true,
             compute_at: Instant::now(),
             write_at: Instant::now(),
@@ -159,7 +159,7 @@ impl Reporter {
     /// Takes note of what an earlier process recorded.
     pub(crate) fn remember(&mut self, recorded: &ReleaseProgressStatus) {
         let withheld = recorded.capabilities.withheld.iter().cloned().collect();
-        self.withheld = Withheld::new(withheld, Instant::now());
+        self.withheld = RejectedCapabilities::new(withheld, Instant::now());
         self.written.1 = serde_json::to_value(recorded).unwrap_or_default();
         self.timeline = Timeline::recorded(recorded);
     }
@@ -170,8 +170,8 @@ impl Reporter {
     }
 
     /// Brings the status up to date now.
-    pub(crate) fn settle(&mut self, situation: &Situation<'_>) {
-        self.compute(situation);
+    pub(crate) fn settle(&mut self, context: &StatusContext<'_>) {
+        self.compute(context);
     }
 
     /// Another release is to be applied: even one that was completed before has to be anew.
@@ -187,7 +187,7 @@ impl Reporter {
 
     /// The definition of ClusterVersion may have changed.
     pub(crate) fn definition_changed(&mut self) {
-        self.withheld.offer_soon(Instant::now());
+        self.withheld.retry_soon(Instant::now());
     }
 
     /// When [`Self::report`] should be called next although nothing happens.
@@ -201,23 +201,23 @@ impl Reporter {
         let write = match (&self.writing, self.unwritten) {
             (Some(_), _) => far,
             (None, true) => self.write_at,
-            (None, false) => self.withheld.offer_at().unwrap_or(far),
+            (None, false) => self.withheld.retry_at().unwrap_or(far),
         };
         compute.min(write)
     }
 
     /// Computes the status if it is time, and starts writing it if there is something new.
     /// Returns the conditions when they were computed.
-    pub(crate) fn report(&mut self, situation: &Situation<'_>) -> Option<Vec<Condition>> {
+    pub(crate) fn report(&mut self, context: &StatusContext<'_>) -> Option<Vec<Condition>> {
         let now = Instant::now();
         let mut edge = false;
         let computed = (self.stale || self.waiting) && now >= self.compute_at;
         if computed {
-            edge = self.compute(situation);
+            edge = self.compute(context);
             self.stale = false;
             self.compute_at = now + COMPUTE_INTERVAL;
         }
-        let offer = self.withheld.offer_at().is_some_and(|at| now >= at);
+        let offer = self.withheld.retry_at().is_some_and(|at| now >= at);
         let due = self.unwritten && (edge || now >= self.write_at);
         if self.writing.is_none() && (due || offer) {
             self.write_at = now + WRITE_INTERVAL;
@@ -226,23 +226,23 @@ impl Reporter {
         computed.then(|| self.status.conditions.clone())
     }
 
-    /// The figures of a moment.
-    pub(crate) fn figures(
+    /// The metrics of a moment.
+    pub(crate) fn metrics(
         &self,
-        situation: &Situation<'_>,
-        counts: &Arc<Counts>,
+        context: &StatusContext<'_>,
+        counts: &Arc<Counters>,
         created: [Option<Timestamp>; 2],
-    ) -> Figures {
-        Figures {
-            spec: situation.spec.clone(),
+    ) -> MetricsSnapshot {
+        MetricsSnapshot {
+            spec: context.spec.clone(),
             status: self.status.clone(),
             created: created[0],
             payload_created: created[1],
-            steps: StepCounts::of(situation.progress, situation.now),
-            deletions_unfinished: situation.removals.ledger.unfinished().count(),
-            orphans: situation.removals.orphans.len(),
-            overrides: situation.overrides.progress(situation.now),
-            drift_repairs: situation.progress.repairs(),
+            steps: StepCounts::of(context.progress, context.now),
+            deletions_unfinished: context.removals.ledger.unfinished().count(),
+            orphans: context.removals.orphans.len(),
+            overrides: context.overrides.progress(context.now),
+            drift_repairs: context.progress.repairs(),
             counts: Arc::clone(counts),
         }
     }
@@ -255,7 +255,7 @@ impl Reporter {
         let result = writing.await;
         self.writing = None;
         let outcome = match result {
-            Ok(Written { seen, outcome }) => {
+            Ok(WriteOutcome { seen, outcome }) => {
                 self.seen = seen;
                 outcome
             }
@@ -272,8 +272,8 @@ impl Reporter {
                 self.stale |= self.withheld.names != withheld.names;
                 self.withheld = withheld;
             }
-            Err(Refusal::Outdated) => self.outdated = true,
-            Err(Refusal::Failed(error)) => {
+            Err(StatusWriteError::Outdated) => self.outdated = true,
+            Err(StatusWriteError::Failed(error)) => {
                 tracing::warn!(%error, "could not write status; trying again");
             }
         }
@@ -281,19 +281,20 @@ impl Reporter {
 
     /// Whether the cluster's status tells that a release is being applied, or has been, and that
     /// these capabilities are enabled.
-    pub(crate) fn has_told_of(&self, release: &Release, enabled: &BTreeSet<String>) -> bool {
+    pub(crate) fn has_written(&self, release: &Release, enabled: &BTreeSet<String>) -> bool {
         let status = &self.written.0;
         let image = release.image.as_str();
         let told = status["capabilities"]["enabledCapabilities"].as_array();
-        let is_told = |name: &String| told.is_some_and(|told| told.iter().any(|it| it == name));
+        let is_status_written =
+            |name: &String| told.is_some_and(|told| told.iter().any(|it| it == name));
         // A release without an image leaves no trace.
         let is_release_told = image.is_empty()
             || (status["desired"]["image"] == image && status["history"][0]["image"] == image);
-        is_release_told && enabled.iter().all(is_told)
+        is_release_told && enabled.iter().all(is_status_written)
     }
 
     /// Whether the cluster's ReleaseProgress lists these orphans and no others.
-    pub(crate) fn has_told_of_orphans(&self, orphans: &[Orphan]) -> bool {
+    pub(crate) fn has_written_orphans(&self, orphans: &[Orphan]) -> bool {
         let told = &self.written.1["orphans"];
         told.as_array().map_or(0, Vec::len) == orphans.len()
             && (orphans.is_empty() || serde_json::to_value(orphans).is_ok_and(|it| it == *told))
@@ -306,28 +307,28 @@ impl Reporter {
     }
 
     /// Writes the status now and waits for the end of it; whether all of it was written.
-    pub(crate) async fn persist(&mut self, situation: &Situation<'_>) -> bool {
-        self.finish(situation).await;
+    pub(crate) async fn persist(&mut self, context: &StatusContext<'_>) -> bool {
+        self.finish(context).await;
         if self.stale {
             self.stale = false;
-            self.finish(situation).await;
+            self.finish(context).await;
         }
         !self.unwritten
     }
 
     /// Writes the last status before the process ends.
-    pub(crate) async fn finish(&mut self, situation: &Situation<'_>) {
+    pub(crate) async fn finish(&mut self, context: &StatusContext<'_>) {
         if self.writing.is_some() {
             self.written().await;
         }
-        self.compute(situation);
+        self.compute(context);
         if self.unwritten {
             self.writing = Some(self.start_writing());
             self.written().await;
         }
     }
 
-    fn start_writing(&self) -> JoinHandle<Written> {
+    fn start_writing(&self) -> JoinHandle<WriteOutcome> {
         let client = self.client.clone();
         let (status, progress) = self.wanted.clone();
         let before = self.written.clone();
@@ -339,97 +340,97 @@ impl Reporter {
                 if progress != before.1 {
                     release_progress.replace(&client, RELEASE_PROGRESS, &progress).await?;
                 }
-                let offered = withheld.offer_at().is_some_and(|at| Instant::now() >= at);
+                let offered = withheld.retry_at().is_some_and(|at| Instant::now() >= at);
                 if status != before.0 || offered {
                     let left_out = withheld.left_out(Instant::now());
                     let names =
                         write_cluster_version(&client, cluster_version, &status, left_out).await?;
                     if offered || names != withheld.names {
-                        withheld = Withheld::new(names, Instant::now());
+                        withheld = RejectedCapabilities::new(names, Instant::now());
                     }
                 }
                 Ok(((status, progress), withheld))
             };
             let outcome = write.await;
-            Written { seen, outcome }
+            WriteOutcome { seen, outcome }
         })
     }
 
     /// Computes both statuses; true when something changed that should not wait.
-    fn compute(&mut self, situation: &Situation<'_>) -> bool {
-        let problems = situation.progress.problems(situation.now);
-        self.waiting = !problems.is_empty() || situation.progress.passes() == 0;
+    fn compute(&mut self, context: &StatusContext<'_>) -> bool {
+        let problems = context.progress.problems(context.now);
+        self.waiting = !problems.is_empty() || context.progress.passes() == 0;
         let before = statuses(&self.status);
-        let completed = self.is_completed(situation);
-        self.status = self.cluster_version(situation, &problems, completed);
+        let completed = self.is_completed(context);
+        self.status = self.cluster_version(context, &problems, completed);
         self.wanted = (
             serde_json::to_value(&self.status).unwrap_or_default(),
-            serde_json::to_value(self.release_progress(situation, &problems)).unwrap_or_default(),
+            serde_json::to_value(self.release_progress(context, &problems)).unwrap_or_default(),
         );
         self.unwritten = self.wanted != self.written;
         before != statuses(&self.status)
     }
 
-    fn is_completed(&self, situation: &Situation<'_>) -> bool {
-        situation.progress.passes() > 0
-            || self.completed.as_deref() == Some(situation.release.image.as_str())
+    fn is_completed(&self, context: &StatusContext<'_>) -> bool {
+        context.progress.passes() > 0
+            || self.completed.as_deref() == Some(context.release.image.as_str())
     }
 
     fn cluster_version(
         &self,
-        situation: &Situation<'_>,
+        context: &StatusContext<'_>,
         problems: &[Problem],
         completed: bool,
     ) -> ClusterVersionStatus {
-        let plan = situation.progress.plan();
+        let plan = context.progress.plan();
         let failures: Vec<Failure> =
-            problems.iter().filter_map(|problem| failure(situation.progress, problem)).collect();
+            problems.iter().filter_map(|problem| failure(context.progress, problem)).collect();
         let known = ClusterVersionStatus {
-            available_updates: situation.updates.available.clone(),
-            desired: situation.release.clone(),
+            available_updates: context.updates.available.clone(),
+            desired: context.release.clone(),
             ..self.status.clone()
         };
         let updates =
-            Updates { paused_before: situation.progress.paused_at(), ..situation.updates.clone() };
+            Updates { paused_before: context.progress.paused_at(), ..context.updates.clone() };
         let invalid: Vec<String> =
-            validate::cluster_version(CLUSTER_VERSION_NAME, situation.spec, &known)
+            validate::cluster_version(CLUSTER_VERSION_NAME, context.spec, &known)
                 .iter()
                 .map(ToString::to_string)
-                .chain(situation.capabilities.refused.iter().map(ToString::to_string))
-                .chain(situation.overrides.problems.iter().cloned())
+                .chain(context.capabilities.refused.iter().map(ToString::to_string))
+                .chain(context.overrides.problems.iter().cloned())
                 .collect();
-        let deletions: Vec<ObjectKey> = situation.removals.ledger.unfinished().cloned().collect();
+        let deletions: Vec<ObjectKey> = context.removals.ledger.unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
-            now: situation.now,
-            limits: situation.limits,
+            now: context.now,
+            limits: context.limits,
             previous: &self.status,
-            generation: situation.generation,
-            release: situation.release,
+            generation: context.generation,
+            release: context.release,
             manifest_hash: &plan.hash,
-            mode: situation.progress.mode(),
-            done: situation.progress.done().len(),
+            mode: context.progress.mode(),
+            done: context.progress.done().len(),
             total: plan.steps.len(),
             failures: &failures,
             completed,
             invalid: &invalid,
-            load: Some(situation.load),
-            capabilities: situation.capabilities,
-            overrides: situation.overrides.told(situation.now).as_deref(),
-            not_upgradeable: &situation.objections,
+            load: Some(context.load),
+            capabilities: context.capabilities,
+            overrides: context.overrides.told(context.now).as_deref(),
+            not_upgradeable: &context.objections,
             deletions: &deletions,
             updates: &updates,
-            verified: situation.verified,
-            accepted_risks: situation.accepted_risks,
+            verified: context.verified,
+            accepted_risks: context.accepted_risks,
         })
     }
 
     /// What goes beyond the ClusterVersion: steps, times, operators.
     fn release_progress(
         &mut self,
-        situation: &Situation<'_>,
+        context: &StatusContext<'_>,
         problems: &[Problem],
     ) -> ReleaseProgressStatus {
-        let progress = situation.progress;
+        let progress = context.progress;
         let plan = progress.plan();
         let done = progress.done();
         let mut levels: Vec<LevelCount> = view::levels(progress, &done)
@@ -442,10 +443,10 @@ impl Reporter {
             levels: &levels,
             paused_before: progress.paused_at(),
         };
-        self.timeline.observe(&seen, situation.now);
+        self.timeline.observe(&seen, context.now);
         ReleaseProgressStatus {
-            version: situation.release.version.clone(),
-            image: situation.release.image.clone(),
+            version: context.release.version.clone(),
+            image: context.release.image.clone(),
             plan_hash: plan.hash.clone(),
             mode: progress.mode().as_str().to_owned(),
             total: plan.steps.len(),
@@ -454,11 +455,11 @@ impl Reporter {
             steps: problems.iter().map(|problem| step_progress(progress, problem)).collect(),
             update: self.timeline.update().cloned(),
             completed_updates: self.timeline.completed().to_vec(),
-            operators: Some(operators(situation, &done, problems)),
-            deletions: situation.removals.ledger.deletions().cloned().collect(),
-            orphans: situation.removals.orphans.clone(),
+            operators: Some(operators(context, &done, problems)),
+            deletions: context.removals.ledger.deletions().cloned().collect(),
+            orphans: context.removals.orphans.clone(),
             capabilities: CapabilitiesProgress {
-                implied: situation.implied.to_vec(),
+                implied: context.implied.to_vec(),
                 withheld: self.withheld.names.iter().cloned().collect(),
                 reason: if self.withheld.names.is_empty() {
                     String::new()
@@ -467,7 +468,7 @@ impl Reporter {
                 },
                 message: self.withheld.message(),
             },
-            overrides: situation.overrides.progress(situation.now),
+            overrides: context.overrides.progress(context.now),
         }
     }
 }
@@ -506,14 +507,18 @@ fn step_progress(progress: &Progress, problem: &Problem) -> StepProgress {
 }
 
 /// The ClusterOperators of the release: how many are at it, and how they are.
-fn operators(situation: &Situation<'_>, done: &[usize], problems: &[Problem]) -> OperatorsProgress {
-    let steps = &situation.progress.plan().steps;
+fn operators(
+    context: &StatusContext<'_>,
+    done: &[usize],
+    problems: &[Problem],
+) -> OperatorsProgress {
+    let steps = &context.progress.plan().steps;
     let is_gate = |step: usize| steps[step].action == Action::Gate;
     let gates = (0..steps.len()).filter(|&step| is_gate(step));
     let updating = problems
         .iter()
         .filter(|problem| is_gate(problem.step) && done.binary_search(&problem.step).is_err());
-    let (unavailable, degraded) = situation.unhealthy.clone();
+    let (unavailable, degraded) = context.unhealthy.clone();
     OperatorsProgress {
         total: gates.count(),
         updated: done.iter().filter(|&&step| is_gate(step)).count(),

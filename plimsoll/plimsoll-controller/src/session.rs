@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
-use crate::enquiry::{Enquiries, GroupVersion};
-use crate::figures::Counts;
-use crate::observe::{self, Depth, Interest, OBSERVATIONS_QUEUED, Observation};
+use crate::discovery_poller::{DiscoveryPoller, GroupVersion};
+use crate::metrics::Counters;
+use crate::observe::{self, OBSERVATIONS_QUEUED, Observation, WatchScope, WatchedObjects};
 use crate::removals::Removals;
 use crate::resources::Resources;
 use crate::spans::{self, Spans};
@@ -47,14 +47,14 @@ pub(crate) struct Session {
     pub(crate) observations: mpsc::Receiver<Observation>,
     executing: JoinSet<(usize, Outcome)>,
     spans: Spans,
-    enquiries: Enquiries,
+    poller: DiscoveryPoller,
     asking: JoinSet<(GroupVersion, Resources)>,
     /// What releases deleted, and how far that has come.
     pub(crate) removals: Removals,
     /// Objects that are put right, and whether they were gone, since that was last told.
     pub(crate) drifted: Vec<(ObjectKey, bool)>,
     /// What happened since the process began.
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<Counters>,
     /// Nothing is started yet.
     held: bool,
     /// The rules by which ClusterOperators were judged.
@@ -62,7 +62,7 @@ pub(crate) struct Session {
 }
 
 /// What a session was told.
-pub(crate) enum Turn {
+pub(crate) enum SessionEvent {
     /// A watch showed something.
     Observed(Observation),
     /// An execution ended.
@@ -102,7 +102,7 @@ impl Session {
             observations,
             executing: JoinSet::new(),
             spans,
-            enquiries: Enquiries::default(),
+            poller: DiscoveryPoller::default(),
             asking: JoinSet::new(),
             removals,
             drifted: Vec::new(),
@@ -169,20 +169,20 @@ impl Session {
     }
 
     /// Waits for the next thing to happen to this plan.
-    pub(crate) async fn next(&mut self) -> Turn {
+    pub(crate) async fn next(&mut self) -> SessionEvent {
         loop {
-            let ask_at = self.enquiries.next_at();
+            let ask_at = self.poller.next_at();
             tokio::select! {
                 biased;
                 Some(Ok((step, outcome))) = self.executing.join_next(),
-                    if !self.executing.is_empty() => return Turn::Executed(step, outcome),
+                    if !self.executing.is_empty() => return SessionEvent::Executed(step, outcome),
                 Some(observation) = self.observations.recv() => {
-                    return Turn::Observed(observation);
+                    return SessionEvent::Observed(observation);
                 }
                 Some(Ok((version, found))) = self.asking.join_next(), if !self.asking.is_empty() => {
-                    self.enquiries.answered(&version, Instant::now());
+                    self.poller.answered(&version, Instant::now());
                     self.resources.extend(found);
-                    return Turn::Discovered;
+                    return SessionEvent::Discovered;
                 }
                 () = sleep_until(ask_at.unwrap_or_else(Instant::now)), if ask_at.is_some() => {
                     self.ask();
@@ -192,9 +192,9 @@ impl Session {
     }
 
     /// Takes note of what happened, and starts what is due.
-    pub(crate) fn handle(&mut self, turn: Turn, now: Timestamp) {
+    pub(crate) fn handle(&mut self, turn: SessionEvent, now: Timestamp) {
         match turn {
-            Turn::Executed(step, outcome) => {
+            SessionEvent::Executed(step, outcome) => {
                 let plan = self.progress.plan();
                 let (action, version) = (&plan.steps[step].action, &plan.release.version);
                 Arc::make_mut(&mut self.counts).executed(action, version, &outcome);
@@ -204,8 +204,8 @@ impl Session {
                 let event = Event::Executed { step, outcome };
                 self.handle_drift(event, key, |progress| progress.is_gone(step), now);
             }
-            Turn::Observed(observation) => self.observe(observation, now),
-            Turn::Discovered => {
+            SessionEvent::Observed(observation) => self.observe(observation, now),
+            SessionEvent::Discovered => {
                 let served: Vec<(GroupVersionKind, Scope)> =
                     self.resources.iter().map(|(kind, s)| (kind.clone(), s.scope)).collect();
                 for (kind, scope) in served {
@@ -224,7 +224,7 @@ impl Session {
         }
         let wanted =
             self.progress.wanted_kinds().into_iter().map(|kind| (kind.group, kind.version));
-        self.enquiries.want(&wanted.collect(), Instant::now());
+        self.poller.want(&wanted.collect(), Instant::now());
     }
 
     /// Starts nothing until it may.
@@ -322,7 +322,7 @@ impl Session {
                 let is_gone = mark.trace == Trace::Gone;
                 self.handle_drift(Event::Observed { key, mark }, object, |_| is_gone, now);
             }
-            Observation::Definition { group, .. } => self.enquiries.hint(&group, Instant::now()),
+            Observation::Definition { group, .. } => self.poller.hint(&group, Instant::now()),
             Observation::Listed(kind) => {
                 self.removals.listed(&kind, now);
                 self.progress.handle(Event::Listed(kind), now);
@@ -428,7 +428,7 @@ impl Session {
             if !self.watched.insert(kind.clone()) {
                 continue;
             }
-            let interest: Interest = Arc::new(interests.remove(&kind).unwrap_or_default());
+            let interest: WatchedObjects = Arc::new(interests.remove(&kind).unwrap_or_default());
             self.watches.spawn(observe::watch_kind(
                 self.client.clone(),
                 found.resource,
@@ -441,7 +441,7 @@ impl Session {
 
     /// Asks about the group version whose time has come.
     fn ask(&mut self) {
-        if let Some(version) = self.enquiries.due(Instant::now()) {
+        if let Some(version) = self.poller.due(Instant::now()) {
             let client = self.client.clone();
             self.asking.spawn(async move {
                 let found = Resources::discover_version(&client, &version.0, &version.1);
@@ -458,15 +458,17 @@ const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Kinds whose events something waits for.
 fn is_watched_early(kind: &GroupKind) -> bool {
-    depth(kind) != Depth::Metadata
+    depth(kind) != WatchScope::Metadata
 }
 
-fn depth(kind: &GroupKind) -> Depth {
+fn depth(kind: &GroupKind) -> WatchScope {
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Namespace") => Depth::Namespaces,
-        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => Depth::Workloads,
-        ("apiextensions.k8s.io", DEFINITION) => Depth::Definitions,
-        ("config.openshift.io", "ClusterOperator") => Depth::Operators,
-        _ => Depth::Metadata,
+        ("", "Namespace") => WatchScope::Namespaces,
+        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") | ("batch", "Job") => {
+            WatchScope::Workloads
+        }
+        ("apiextensions.k8s.io", DEFINITION) => WatchScope::Definitions,
+        ("config.openshift.io", "ClusterOperator") => WatchScope::Operators,
+        _ => WatchScope::Metadata,
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
 
-use crate::figures::Figures;
+use crate::metrics::MetricsSnapshot;
 
 /// A picture of the work at one moment.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ pub struct View {
     /// The capabilities that updates made necessary, and what did.
     pub implied: Vec<ImpliedCapability>,
     /// What metrics tell beyond this; `None` while another controller is at work.
-    pub figures: Option<Figures>,
+    pub metrics: Option<MetricsSnapshot>,
 }
 
 /// A run level: manifests between which there is no order but that of their lanes.

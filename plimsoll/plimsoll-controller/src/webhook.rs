@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use certificate::SECRET as CERTIFICATE_SECRET;
 
-use crate::bootstrap::patiently;
+use crate::bootstrap::retry_until_ok;
 use crate::error::Error;
 use crate::write::Writer;
 
@@ -107,12 +107,13 @@ pub(crate) async fn start(
         TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     let port = listener.local_addr().map_err(|source| Error::Listen { address, source })?.port();
     let name = webhook.reached.name();
-    let certificate = patiently(stop, || certificate::of_cluster(client, writer, &name)).await?;
+    let certificate =
+        retry_until_ok(stop, || certificate::of_cluster(client, writer, &name)).await?;
     let acceptor = certificate.acceptor()?;
     tokio::spawn(server::serve(listener, acceptor, rules, stop.clone()));
     let client_config = webhook.reached.client_config(port, &certificate.certificate);
     let configuration = configuration(&client_config, owner);
-    patiently(stop, || async {
+    retry_until_ok(stop, || async {
         writer
             .apply_own(&configurations(), CONFIGURATION, &configuration)
             .await

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_controller::rights::{Purpose, rights};
+use plimsoll_controller::permissions::{Purpose, permissions};
 use serde_json::{Value, json};
 
 use super::store;
@@ -25,7 +25,7 @@ const WEBHOOK_PORT: u16 = 9443;
 /// Label by which rules and dashboards know the controller, as they know the upstream one.
 const JOB: &str = "cluster-version-operator";
 
-/// For which releases rights are needed.
+/// The releases that permissions are needed for.
 #[derive(Debug, Args)]
 pub struct RbacArguments {
     /// Directory of a release payload; give all those between which the cluster is to be updated
@@ -35,7 +35,7 @@ pub struct RbacArguments {
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
     /// Feature set of the cluster, for good; without it, the controller follows the FeatureGate
-    /// `cluster` and needs the rights of all feature sets
+    /// `cluster` and needs the permissions of all feature sets
     #[arg(long)]
     pub feature_set: Option<String>,
     /// Let people have orphans deleted
@@ -68,7 +68,7 @@ pub struct ManifestsArguments {
     pub service_monitor: bool,
 }
 
-/// Prints the rights.
+/// Prints the permissions.
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
         webhook: arguments.capability_webhook,
     };
     let payloads: Vec<&Payload> = payloads.iter().collect();
-    let rights = rights(&payloads, &purpose);
+    let permissions = permissions(&payloads, &purpose);
     let role = |kind: &str, metadata: &Value, rules: Value| {
         let version = "rbac.authorization.k8s.io/v1";
         json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules })
@@ -173,9 +173,9 @@ pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
     let everywhere = json!({ "name": NAME });
     let by_the_lease = json!({ "name": NAME, "namespace": "kube-system" });
     vec![
-        role("ClusterRole", &everywhere, json!(rights.cluster)),
+        role("ClusterRole", &everywhere, json!(permissions.cluster)),
         binding("ClusterRole", &everywhere),
-        role("Role", &by_the_lease, json!(rights.lease_namespace)),
+        role("Role", &by_the_lease, json!(permissions.lease_namespace)),
         binding("Role", &by_the_lease),
     ]
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_controller::Survey;
+use plimsoll_controller::DryRun;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
 use plimsoll_plan::target::{self, Target};
 
@@ -79,21 +79,21 @@ pub async fn forecast(
     cluster: &Standing,
     payload: &Payload,
     asked: &Target,
-) -> Result<(Forecast, Survey), anyhow::Error> {
+) -> Result<(Forecast, DryRun), anyhow::Error> {
     let mode = cluster.mode(&target::release(payload));
     let mut plan = Arc::new(asked.plan(payload, mode));
-    let mut survey = plimsoll_controller::survey(client, &plan).await?;
-    let (target, capabilities) = asked.towards(payload, &survey.ours);
+    let mut dry_run = plimsoll_controller::dry_run(client, &plan).await?;
+    let (target, capabilities) = asked.towards(payload, &dry_run.ours);
     if target != *asked {
         // What is enabled only because of what is there was not in the plan that was tried.
         plan = Arc::new(target.plan(payload, mode));
-        survey = plimsoll_controller::survey(client, &plan).await?;
+        dry_run = plimsoll_controller::dry_run(client, &plan).await?;
     }
-    let mut cluster_kinds = survey.cluster_kinds.clone();
+    let mut cluster_kinds = dry_run.cluster_kinds.clone();
     cluster_kinds.extend(payload.cluster_kinds());
     let from = cluster.release();
-    let forecast = of_cluster(from, plan, &survey.sightings, &survey.ours, &cluster_kinds);
+    let forecast = of_cluster(from, plan, &dry_run.sightings, &dry_run.ours, &cluster_kinds);
     let preconditions = cluster.findings(payload, &target);
     let forecast = Forecast { capabilities, preconditions, ..forecast };
-    Ok((forecast, survey))
+    Ok((forecast, dry_run))
 }

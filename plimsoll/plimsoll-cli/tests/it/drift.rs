@@ -173,7 +173,7 @@ fn tags_that_others_add_to_an_image_stream_stay_and_a_default_is_no_drift() {
         change(json!([ours, theirs])).await;
         change(json!([tag("latest", "sha256:3"), theirs])).await;
         until("ours is put right, theirs stays", tags, |it| *it == json!([ours, theirs])).await;
-        let repairs = |view: &View| view.figures.as_ref().map_or(0, |it| it.drift_repairs);
+        let repairs = |view: &View| view.metrics.as_ref().map_or(0, |it| it.drift_repairs);
         let view = rig.until(|view| repairs(view) > 0).await;
         assert_eq!(repairs(&view), 1, "only one of the changes was to what is ours");
         rig.stop().await;

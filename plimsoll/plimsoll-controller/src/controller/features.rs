@@ -123,7 +123,7 @@ impl Work {
         self.features = features;
         let Some(change) = change else { return };
         let note = format!("{change}; what is included is decided anew");
-        self.tell(Severity::Normal, Reason::FeaturesChanged, note);
+        self.emit(Severity::Normal, Reason::FeaturesChanged, note);
         let kept: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         self.decide_capabilities(controller, &kept);
         self.request = self.requested(controller.clock.now());

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::Reason;
 
-use super::journal::{BURST, Journal, REFILL, SERIES_ENDS_AFTER, SERIES_REFRESH, Write};
+use super::correlator::{BURST, EventCorrelator, REFILL, SERIES_ENDS_AFTER, SERIES_REFRESH, Write};
 use super::{Occurrence, Severity, cluster_version, truncated};
 
 fn told(note: &str) -> Occurrence {
@@ -18,16 +18,16 @@ fn told(note: &str) -> Occurrence {
 }
 
 /// Occurrences by second and note; what is written, as `+note` for an Event and `note xN` for a
-/// count; `~` has the journal tidied.
+/// count; `~` has the correlator tidied.
 #[track_caller]
 fn check(occurrences: &[(SignedDuration, &str)], expected: &[&str]) {
-    let mut journal = Journal::default();
+    let mut correlator = EventCorrelator::default();
     let mut written = Vec::new();
     for (at, note) in occurrences {
         let now = Timestamp::UNIX_EPOCH + *at;
         let writes = match *note {
-            "~" => journal.tidy(now),
-            note => journal.note(told(note), now).into_iter().collect(),
+            "~" => correlator.tidy(now),
+            note => correlator.note(told(note), now).into_iter().collect(),
         };
         written.extend(writes.into_iter().map(|write| match write {
             Write::Create(entry) => format!("+{}", entry.occurrence.note),

@@ -67,9 +67,9 @@ fn server(trouble: Trouble) -> Client {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_be_renewed_is_given_up_before_others_may_take_it() {
     for (trouble, expected) in [
-        (Trouble::Hangs, Lost::Expired),
-        (Trouble::Fails, Lost::Expired),
-        (Trouble::Taken, Lost::Taken),
+        (Trouble::Hangs, LeaseLoss::Expired),
+        (Trouble::Fails, LeaseLoss::Expired),
+        (Trouble::Taken, LeaseLoss::Taken),
     ] {
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock);

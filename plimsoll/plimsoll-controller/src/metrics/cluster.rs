@@ -7,7 +7,7 @@ use plimsoll_api::config::{ClusterOperatorStatus, Release, UpdateHistory, Update
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Collected, Family, float};
-use crate::figures::Figures;
+use crate::metrics::MetricsSnapshot;
 
 pub(super) const VERSION: Family = Family(
     "cluster_version",
@@ -58,29 +58,29 @@ pub(super) const PAYLOAD_ERRORS: Family = Family(
 /// The name that the ClusterVersion has among operators.
 const CLUSTER_VERSION: &str = "version";
 
-pub(super) fn collect(collected: &Collected, figures: &Figures, version: &str) {
-    versions(collected, figures);
-    updates(collected, figures);
+pub(super) fn collect(collected: &Collected, metrics: &MetricsSnapshot, version: &str) {
+    versions(collected, metrics);
+    updates(collected, metrics);
     let capability = collected.gauges(&CAPABILITY);
     let enabled: BTreeSet<&String> =
-        figures.status.capabilities.enabled_capabilities.iter().collect();
-    for name in figures.status.capabilities.known_capabilities.iter().chain(enabled.clone()) {
+        metrics.status.capabilities.enabled_capabilities.iter().collect();
+    for name in metrics.status.capabilities.known_capabilities.iter().chain(enabled.clone()) {
         capability.with_label_values(&[name]).set(flag(enabled.contains(name)));
     }
     let payload = collected.gauges(&PAYLOAD);
-    let steps = &figures.steps;
+    let steps = &metrics.steps;
     let pending = steps.pending + steps.waiting + steps.failed;
     payload.with_label_values(&[version, "applied"]).set(float(steps.done));
     payload.with_label_values(&[version, "pending"]).set(float(pending));
-    operators(collected, figures);
+    operators(collected, metrics);
     let errors = collected.counters(&PAYLOAD_ERRORS);
-    for (version, count) in &figures.counts.payload_errors {
+    for (version, count) in &metrics.counts.payload_errors {
         errors.with_label_values(&[version]).inc_by(*count);
     }
 }
 
-fn versions(collected: &Collected, figures: &Figures) {
-    let status = &figures.status;
+fn versions(collected: &Collected, metrics: &MetricsSnapshot) {
+    let status = &metrics.status;
     let gauges = collected.gauges(&VERSION);
     let set = |type_: &str, version: &str, image: &str, from: &str, at: Option<Timestamp>| {
         gauges.with_label_values(&[type_, version, image, from]).set(at.map_or(0.0, seconds));
@@ -93,13 +93,13 @@ fn versions(collected: &Collected, figures: &Figures) {
     let last = version_of(completed.first());
     let initial = version_of(completed.last());
     let Release { version, image, .. } = &status.desired;
-    set("current", version, image, &last, figures.payload_created);
-    set("cluster", version, image, &initial, figures.created);
-    if let Some(wanted) = figures.spec.desired_update.as_ref()
+    set("current", version, image, &last, metrics.payload_created);
+    set("cluster", version, image, &initial, metrics.created);
+    if let Some(wanted) = metrics.spec.desired_update.as_ref()
         && !wanted.image.is_empty()
         && wanted.image != *image
     {
-        set("desired", &wanted.version, &wanted.image, &last, newest(figures));
+        set("desired", &wanted.version, &wanted.image, &last, newest(metrics));
     }
     let failing = condition(&status.conditions, "Failing");
     if let Some(failing) = failing.filter(|it| it.status == ConditionStatus::True) {
@@ -113,13 +113,13 @@ fn versions(collected: &Collected, figures: &Figures) {
         set("updating", &entry.version, &entry.image, &last, Some(entry.started_time));
     }
     if let Some(entry) = status.history.last() {
-        set("initial", &entry.version, &entry.image, "", figures.created);
+        set("initial", &entry.version, &entry.image, "", metrics.created);
     }
 }
 
 /// The newest time that the status names.
-fn newest(figures: &Figures) -> Option<Timestamp> {
-    let status = &figures.status;
+fn newest(metrics: &MetricsSnapshot) -> Option<Timestamp> {
+    let status = &metrics.status;
     let conditions = status.conditions.iter().map(|condition| condition.last_transition_time);
     let history = status
         .history
@@ -128,8 +128,8 @@ fn newest(figures: &Figures) -> Option<Timestamp> {
     conditions.chain(history).max()
 }
 
-fn updates(collected: &Collected, figures: &Figures) {
-    let (spec, status) = (&figures.spec, &figures.status);
+fn updates(collected: &Collected, metrics: &MetricsSnapshot) {
+    let (spec, status) = (&metrics.spec, &metrics.status);
     let count = status.available_updates.as_ref().map_or(0, Vec::len);
     let retrieved = condition(&status.conditions, "RetrievedUpdates")
         .is_some_and(|condition| condition.status == ConditionStatus::True);
@@ -150,7 +150,7 @@ fn updates(collected: &Collected, figures: &Figures) {
     }
 }
 
-fn operators(collected: &Collected, figures: &Figures) {
+fn operators(collected: &Collected, metrics: &MetricsSnapshot) {
     let up = collected.gauges(&UP);
     let conditions = collected.gauges(&CONDITIONS);
     let tell = |name: &str, version: &str, of: &[Condition]| {
@@ -163,15 +163,15 @@ fn operators(collected: &Collected, figures: &Figures) {
             conditions.with_label_values(&labels).set(flag(it.status == ConditionStatus::True));
         }
     };
-    let history = &figures.status.history;
+    let history = &metrics.status.history;
     let completed = history.iter().find(|entry| entry.state == UpdateState::Completed);
     let version = completed.map(|entry| entry.version.as_str()).unwrap_or_default();
-    tell(CLUSTER_VERSION, version, &figures.status.conditions);
-    for (name, operator) in &figures.counts.operators {
+    tell(CLUSTER_VERSION, version, &metrics.status.conditions);
+    for (name, operator) in &metrics.counts.operators {
         tell(name, operand_version(operator), &operator.conditions);
     }
     let transitions = collected.gauges(&TRANSITIONS);
-    for ((name, type_), count) in &figures.counts.transitions {
+    for ((name, type_), count) in &metrics.counts.transitions {
         let count = usize::try_from(*count).unwrap_or(usize::MAX);
         transitions.with_label_values(&[name, type_]).set(float(count));
     }

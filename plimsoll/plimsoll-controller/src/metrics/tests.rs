@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::figures::{Counts, Figures, StepCounts};
+use crate::metrics::{Counters, MetricsSnapshot, StepCounts};
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -42,7 +42,7 @@ fn view() -> View {
         "conditions": [{ "type": "Degraded", "status": "False", "lastTransitionTime": AT }],
     }))
     .unwrap();
-    let counts = Counts {
+    let counts = Counters {
         executions: [(("apply", "success"), 7)].into(),
         payload_errors: [("1.2.0".to_owned(), 2)].into(),
         operators: [("dns".to_owned(), operator)].into(),
@@ -52,7 +52,7 @@ fn view() -> View {
                           "object": "o", "manifests": 1, "since": AT });
     let over = json!({ "group": "", "kind": "Pod", "namespace": "n", "name": "p",
                        "state": "Expired" });
-    let figures = Figures {
+    let metrics = MetricsSnapshot {
         status,
         created: Some(AT.parse().unwrap()),
         steps: StepCounts { done: 5, pending: 2, waiting: 1, failed: 1 },
@@ -61,12 +61,12 @@ fn view() -> View {
         overrides: vec![serde_json::from_value(over).unwrap()],
         drift_repairs: 8,
         counts: Arc::new(counts),
-        ..Figures::default()
+        ..MetricsSnapshot::default()
     };
     View {
         version: "1.2.0".to_owned(),
         implied: vec![serde_json::from_value(implied).unwrap()],
-        figures: Some(figures),
+        metrics: Some(metrics),
         ..View::default()
     }
 }

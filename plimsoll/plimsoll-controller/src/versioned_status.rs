@@ -20,7 +20,7 @@ const CONFLICTS_MAX: usize = 5;
 
 /// The status of an object as it was last seen in the cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Guarded {
+pub(crate) struct VersionedStatus {
     revision: String,
     status: Value,
     /// What a write that was not answered may have left.
@@ -31,7 +31,7 @@ pub(crate) struct Guarded {
 
 /// Why a status was not written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum StatusWriteError {
     /// Somebody else wrote it after this process read it and before it wrote anything.
     #[error("the status changed after it was read")]
     Outdated,
@@ -40,7 +40,7 @@ pub(crate) enum Refusal {
     Failed(#[from] kube::Error),
 }
 
-impl Guarded {
+impl VersionedStatus {
     /// What an object that was just read shows.
     pub(crate) fn of(object: &DynamicObject) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Guarded {
         client: &Client,
         kind: ApiKind,
         status: &Value,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StatusWriteError> {
         let resource = api_resource(kind);
         let (writer, name) = (Writer::new(client.clone()), CLUSTER_VERSION_NAME);
         let mut tries = 0;
@@ -86,10 +86,10 @@ impl Guarded {
     }
 
     /// Takes note of what is there instead of what was expected.
-    fn reconsider(&mut self, live: Self) -> Result<(), Refusal> {
+    fn reconsider(&mut self, live: Self) -> Result<(), StatusWriteError> {
         if live.status != self.status && self.attempted.as_ref() != Some(&live.status) {
             if !self.is_ours {
-                return Err(Refusal::Outdated);
+                return Err(StatusWriteError::Outdated);
             }
             tracing::warn!("somebody else wrote a status that is ours; it is written anew");
         }

@@ -19,41 +19,41 @@ const DELAY_MAX: Duration = Duration::from_secs(10);
 /// A group and one of its versions.
 pub(crate) type GroupVersion = (String, String);
 
-struct Enquiry {
+struct PollState {
     at: Instant,
     delay: Duration,
 }
 
 /// The group versions that something waits for.
 #[derive(Default)]
-pub(crate) struct Enquiries {
-    waiting: BTreeMap<GroupVersion, Enquiry>,
+pub(crate) struct DiscoveryPoller {
+    waiting: BTreeMap<GroupVersion, PollState>,
     /// What is being asked now, whether something still waits for it or not.
     asked: Option<GroupVersion>,
 }
 
-impl Enquiries {
+impl DiscoveryPoller {
     /// Sets what is waited for.
     pub(crate) fn want(&mut self, wanted: &BTreeSet<GroupVersion>, now: Instant) {
         self.waiting.retain(|version, _| wanted.contains(version));
         for version in wanted {
             self.waiting
                 .entry(version.clone())
-                .or_insert_with(|| Enquiry { at: now + DELAY_MIN, delay: DELAY_MIN * 2 });
+                .or_insert_with(|| PollState { at: now + DELAY_MIN, delay: DELAY_MIN * 2 });
         }
     }
 
     /// A definition of this group changed.
     pub(crate) fn hint(&mut self, group: &str, now: Instant) {
-        for (_, enquiry) in self.waiting.iter_mut().filter(|((of, _), _)| of == group) {
-            enquiry.at = enquiry.at.min(now + DELAY_MIN);
-            enquiry.delay = DELAY_MIN * 2;
+        for (_, poll) in self.waiting.iter_mut().filter(|((of, _), _)| of == group) {
+            poll.at = poll.at.min(now + DELAY_MIN);
+            poll.delay = DELAY_MIN * 2;
         }
     }
 
     /// What to ask now; it counts as being asked until it is answered.
     pub(crate) fn due(&mut self, now: Instant) -> Option<GroupVersion> {
-        let (version, _) = self.next().filter(|(_, enquiry)| enquiry.at <= now)?;
+        let (version, _) = self.next().filter(|(_, poll)| poll.at <= now)?;
         self.asked = Some(version.clone());
         self.asked.clone()
     }
@@ -61,20 +61,20 @@ impl Enquiries {
     /// An answer came, whatever it was.
     pub(crate) fn answered(&mut self, version: &GroupVersion, now: Instant) {
         self.asked = None;
-        if let Some(enquiry) = self.waiting.get_mut(version) {
-            enquiry.at = now + enquiry.delay;
-            enquiry.delay = (enquiry.delay * 2).min(DELAY_MAX);
+        if let Some(poll) = self.waiting.get_mut(version) {
+            poll.at = now + poll.delay;
+            poll.delay = (poll.delay * 2).min(DELAY_MAX);
         }
     }
 
     /// When something is to be asked next; `None` if there is nothing, or an answer comes first.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.next().map(|(_, enquiry)| enquiry.at)
+        self.next().map(|(_, poll)| poll.at)
     }
 
-    fn next(&self) -> Option<(&GroupVersion, &Enquiry)> {
+    fn next(&self) -> Option<(&GroupVersion, &PollState)> {
         let waiting = self.waiting.iter().filter(|_| self.asked.is_none());
-        waiting.min_by_key(|(_, enquiry)| enquiry.at)
+        waiting.min_by_key(|(_, poll)| poll.at)
     }
 }
 
@@ -94,24 +94,24 @@ mod tests {
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let version = version("example.com");
         let wanted = BTreeSet::from([version.clone()]);
-        let mut enquiries = Enquiries::default();
-        enquiries.want(&wanted, start);
-        assert_eq!(enquiries.due(at(19)), None);
-        assert_eq!(enquiries.due(at(20)).as_ref(), Some(&version));
-        assert_eq!(enquiries.due(at(500)), None, "it is being asked");
-        enquiries.answered(&version, at(21));
-        assert_eq!(enquiries.next_at(), Some(at(61)), "after twice the delay");
-        assert_eq!(enquiries.due(at(61)).as_ref(), Some(&version));
-        enquiries.answered(&version, at(91));
-        assert_eq!(enquiries.next_at(), Some(at(171)), "after twice that");
-        enquiries.hint("example.org", at(92));
-        assert_eq!(enquiries.next_at(), Some(at(171)), "a sign of something else");
-        enquiries.hint("example.com", at(92));
-        assert_eq!(enquiries.next_at(), Some(at(112)), "a sign");
-        enquiries.hint("example.com", at(102));
-        assert_eq!(enquiries.next_at(), Some(at(112)), "no later than it would be anyway");
-        enquiries.want(&BTreeSet::new(), at(300));
-        assert_eq!(enquiries.next_at(), None);
+        let mut poller = DiscoveryPoller::default();
+        poller.want(&wanted, start);
+        assert_eq!(poller.due(at(19)), None);
+        assert_eq!(poller.due(at(20)).as_ref(), Some(&version));
+        assert_eq!(poller.due(at(500)), None, "it is being asked");
+        poller.answered(&version, at(21));
+        assert_eq!(poller.next_at(), Some(at(61)), "after twice the delay");
+        assert_eq!(poller.due(at(61)).as_ref(), Some(&version));
+        poller.answered(&version, at(91));
+        assert_eq!(poller.next_at(), Some(at(171)), "after twice that");
+        poller.hint("example.org", at(92));
+        assert_eq!(poller.next_at(), Some(at(171)), "a sign of something else");
+        poller.hint("example.com", at(92));
+        assert_eq!(poller.next_at(), Some(at(112)), "a sign");
+        poller.hint("example.com", at(102));
+        assert_eq!(poller.next_at(), Some(at(112)), "no later than it would be anyway");
+        poller.want(&BTreeSet::new(), at(300));
+        assert_eq!(poller.next_at(), None);
     }
 
     #[test]
@@ -119,17 +119,17 @@ mod tests {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let wanted: BTreeSet<GroupVersion> = ["a", "b", "c"].map(version).into();
-        let mut enquiries = Enquiries::default();
-        enquiries.want(&wanted, start);
-        assert_eq!(enquiries.due(at(20)), Some(version("a")));
-        assert_eq!(enquiries.due(at(20)), None);
-        assert_eq!(enquiries.next_at(), None, "an answer comes first");
-        enquiries.answered(&version("a"), at(30));
-        assert_eq!(enquiries.due(at(100)), Some(version("b")), "it is due longer than the other");
-        enquiries.want(&BTreeSet::new(), at(101));
-        enquiries.want(&wanted, at(103));
-        assert_eq!(enquiries.due(at(200)), None, "one is still being asked");
-        enquiries.answered(&version("b"), at(201));
-        assert_eq!(enquiries.due(at(202)), Some(version("a")));
+        let mut poller = DiscoveryPoller::default();
+        poller.want(&wanted, start);
+        assert_eq!(poller.due(at(20)), Some(version("a")));
+        assert_eq!(poller.due(at(20)), None);
+        assert_eq!(poller.next_at(), None, "an answer comes first");
+        poller.answered(&version("a"), at(30));
+        assert_eq!(poller.due(at(100)), Some(version("b")), "it is due longer than the other");
+        poller.want(&BTreeSet::new(), at(101));
+        poller.want(&wanted, at(103));
+        assert_eq!(poller.due(at(200)), None, "one is still being asked");
+        poller.answered(&version("b"), at(201));
+        assert_eq!(poller.due(at(202)), Some(version("a")));
     }
 }

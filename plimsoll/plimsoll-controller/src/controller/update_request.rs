@@ -22,13 +22,13 @@ use tokio::time::Instant;
 
 use super::{Controller, Work};
 use crate::events::Severity;
-use crate::intake::Brought;
+use crate::release_loader::LoadOutcome;
 
 /// How often preconditions that do not hold are checked again.
 const RECONSIDER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What preconditions are judged by; owns what [`Facts`] borrow.
-struct Judged {
+struct PreconditionFacts {
     current: Release,
     status: ClusterVersionStatus,
     objection: Option<Objection>,
@@ -38,7 +38,7 @@ struct Judged {
     retrieved: Option<Condition>,
 }
 
-impl Judged {
+impl PreconditionFacts {
     fn with<T>(&self, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
         let objecting = self
             .objection
@@ -65,49 +65,49 @@ impl Work {
             return;
         }
         let now = controller.clock.now();
-        let retry = self.intake.wake_at().is_some_and(|at| at <= now);
-        let held_up = self.intake.is_held_up() && Instant::now() >= self.reconsider_at;
+        let retry = self.loader.wake_at().is_some_and(|at| at <= now);
+        let held_up = self.loader.is_held_up() && Instant::now() >= self.reconsider_at;
         let mut accepted = None;
-        if std::mem::take(&mut self.unconsidered) {
+        if std::mem::take(&mut self.request_changed) {
             let wanted = self.wanted();
-            accepted = self.intake.ask(wanted, now);
+            accepted = self.loader.ask(wanted, now);
         }
         if accepted.is_none() && (retry || held_up) {
             self.reconsider_at = Instant::now() + RECONSIDER_INTERVAL;
-            let judged = self.judged(controller, self.intake.payload(), now);
-            accepted = judged.with(|facts| self.intake.reconsider(facts, now));
+            let judged = self.judged(controller, self.loader.payload(), now);
+            accepted = judged.with(|facts| self.loader.reconsider(facts, now));
         }
-        self.tell_of_acceptance();
+        self.emit_acceptance();
         if let Some(accepted) = accepted {
-            self.adopt(controller, accepted).await;
+            self.apply_update(controller, accepted).await;
         }
     }
 
     /// A task of the intake brought something.
-    pub(super) async fn brought(&mut self, controller: &Controller, brought: Brought) {
-        let listed = matches!(brought, Brought::Listed(_));
+    pub(super) async fn brought(&mut self, controller: &Controller, brought: LoadOutcome) {
+        let listed = matches!(brought, LoadOutcome::Listed(_));
         let now = controller.clock.now();
         let judged = self.judged(controller, brought.payload(), now);
-        let accepted = judged.with(|facts| self.intake.handle(brought, facts, now));
+        let accepted = judged.with(|facts| self.loader.handle(brought, facts, now));
         if listed {
-            self.look_for_updates();
+            self.refresh_updates();
         } else {
             self.reporter.touch();
         }
-        self.tell_of_acceptance();
+        self.emit_acceptance();
         if let Some(accepted) = accepted {
-            self.adopt(controller, accepted).await;
+            self.apply_update(controller, accepted).await;
         }
     }
 
     /// Finds out what the store offers from here.
-    pub(super) fn look_for_updates(&mut self) {
+    pub(super) fn refresh_updates(&mut self) {
         let mut updates = Updates {
             acknowledgement: acknowledge::missing(&self.acknowledgements, &self.release.version),
             ..Updates::default()
         };
-        if self.intake.has_store() {
-            match self.intake.heads() {
+        if self.loader.has_store() {
+            match self.loader.heads() {
                 Ok(heads) => {
                     let (available, retrieved) =
                         offers::available(&self.release, &self.spec.channel, heads);
@@ -122,7 +122,7 @@ impl Work {
                 }
             }
         }
-        self.unconsidered = true;
+        self.request_changed = true;
         if updates != self.updates {
             self.updates = updates;
             self.reporter.touch();
@@ -137,7 +137,7 @@ impl Work {
             self.acknowledgements.acks = data;
         }
         self.reconsider_at = Instant::now();
-        self.look_for_updates();
+        self.refresh_updates();
     }
 
     /// The annotation that pauses updates is as it is.
@@ -149,9 +149,9 @@ impl Work {
         let pause = Pause::parse(self.annotated.as_deref());
         self.hold(pause, now);
         self.session.start_due(now);
-        if pause.is_none() && self.pause_told.take().is_some() {
+        if pause.is_none() && self.reported_pause.take().is_some() {
             let note = format!("The update to {} goes on", self.release.version);
-            self.tell(Severity::Normal, Reason::UpdateResumed, note);
+            self.emit(Severity::Normal, Reason::UpdateResumed, note);
         }
         self.reporter.touch();
     }
@@ -175,14 +175,14 @@ impl Work {
     /// Takes note of an update that is held now.
     fn notice_pause(&mut self) {
         let at = self.session.progress.paused_at();
-        if at.is_none() || at == self.pause_told {
+        if at.is_none() || at == self.reported_pause {
             return;
         }
-        self.pause_told = at;
+        self.reported_pause = at;
         let level = at.unwrap_or_default();
         let note =
             format!("The update to {} is paused before run level {level}", self.release.version);
-        self.tell(Severity::Normal, Reason::UpdatePaused, note);
+        self.emit(Severity::Normal, Reason::UpdatePaused, note);
         self.reporter.touch();
     }
 
@@ -190,26 +190,26 @@ impl Work {
     pub(super) fn notice(&mut self) {
         self.notice_pause();
         let progress = &self.session.progress;
-        if progress.passes() == 0 || std::mem::replace(&mut self.completion_told, true) {
+        if progress.passes() == 0 || std::mem::replace(&mut self.completion_reported, true) {
             return;
         }
         // A request that had to wait for the installation is looked at now.
-        self.unconsidered = true;
+        self.request_changed = true;
         if progress.plan().mode == Mode::Reconciling {
             return;
         }
         let note = format!("Done applying {}", self.release.version);
-        self.tell(Severity::Normal, Reason::UpdateCompleted, note);
+        self.emit(Severity::Normal, Reason::UpdateCompleted, note);
     }
 
     /// Tells how far the release that is asked for has come, when that changed.
-    fn tell_of_acceptance(&mut self) {
-        let load = self.intake.status();
+    fn emit_acceptance(&mut self) {
+        let load = self.loader.status();
         let now = (load.step, load.failure.is_some());
-        if self.told == Some(now) {
+        if self.reported_load == Some(now) {
             return;
         }
-        let first = self.told.replace(now).is_none();
+        let first = self.reported_load.replace(now).is_none();
         if first && load.step == LoadStep::Loaded {
             return;
         }
@@ -218,7 +218,7 @@ impl Work {
             ConditionStatus::False => Severity::Warning,
             ConditionStatus::True | ConditionStatus::Unknown => Severity::Normal,
         };
-        self.tell(severity, reason, message);
+        self.emit(severity, reason, message);
         self.reporter.touch();
     }
 
@@ -236,14 +236,19 @@ impl Work {
         let multi = |update: &Update| {
             let version = Some(&update.version).filter(|version| !version.is_empty());
             let version = version.unwrap_or(&self.release.version);
-            self.intake.of_architecture(version, &update.architecture)
+            self.loader.of_architecture(version, &update.architecture)
         };
         let update = spec.desired_update.as_ref();
         acceptance::resolve(update, &available, update.and_then(multi).as_ref())
     }
 
     /// What the release that is asked for is judged by, as far as its payload is known.
-    fn judged(&self, controller: &Controller, asked: Option<&Payload>, now: Timestamp) -> Judged {
+    fn judged(
+        &self,
+        controller: &Controller,
+        asked: Option<&Payload>,
+        now: Timestamp,
+    ) -> PreconditionFacts {
         let ledger = &self.session.removals.ledger;
         let repeated = asked.map(|payload| {
             let (profile, overrides) = (&controller.settings.profile, &self.request.overrides);
@@ -262,7 +267,7 @@ impl Work {
             self.updates.acknowledgement.as_ref(),
             &deletions,
         );
-        Judged {
+        PreconditionFacts {
             current: self.release.clone(),
             status: ClusterVersionStatus {
                 history: status.history.clone(),
@@ -272,7 +277,7 @@ impl Work {
             overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
             available: self
-                .intake
+                .loader
                 .has_store()
                 .then(|| self.updates.available.clone().unwrap_or_default()),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),

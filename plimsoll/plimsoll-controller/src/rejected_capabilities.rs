@@ -12,39 +12,39 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 /// How long to leave names out before they are offered again.
-const OFFER_INTERVAL: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long to wait when the definition has changed: the server needs a moment.
-const OFFER_SOON: Duration = Duration::from_millis(100);
+const RETRY_SOON: Duration = Duration::from_millis(100);
 
 /// The lists of a status that hold names of capabilities.
 const LISTS: [&str; 2] = ["enabledCapabilities", "knownCapabilities"];
 
 /// The names that are left out of the status.
 #[derive(Debug, Clone)]
-pub(crate) struct Withheld {
+pub(crate) struct RejectedCapabilities {
     pub(crate) names: BTreeSet<String>,
-    offer_at: Instant,
+    retry_at: Instant,
 }
 
-impl Withheld {
+impl RejectedCapabilities {
     pub(crate) fn new(names: BTreeSet<String>, now: Instant) -> Self {
-        Self { names, offer_at: now + OFFER_INTERVAL }
+        Self { names, retry_at: now + RETRY_INTERVAL }
     }
 
     /// When the names are to be offered again; never while none is left out.
-    pub(crate) fn offer_at(&self) -> Option<Instant> {
-        (!self.names.is_empty()).then_some(self.offer_at)
+    pub(crate) fn retry_at(&self) -> Option<Instant> {
+        (!self.names.is_empty()).then_some(self.retry_at)
     }
 
     /// The definition may take the names now.
-    pub(crate) fn offer_soon(&mut self, now: Instant) {
-        self.offer_at = self.offer_at.min(now + OFFER_SOON);
+    pub(crate) fn retry_soon(&mut self, now: Instant) {
+        self.retry_at = self.retry_at.min(now + RETRY_SOON);
     }
 
     /// What to leave out of a status that is written now.
     pub(crate) fn left_out(&self, now: Instant) -> BTreeSet<String> {
-        if now >= self.offer_at { BTreeSet::new() } else { self.names.clone() }
+        if now >= self.retry_at { BTreeSet::new() } else { self.names.clone() }
     }
 
     pub(crate) fn message(&self) -> String {

@@ -33,9 +33,9 @@ pub struct Purpose {
     pub webhook: bool,
 }
 
-/// Rights, by where they hold.
+/// Permissions, by where they hold.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rights {
+pub struct Permissions {
     /// In the whole cluster: what is watched is watched in all namespaces at once.
     pub cluster: Vec<PolicyRule>,
     /// In the namespace of the lease, `kube-system`.
@@ -46,7 +46,7 @@ pub struct Rights {
 ///
 /// Capabilities make no difference, since they may be enabled at any time. Kinds that no release
 /// defines are taken for those of Kubernetes.
-pub fn rights(payloads: &[&Payload], purpose: &Purpose) -> Rights {
+pub fn permissions(payloads: &[&Payload], purpose: &Purpose) -> Permissions {
     let mut needs = Needs::of_itself(purpose);
     let plurals = plurals(payloads);
     for payload in payloads {
@@ -64,7 +64,7 @@ pub fn rights(payloads: &[&Payload], purpose: &Purpose) -> Rights {
             needs.manifest(manifest, &plurals, purpose.prune);
         }
     }
-    Rights { cluster: needs.rules(), lease_namespace: in_lease_namespace(purpose) }
+    Permissions { cluster: needs.rules(), lease_namespace: in_lease_namespace(purpose) }
 }
 
 /// Verbs by group and resource, and verbs about names.

@@ -44,7 +44,7 @@ pub(super) enum Write {
 
 /// What was told of lately.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct EventCorrelator {
     entries: BTreeMap<Key, Entry>,
     buckets: BTreeMap<(Regarding, Option<Regarding>), Bucket>,
 }
@@ -62,7 +62,7 @@ struct Bucket {
     since: Timestamp,
 }
 
-impl Journal {
+impl EventCorrelator {
     /// Takes note of an occurrence.
     pub(super) fn note(&mut self, occurrence: Occurrence, now: Timestamp) -> Option<Write> {
         let key = key(&occurrence);

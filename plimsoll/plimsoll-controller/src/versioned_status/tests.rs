@@ -86,15 +86,15 @@ impl Server {
         })));
         let client = server.client();
         let object = serde_json::from_value(server.0.lock().unwrap().object()).unwrap();
-        let mut guarded = Guarded::of(&object);
+        let mut guarded = VersionedStatus::of(&object);
         let mut told = Vec::new();
         for word in words.split_whitespace() {
             if word == "write" {
                 let status = json!(format!("ours {}", told.len()));
                 told.push(match guarded.replace(&client, CLUSTER_VERSION, &status).await {
                     Ok(()) => "written".to_owned(),
-                    Err(Refusal::Outdated) => "outdated".to_owned(),
-                    Err(Refusal::Failed(_)) => "failed".to_owned(),
+                    Err(StatusWriteError::Outdated) => "outdated".to_owned(),
+                    Err(StatusWriteError::Failed(_)) => "failed".to_owned(),
                 });
                 continue;
             }

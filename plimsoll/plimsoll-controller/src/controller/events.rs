@@ -14,14 +14,14 @@ use super::Work;
 use crate::events::{self, Occurrence, Severity};
 
 /// What has been told.
-pub(super) struct Told {
+pub(super) struct ReportedEvents {
     /// The conditions as they were when they were last told of.
     conditions: Vec<Condition>,
     /// The ClusterOperators of the release that have reached it.
     gates: BTreeSet<String>,
 }
 
-impl Told {
+impl ReportedEvents {
     /// What is on record in the cluster has been told.
     pub(super) fn recorded(conditions: &[Condition]) -> Self {
         Self { conditions: conditions.to_vec(), gates: BTreeSet::new() }
@@ -30,78 +30,78 @@ impl Told {
 
 impl Work {
     /// Tells that a controller works from now on.
-    pub(super) fn tell_of_leader(&self, identity: &str) {
+    pub(super) fn emit_leader_elected(&self, identity: &str) {
         let note = format!("{identity} keeps the cluster from now on");
-        self.record(Severity::Normal, Reason::LeaderElected, "Lead", note, None);
+        self.emit_about(Severity::Normal, Reason::LeaderElected, "Lead", note, None);
     }
 
     /// Tells of conditions that came to hold, or do not hold any more.
-    pub(super) fn tell_of_conditions(&mut self, conditions: &[Condition]) {
-        for transition in transitions(&self.news.conditions, conditions) {
+    pub(super) fn emit_conditions(&mut self, conditions: &[Condition]) {
+        for transition in transitions(&self.reported.conditions, conditions) {
             let severity = if transition.is_warning { Severity::Warning } else { Severity::Normal };
-            self.tell(severity, transition.reason, transition.message);
+            self.emit(severity, transition.reason, transition.message);
         }
-        self.news.conditions = conditions.to_vec();
+        self.reported.conditions = conditions.to_vec();
     }
 
     /// Takes the gates that are passed for told: what an earlier process saw is no news.
-    pub(super) fn note_gates(&mut self) {
+    pub(super) fn mark_gates_reported(&mut self) {
         let is_completed = self.session.progress.mode() == Mode::Reconciling;
         let passed = self.gates().filter(|(_, is_passed)| *is_passed || is_completed);
         let names = passed.map(|(key, _)| key.name.clone()).collect();
-        self.news.gates = names;
+        self.reported.gates = names;
     }
 
     /// Another release is applied: its gates are ahead.
-    pub(super) fn forget_gates(&mut self) {
-        self.news.gates.clear();
+    pub(super) fn reset_gates(&mut self) {
+        self.reported.gates.clear();
     }
 
     /// Tells of ClusterOperators that have reached the release.
-    pub(super) fn tell_of_gates(&mut self) {
+    pub(super) fn emit_gates(&mut self) {
         let is_news = |(key, is_passed): &(&ObjectKey, bool)| {
-            *is_passed && !self.news.gates.contains(&key.name)
+            *is_passed && !self.reported.gates.contains(&key.name)
         };
         let news: Vec<ObjectKey> =
             self.gates().filter(is_news).map(|(key, _)| key.clone()).collect();
         for key in news {
             // Two manifests may be about one ClusterOperator.
-            if self.news.gates.insert(key.name.clone()) {
+            if self.reported.gates.insert(key.name.clone()) {
                 let note = format!("ClusterOperator {} is at {}", key.name, self.release.version);
                 let reason = Reason::ClusterOperatorUpdated;
-                self.record(Severity::Normal, reason, "Update", note, Some(&key));
+                self.emit_about(Severity::Normal, reason, "Update", note, Some(&key));
             }
         }
     }
 
     /// Tells of objects that somebody changed or deleted, and that are put right.
-    pub(super) fn tell_of_drift(&mut self) {
+    pub(super) fn emit_drift(&mut self) {
         for (key, is_gone) in std::mem::take(&mut self.session.drifted) {
             let what = if is_gone { "deleted" } else { "changed" };
             let note = format!("{key} was {what} by somebody else and is put right");
-            self.record(Severity::Normal, Reason::DriftRepaired, "Repair", note, Some(&key));
+            self.emit_about(Severity::Normal, Reason::DriftRepaired, "Repair", note, Some(&key));
         }
     }
 
     /// Tells what people should hear of deletions.
-    pub(super) fn tell_of_removals(&mut self, now: Timestamp) {
+    pub(super) fn emit_removals(&mut self, now: Timestamp) {
         for notice in self.session.removals.notices(now) {
             let Notice { key, reason, is_warning, message } = notice;
             let severity = if is_warning { Severity::Warning } else { Severity::Normal };
             self.reporter.touch();
-            self.record(severity, reason, "Delete", message, Some(&key));
+            self.emit_about(severity, reason, "Delete", message, Some(&key));
         }
     }
 
     /// Tells of capabilities that are enabled because they are asked for.
-    pub(super) fn tell_of_capabilities(&self, before: &Capabilities) {
+    pub(super) fn emit_capabilities(&self, before: &Capabilities) {
         let is_implied = |name: &String| {
             before.implicit.contains(name) || self.capabilities.implicit.contains(name)
         };
         let new = self.capabilities.enabled.difference(&before.enabled);
         for name in new.filter(|name| !is_implied(name)) {
             let note = format!("Capability {name} is enabled, as the ClusterVersion asks");
-            self.tell(Severity::Normal, Reason::CapabilityEnabled, note);
+            self.emit(Severity::Normal, Reason::CapabilityEnabled, note);
         }
     }
 
@@ -115,12 +115,12 @@ impl Work {
     }
 
     /// Tells of something about the ClusterVersion.
-    pub(super) fn tell(&self, severity: Severity, reason: Reason, note: String) {
-        self.record(severity, reason, "Update", note, None);
+    pub(super) fn emit(&self, severity: Severity, reason: Reason, note: String) {
+        self.emit_about(severity, reason, "Update", note, None);
     }
 
     /// Tells of something that was done, and of the object that it was done to.
-    pub(super) fn record(
+    pub(super) fn emit_about(
         &self,
         severity: Severity,
         reason: Reason,

@@ -28,7 +28,7 @@ const PAGE: u32 = 500;
 
 /// What was found.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct DryRun {
     /// One entry for each step of the plan.
     pub sightings: Vec<Sighting>,
     /// All objects of the cluster that are ours: applied by us, and owned by the ClusterVersion.
@@ -43,7 +43,7 @@ pub struct Survey {
 ///
 /// When the API server cannot be reached, or does not let us look. What it refuses of single
 /// steps is part of the result.
-pub async fn survey(client: &Client, plan: &Plan) -> Result<Survey, Error> {
+pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
     let version: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
@@ -57,7 +57,7 @@ pub async fn survey(client: &Client, plan: &Plan) -> Result<Survey, Error> {
         .try_collect()
         .await?;
     let ours = ours(client, &resources).await?.into_keys().collect();
-    Ok(Survey { sightings, ours, cluster_kinds: cluster_kinds(&resources) })
+    Ok(DryRun { sightings, ours, cluster_kinds: cluster_kinds(&resources) })
 }
 
 /// The kinds that have no namespace.
@@ -78,7 +78,7 @@ async fn sight(
         return Ok(Sighting { before: None, answer });
     };
     let key = &step.manifest.key;
-    let failed = |source| Error::Survey { object: key.to_string(), source };
+    let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
     let before = found(before).map_err(failed)?;
     let answer = match writer.try_out(step, served, owner).await {
@@ -124,7 +124,7 @@ async fn ours_of(
         let page = match api.list_metadata(&parameters).await {
             Ok(page) => page,
             Err(kube::Error::Api(_)) => return Ok(found),
-            Err(source) => return Err(Error::Survey { object: kind.to_string(), source }),
+            Err(source) => return Err(Error::DryRun { object: kind.to_string(), source }),
         };
         let ours = page.items.iter().filter(|object| is_ours(&object.metadata));
         found.extend(ours.map(|object| {

@@ -21,34 +21,34 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::adopting::{
+use super::apply_update::{
     enabled, enabled_before, make_plan, pause_of, read, recorded, request, rules,
 };
+use super::events::ReportedEvents;
 use super::features::{self, FeatureWatch};
-use super::telling::Told;
-use super::{Controller, SWEEP_INTERVAL, Work, overriding, pruning};
-use crate::bootstrap::{self, patiently};
+use super::{Controller, SWEEP_INTERVAL, Work, overrides, prune};
+use crate::bootstrap::{self, retry_until_ok};
 use crate::error::Error;
 use crate::events::Recorder;
-use crate::guarded::Guarded;
-use crate::intake::{self, Intake};
 use crate::observe::{self, Observation};
+use crate::release_loader::{self, ReleaseLoader};
 use crate::removals::{Inherited, Removals};
 use crate::report::Reporter;
 use crate::resources::Resources;
 use crate::session::Session;
+use crate::versioned_status::VersionedStatus;
 use crate::webhook::{self, Rules};
 use crate::write::Writer;
-use crate::{implicit, survey};
+use crate::{dry_run, implicit};
 
 /// What a [`Work`] begins with.
-pub(super) struct Beginning {
+pub(super) struct StartupState {
     /// The ClusterVersion.
     first: DynamicObject,
     /// What an earlier process recorded.
     recorded: ReleaseProgressStatus,
     /// The ClusterVersion and ReleaseProgress as they were read.
-    seen: (Guarded, Guarded),
+    seen: (VersionedStatus, VersionedStatus),
     resources: Resources,
     recorder: Recorder,
     rules: watch::Sender<Rules>,
@@ -59,7 +59,7 @@ pub(super) struct Beginning {
 
 impl Controller {
     /// Reads what there is to begin with, and watches it from then on.
-    pub(super) async fn look_around(
+    pub(super) async fn read_initial_state(
         &mut self,
         writer: &Writer,
         recorder: &Recorder,
@@ -67,15 +67,16 @@ impl Controller {
         stop: &CancellationToken,
         watches: &mut JoinSet<()>,
         sender: mpsc::Sender<Observation>,
-    ) -> Result<Beginning, Error> {
+    ) -> Result<StartupState, Error> {
         let client = &self.client;
         let create = self.settings.create.as_deref();
         let first =
-            patiently(stop, || bootstrap::cluster_version(client, writer, create, stop)).await?;
+            retry_until_ok(stop, || bootstrap::cluster_version(client, writer, create, stop))
+                .await?;
         let uid = first.uid().unwrap_or_default();
         let progress =
-            patiently(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
-        let seen = (Guarded::of(&first), Guarded::of(&progress));
+            retry_until_ok(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
+        let seen = (VersionedStatus::of(&first), VersionedStatus::of(&progress));
         let mut recorded = recorded(&progress);
         watches.spawn(observe::watch_named(
             self.client.clone(),
@@ -86,24 +87,29 @@ impl Controller {
         for name in [acknowledge::GATES, acknowledge::ACKS] {
             watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
         }
-        let resources = patiently(stop, || async {
+        let resources = retry_until_ok(stop, || async {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
         .await?;
-        let features = patiently(stop, || features::find(client, &self.settings)).await?;
+        let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
         let feature_watch =
             FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
         let (_, status) = read(&first);
         let profile = &self.settings.profile;
-        let start =
-            intake::first_payload(self.store.as_ref(), &status.desired, given, profile, stop)
-                .await?;
+        let start = release_loader::first_payload(
+            self.store.as_ref(),
+            &status.desired,
+            given,
+            profile,
+            stop,
+        )
+        .await?;
         let payload = Arc::clone(&start.0);
         if !recorded.image.is_empty() && recorded.image != payload.image {
             let before = enabled_before(&status, &recorded).into_iter().collect();
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
-            let implied = patiently(stop, || async {
+            let implied = retry_until_ok(stop, || async {
                 implicit::by_what_is_there(client, &resources, &payload, kind, &before)
                     .await
                     .map_err(|source| Error::Discover { source })
@@ -115,7 +121,7 @@ impl Controller {
                 .extend(implied.iter().map(|it| implicit::record(it, recorder, &uid, now)));
         }
         let (recorder, rules) = (recorder.clone(), rules.clone());
-        Ok(Beginning {
+        Ok(StartupState {
             first,
             recorded,
             seen,
@@ -132,20 +138,20 @@ impl Controller {
     /// features. Nothing has to be looked for where the plan is the same.
     async fn left_behind(
         &self,
-        Beginning { recorded, resources, .. }: &Beginning,
+        StartupState { recorded, resources, .. }: &StartupState,
         planned: &Plan,
         stop: &CancellationToken,
     ) -> Result<Option<Inherited>, Error> {
         if recorded.plan_hash.is_empty() || recorded.plan_hash == planned.hash {
             return Ok(None);
         }
-        let ours = patiently(stop, || survey::ours(&self.client, resources)).await?;
-        let cluster_kinds = survey::cluster_kinds(resources);
+        let ours = retry_until_ok(stop, || dry_run::ours(&self.client, resources)).await?;
+        let cluster_kinds = dry_run::cluster_kinds(resources);
         Ok(Some(Inherited { version: recorded.version.clone(), ours, cluster_kinds }))
     }
 
     /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
-    pub(super) async fn offer_reviews(
+    pub(super) async fn start_webhook(
         &self,
         work: &Work,
         writer: &Writer,
@@ -153,7 +159,7 @@ impl Controller {
     ) -> Result<(), Error> {
         let client = &self.client;
         let Some(settings) = &self.settings.capability_webhook else {
-            return patiently(stop, || webhook::remove(client, writer)).await;
+            return retry_until_ok(stop, || webhook::remove(client, writer)).await;
         };
         webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
     }
@@ -162,7 +168,7 @@ impl Controller {
 impl Work {
     pub(super) async fn begin(
         controller: &Controller,
-        beginning: Beginning,
+        beginning: StartupState,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let payload = Arc::clone(&beginning.start.0);
@@ -174,9 +180,9 @@ impl Work {
         let release = target::release(&payload);
         let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
         let capabilities = enabled(&payload, settings, &features, &spec, &before);
-        let overrides = overriding::overrides_of(cluster_version, &spec);
+        let overrides = overrides::overrides_of(cluster_version, &spec);
         let request = request(&release, &overrides, &capabilities, now);
-        let mut removals = Removals::recorded(recorded, pruning::asked(cluster_version));
+        let mut removals = Removals::recorded(recorded, prune::asked(cluster_version));
         let mut mode = match mode::choose(&status.history, &release.image) {
             // Other capabilities or overrides were being applied, which the history does not tell.
             Mode::Reconciling
@@ -214,15 +220,15 @@ impl Work {
             (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
             (pause, _) => pause,
         };
-        let news = Told::recorded(&status.conditions);
+        let reported = ReportedEvents::recorded(&status.conditions);
         let mut reporter = Reporter::new(controller.client.clone(), status, beginning.seen);
         reporter.remember(recorded);
         beginning.rules.send_replace(rules(&payload, settings, &features, &capabilities));
-        let intake = Intake::new(
+        let loader = ReleaseLoader::new(
             controller.store.clone(),
             &controller.settings.profile,
             &release,
-            intake::architecture(&payload),
+            release_loader::architecture(&payload),
             beginning.start.1,
         );
         let mut work = Self {
@@ -237,23 +243,23 @@ impl Work {
             feature_watch: beginning.feature_watch,
             capabilities,
             overrides,
-            overrides_told: (recorded.overrides.clone(), Vec::new()),
+            reported_overrides: (recorded.overrides.clone(), Vec::new()),
             implied: recorded.capabilities.implied.clone(),
             rules: beginning.rules,
             session,
-            intake,
+            loader,
             updates: Updates::default(),
             acknowledgements: Acknowledgements::default(),
             annotated,
             pause: None,
             verified: false,
             accepted_risks: String::new(),
-            unconsidered: true,
+            request_changed: true,
             reconsider_at: Instant::now(),
-            told: None,
-            news,
-            completion_told: false,
-            pause_told: None,
+            reported_load: None,
+            reported,
+            completion_reported: false,
+            reported_pause: None,
             recorder: beginning.recorder,
             reporter,
             sweep_at: Instant::now() + SWEEP_INTERVAL,
@@ -262,10 +268,10 @@ impl Work {
             unwritten: None,
             settle_at: Instant::now(),
         };
-        work.look_for_updates();
+        work.refresh_updates();
         work.hold(pause, now);
-        work.note_gates();
-        if !work.is_told() {
+        work.mark_gates_reported();
+        if !work.is_status_written() {
             work.session.hold();
         }
         Ok(work)

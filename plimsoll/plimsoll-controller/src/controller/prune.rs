@@ -32,6 +32,6 @@ impl Work {
     /// that took over before that would not know it.
     pub(super) fn is_pruning_settled(&self) -> bool {
         let removals = &self.session.removals;
-        removals.asked_too_much().is_some() && self.reporter.has_told_of_orphans(&removals.orphans)
+        removals.asked_too_much().is_some() && self.reporter.has_written_orphans(&removals.orphans)
     }
 }

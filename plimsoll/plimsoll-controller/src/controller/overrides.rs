@@ -21,28 +21,28 @@ pub(super) fn overrides_of(
 
 impl Work {
     /// Takes up what was overridden until now, and tells of overrides that came and went.
-    pub(super) async fn mind_overrides(&mut self, controller: &Controller) {
+    pub(super) async fn apply_overrides(&mut self, controller: &Controller) {
         let now = controller.clock.now();
         let standing = self.overrides.progress(now);
-        if standing != self.overrides_told.0 {
-            let before = std::mem::replace(&mut self.overrides_told.0, standing);
-            for change in overrides::changes(&before, &self.overrides_told.0) {
+        if standing != self.reported_overrides.0 {
+            let before = std::mem::replace(&mut self.reported_overrides.0, standing);
+            for change in overrides::changes(&before, &self.reported_overrides.0) {
                 let reason = match change.state {
                     Some(OverrideState::InForce) => Reason::OverrideInForce,
                     Some(OverrideState::Expired) => Reason::OverrideExpired,
                     None => Reason::OverrideRemoved,
                 };
                 let (note, object) = (change.message, Some(&change.object));
-                self.record(Severity::Normal, reason, "Override", note, object);
+                self.emit_about(Severity::Normal, reason, "Override", note, object);
             }
             // What updates are judged by may be other than it was.
-            self.unconsidered = true;
+            self.request_changed = true;
             self.reporter.touch();
         }
-        if self.overrides.problems != self.overrides_told.1 {
-            self.overrides_told.1.clone_from(&self.overrides.problems);
+        if self.overrides.problems != self.reported_overrides.1 {
+            self.reported_overrides.1.clone_from(&self.overrides.problems);
             for problem in &self.overrides.problems {
-                self.tell(Severity::Warning, Reason::OverrideTermsInvalid, problem.clone());
+                self.emit(Severity::Warning, Reason::OverrideTermsInvalid, problem.clone());
             }
             self.reporter.touch();
         }

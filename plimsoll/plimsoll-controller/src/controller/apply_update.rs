@@ -19,12 +19,11 @@ use plimsoll_plan::target;
 use tokio::time::Instant;
 
 use super::{
-    Controller, DRAIN_TIME_MAX, Request, Settings, WRITE_AGAIN, Work, overriding, pruning,
-    situation,
+    Controller, DRAIN_TIME_MAX, PlanRequest, Settings, WRITE_AGAIN, Work, context, overrides, prune,
 };
 use crate::events::Severity;
 use crate::implicit;
-use crate::intake::Accepted;
+use crate::release_loader::Accepted;
 use crate::session::Session;
 use crate::webhook::Rules;
 
@@ -37,7 +36,7 @@ impl Work {
             tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
             self.owner = object.uid().unwrap_or_default().into();
         }
-        self.overrides = overriding::overrides_of(object, &spec);
+        self.overrides = overrides::overrides_of(object, &spec);
         self.spec = spec;
         let kept: Vec<String> = status
             .capabilities
@@ -47,12 +46,12 @@ impl Work {
             .cloned()
             .collect();
         let before = self.decide_capabilities(controller, &kept);
-        self.tell_of_capabilities(&before);
+        self.emit_capabilities(&before);
         self.pause(pause_of(object), controller.clock.now());
-        self.look_for_updates();
+        self.refresh_updates();
         let request = self.requested(controller.clock.now());
         let plan = Arc::clone(self.session.progress.plan());
-        let prunes = self.session.removals.asked(pruning::asked(object), &plan);
+        let prunes = self.session.removals.asked(prune::asked(object), &plan);
         if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
@@ -69,21 +68,21 @@ impl Work {
     pub(super) async fn released(&mut self, controller: &mut Controller) {
         let payload = Arc::clone(&controller.release.borrow_and_update());
         let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
-        self.adopt(controller, accepted).await;
+        self.apply_update(controller, accepted).await;
     }
 
     /// Takes up the release that could not be, once it is time.
-    pub(super) async fn adopt_again(&mut self, controller: &Controller) {
+    pub(super) async fn retry_apply(&mut self, controller: &Controller) {
         if let Some((_, accepted)) = self.unwritten.take_if(|(at, _)| *at <= Instant::now()) {
-            self.adopt(controller, accepted).await;
+            self.apply_update(controller, accepted).await;
         }
     }
 
     /// A release takes the place of the one that is applied.
-    pub(super) async fn adopt(&mut self, controller: &Controller, accepted: Accepted) {
+    pub(super) async fn apply_update(&mut self, controller: &Controller, accepted: Accepted) {
         // How far the release before came is on record before it is left.
-        let situation = situation!(self, controller.clock.now());
-        self.reporter.settle(&situation);
+        let context = context!(self, controller.clock.now());
+        self.reporter.settle(&context);
         if !self.imply(controller, &accepted.payload).await {
             // Without a record of it, a process that died now would not know it any more.
             self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
@@ -97,18 +96,18 @@ impl Work {
         self.release = target::release(&self.payload);
         let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         self.decide_capabilities(controller, &before);
-        self.intake.swapped(&self.release, &self.payload);
+        self.loader.swapped(&self.release, &self.payload);
         self.pause = Pause::parse(self.annotated.as_deref());
         self.reporter.superseded();
-        self.forget_gates();
-        self.look_for_updates();
+        self.reset_gates();
+        self.refresh_updates();
         self.request = self.requested(controller.clock.now());
         let mut note = format!("Working towards {}, from {from}", self.release.version);
         if !self.accepted_risks.is_empty() {
             note.push_str("; accepted risks: ");
             note.push_str(&self.accepted_risks);
         }
-        self.tell(Severity::Normal, Reason::UpdateStarted, note);
+        self.emit(Severity::Normal, Reason::UpdateStarted, note);
         self.replan(controller).await;
     }
 
@@ -126,7 +125,7 @@ impl Work {
     }
 
     /// What is asked for now, as far as it decides the plan.
-    pub(super) fn requested(&self, now: Timestamp) -> Request {
+    pub(super) fn requested(&self, now: Timestamp) -> PlanRequest {
         request(&self.release, &self.overrides, &self.capabilities, now)
     }
 
@@ -141,9 +140,9 @@ impl Work {
             self.capabilities.enabled.insert(implied.capability.clone());
             self.capabilities.implicit.insert(implied.capability.clone());
         }
-        let situation = situation!(self, now);
+        let context = context!(self, now);
         // What an attempt before this one enabled may still have to be written down.
-        self.implied.is_empty() || self.reporter.persist(&situation).await
+        self.implied.is_empty() || self.reporter.persist(&context).await
     }
 
     /// Plans anew. What is done and unchanged stays done; any change while not initializing is
@@ -177,8 +176,8 @@ impl Work {
         session.take_over(&mut self.session, now);
         self.session = session;
         self.pin_pause();
-        self.completion_told = false;
-        if !self.is_told() {
+        self.completion_reported = false;
+        if !self.is_status_written() {
             self.session.hold();
         }
         self.session.start_due(now);
@@ -245,8 +244,8 @@ pub(super) fn request(
     overrides: &Overrides,
     capabilities: &Capabilities,
     now: Timestamp,
-) -> Request {
-    Request {
+) -> PlanRequest {
+    PlanRequest {
         image: release.image.clone(),
         overrides: overrides.for_inclusion(now),
         enabled: capabilities.enabled.iter().cloned().collect(),
@@ -258,7 +257,7 @@ pub(super) fn make_plan(
     settings: &Settings,
     features: &Features,
     release: &Release,
-    request: &Request,
+    request: &PlanRequest,
     capabilities: &Capabilities,
     mode: Mode,
 ) -> Plan {

@@ -39,7 +39,7 @@ pub(crate) struct Accepted {
 }
 
 /// What a task brought back.
-pub(crate) enum Brought {
+pub(crate) enum LoadOutcome {
     /// What the store has.
     Listed(Result<Listing, StoreError>),
     /// The files of a release.
@@ -50,7 +50,7 @@ pub(crate) enum Brought {
     ListingDue,
 }
 
-impl Brought {
+impl LoadOutcome {
     /// The payload that was loaded.
     pub(crate) fn payload(&self) -> Option<&Payload> {
         match self {
@@ -61,14 +61,14 @@ impl Brought {
 }
 
 /// The intake of releases.
-pub(crate) struct Intake {
+pub(crate) struct ReleaseLoader {
     store: Option<SharedStore>,
     profile: String,
     acceptance: Acceptance,
     /// The releases of the store, or why it cannot be read.
     heads: Result<Vec<ReleaseHead>, String>,
     defects: Vec<String>,
-    tasks: JoinSet<Brought>,
+    tasks: JoinSet<LoadOutcome>,
     list_at: Instant,
     cancelled: Arc<AtomicBool>,
     /// What was fetched for the attempt under way.
@@ -77,7 +77,7 @@ pub(crate) struct Intake {
     payload: Option<Arc<Payload>>,
 }
 
-impl Intake {
+impl ReleaseLoader {
     pub(crate) fn new(
         store: Option<SharedStore>,
         profile: &str,
@@ -85,7 +85,7 @@ impl Intake {
         architecture: &str,
         listing: Listing,
     ) -> Self {
-        let mut intake = Self {
+        let mut loader = Self {
             store,
             profile: profile.to_owned(),
             acceptance: Acceptance::new(running, architecture),
@@ -97,8 +97,8 @@ impl Intake {
             files: Vec::new(),
             payload: None,
         };
-        intake.listed(Ok(listing));
-        intake
+        loader.listed(Ok(listing));
+        loader
     }
 
     /// What `ReleaseAccepted` tells.
@@ -141,7 +141,7 @@ impl Intake {
     }
 
     /// Waits for the next thing that a task brings; forever when there is nothing to wait for.
-    pub(crate) async fn next(&mut self) -> Brought {
+    pub(crate) async fn next(&mut self) -> LoadOutcome {
         let listing = self.store.is_some();
         loop {
             tokio::select! {
@@ -154,7 +154,7 @@ impl Intake {
                 }
                 () = sleep_until(self.list_at), if listing => {
                     self.list_at = Instant::now() + LIST_INTERVAL;
-                    return Brought::ListingDue;
+                    return LoadOutcome::ListingDue;
                 }
                 else => std::future::pending().await,
             }
@@ -164,30 +164,30 @@ impl Intake {
     /// Takes note of what a task brought.
     pub(crate) fn handle(
         &mut self,
-        brought: Brought,
+        brought: LoadOutcome,
         facts: &Facts<'_>,
         now: Timestamp,
     ) -> Option<Accepted> {
         let order = match brought {
-            Brought::ListingDue => {
+            LoadOutcome::ListingDue => {
                 if let Some(store) = self.store.clone() {
-                    self.aside(move || Brought::Listed(store.list()));
+                    self.spawn_read(move || LoadOutcome::Listed(store.list()));
                 }
                 return None;
             }
-            Brought::Listed(listing) => {
+            LoadOutcome::Listed(listing) => {
                 self.listed(listing);
                 return None;
             }
-            Brought::Fetched(_, Err(StoreError::Cancelled)) => return None,
-            Brought::Fetched(ticket, result) => {
+            LoadOutcome::Fetched(_, Err(StoreError::Cancelled)) => return None,
+            LoadOutcome::Fetched(ticket, result) => {
                 let result = result.map(|fetched| {
                     self.files = fetched.files;
                     verification(fetched.signature)
                 });
                 self.acceptance.retrieved(ticket, result.map_err(|error| error.to_string()), now)
             }
-            Brought::Loaded(ticket, result) => {
+            LoadOutcome::Loaded(ticket, result) => {
                 let result = result.map(|payload| {
                     let identity = Identity {
                         version: payload.release.version.clone(),
@@ -200,23 +200,23 @@ impl Intake {
                 self.acceptance.loaded(ticket, result, facts, now)
             }
         };
-        self.obey(order, now)
+        self.dispatch(order, now)
     }
 
     /// A release is asked for, or nothing is.
     pub(crate) fn ask(&mut self, wanted: Option<Wanted>, now: Timestamp) -> Option<Accepted> {
         let order = self.acceptance.ask(wanted);
-        self.obey(order, now)
+        self.dispatch(order, now)
     }
 
     /// Looks once more at a release that was rejected.
     pub(crate) fn reconsider(&mut self, facts: &Facts<'_>, now: Timestamp) -> Option<Accepted> {
         let order = self.acceptance.reconsider(facts);
-        if let Some(accepted) = self.obey(order, now) {
+        if let Some(accepted) = self.dispatch(order, now) {
             return Some(accepted);
         }
         let order = self.acceptance.retry(now);
-        self.obey(order, now)
+        self.dispatch(order, now)
     }
 
     /// A release has taken the place of the one that was applied.
@@ -233,7 +233,7 @@ impl Intake {
     }
 
     /// Does something off the loop: on a thread of its own if it takes its time.
-    fn aside(&mut self, work: impl FnOnce() -> Brought + Send + 'static) {
+    fn spawn_read(&mut self, work: impl FnOnce() -> LoadOutcome + Send + 'static) {
         if self.store.as_ref().is_some_and(|store| store.is_at_hand()) {
             self.tasks.spawn(async move { work() });
         } else {
@@ -241,7 +241,7 @@ impl Intake {
         }
     }
 
-    fn obey(&mut self, order: Order, now: Timestamp) -> Option<Accepted> {
+    fn dispatch(&mut self, order: Order, now: Timestamp) -> Option<Accepted> {
         match order {
             Order::Nothing => None,
             Order::Cancel => {
@@ -257,11 +257,11 @@ impl Intake {
                          it with --payloads and a store that has the release asked for"
                     );
                     let order = self.acceptance.retrieved(ticket, Err(failure), now);
-                    return self.obey(order, now);
+                    return self.dispatch(order, now);
                 };
                 let cancelled = Arc::clone(&self.cancelled);
-                self.aside(move || {
-                    Brought::Fetched(ticket, store.fetch(&wanted.image, &cancelled))
+                self.spawn_read(move || {
+                    LoadOutcome::Fetched(ticket, store.fetch(&wanted.image, &cancelled))
                 });
                 None
             }
@@ -271,7 +271,9 @@ impl Intake {
                     release_image: self.acceptance.status().image.clone(),
                     cluster_profile: self.profile.clone(),
                 };
-                self.aside(move || Brought::Loaded(ticket, parse(&files, &context).map(Arc::new)));
+                self.spawn_read(move || {
+                    LoadOutcome::Loaded(ticket, parse(&files, &context).map(Arc::new))
+                });
                 None
             }
             Order::Accept { verified, accepted_risks } => {
@@ -298,7 +300,7 @@ impl Intake {
     }
 }
 
-impl Drop for Intake {
+impl Drop for ReleaseLoader {
     fn drop(&mut self) {
         // A thread cannot be ended; it looks here.
         self.cancelled.store(true, Ordering::Relaxed);

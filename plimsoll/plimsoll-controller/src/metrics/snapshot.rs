@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// All that metrics tell beyond the rest of a [`View`](crate::View).
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub struct MetricsSnapshot {
     /// What the ClusterVersion asks for.
     pub spec: ClusterVersionSpec,
     /// Its status as last computed.
@@ -34,7 +34,7 @@ pub struct Figures {
     /// Objects repaired after somebody had changed them, since the process began.
     pub drift_repairs: u64,
     /// What happened since the process began.
-    pub counts: Arc<Counts>,
+    pub counts: Arc<Counters>,
 }
 
 /// How many steps are in which state; a step is in one alone.
@@ -65,7 +65,7 @@ impl StepCounts {
 
 /// What happened since the process began.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Counts {
+pub struct Counters {
     /// Steps carried out, by what was done and how it ended.
     pub executions: BTreeMap<(&'static str, &'static str), u64>,
     /// Failed executions, by the version of the release.
@@ -76,7 +76,7 @@ pub struct Counts {
     pub transitions: BTreeMap<(String, String), u64>,
 }
 
-impl Counts {
+impl Counters {
     /// A step was carried out.
     pub(crate) fn executed(&mut self, action: &Action, version: &str, outcome: &Outcome) {
         let action = match action {
@@ -142,7 +142,7 @@ mod tests {
                 .collect();
             json!({ "status": { "conditions": conditions } })
         };
-        let mut counts = Counts::default();
+        let mut counts = Counters::default();
         let seen = [
             (operator(&[("Available", "True")]), 0),
             (operator(&[("Available", "True")]), 0),
