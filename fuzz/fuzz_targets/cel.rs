@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use k8s_schema::cel::{
+use k8s_cel::{
     Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Program, Type, UnknownSizes, Value,
 };
 

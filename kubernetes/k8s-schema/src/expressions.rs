@@ -6,7 +6,6 @@ mod compile;
 mod convert;
 mod declare;
 mod definition;
-mod escape;
 mod evaluate;
 mod path;
 #[cfg(test)]

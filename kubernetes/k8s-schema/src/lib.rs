@@ -12,7 +12,6 @@
 //! | Does it satisfy the expressions of its CRD? | [`Schema::evaluate_rules`] |
 //! | Is the schema of a custom resource acceptable? | [`check_definition_schema`], [`check_definition`] |
 //! | How is a value written? | [`canonicalize`] |
-//! | What does an expression say? | [`cel`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
@@ -21,7 +20,6 @@ pub mod builtin;
 mod builtin_defaults;
 mod builtin_rules;
 mod canonical;
-pub mod cel;
 mod decode;
 mod default;
 mod definition;
@@ -40,7 +38,6 @@ mod quantity;
 mod schema;
 mod typed;
 mod validate;
-mod verdicts;
 
 pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::{

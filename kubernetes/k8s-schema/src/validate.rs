@@ -7,7 +7,6 @@
 mod alternatives;
 pub(crate) mod formats;
 mod lists;
-pub(crate) mod pattern;
 mod ratchet;
 mod rules;
 #[cfg(test)]

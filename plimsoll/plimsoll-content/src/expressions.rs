@@ -4,7 +4,7 @@
 //! two versions. Numbers are doubles, as in the resolver that operators were written for. A rule
 //! must have the type bool.
 
-use k8s_schema::cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value};
+use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value};
 use plimsoll_resolve::{Expressions, Property};
 use serde_json::Value as Json;
 

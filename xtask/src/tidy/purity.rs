@@ -5,6 +5,7 @@ use super::{Finding, Tree};
 
 /// The crates that decide, by their paths.
 pub(crate) const PURE_CRATES: &[&str] = &[
+    "kubernetes/k8s-cel",
     "kubernetes/k8s-schema",
     "plimsoll/plimsoll-api",
     "plimsoll/plimsoll-content",

@@ -4,7 +4,7 @@
 //! long as nobody has looked; then it is looked up, and the expressions are evaluated again.
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_schema::cel::{
+use k8s_cel::{
     AuthorizationDecision, AuthorizationQuestion, Authorizer, Bindings, Budget, Environment, Type,
     Value as CelValue,
 };

@@ -1,5 +1,5 @@
 //! Whether the expressions of a webhook or a policy can be compiled at all.
-use k8s_schema::cel::{Environment, Type};
+use k8s_cel::{Environment, Type};
 use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! `matchConditions` of webhooks and policies.
-use k8s_schema::cel::{Budget, Environment, Type, Value as CelValue};
+use k8s_cel::{Budget, Environment, Type, Value as CelValue};
 use serde_json::Value;
 
 use super::expressions::{Compiled, Failure, Scope, compile};

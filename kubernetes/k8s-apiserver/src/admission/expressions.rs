@@ -1,7 +1,7 @@
 //! CEL expressions of webhooks and policies: what they may use, and what they are shown.
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_schema::cel::{
+use k8s_cel::{
     Bindings, Budget, Environment, EvaluationError, HostObject, Program, Type, Value as CelValue,
 };
 use serde_json::Value;

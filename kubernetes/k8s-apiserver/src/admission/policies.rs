@@ -1,7 +1,7 @@
 //! ValidatingAdmissionPolicies: expressions that may refuse a write.
 use std::sync::{Arc, LazyLock};
 
-use k8s_schema::cel::{Authorizer, Bindings, Value as CelValue};
+use k8s_cel::{Authorizer, Bindings, Value as CelValue};
 use serde_json::{Value, json};
 
 use super::authorizer::{self, Ledger};

@@ -2,12 +2,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cel::{Environment, Program, Type};
+use k8s_cel::{Environment, Program, Type};
 use serde_json::{Map, Value};
 
 use super::declare::{self, Declared, ListType, Sizes, text};
-use super::escape::escape;
 use super::path;
+use k8s_cel::escape_field_name;
 
 /// The rules at a place of a schema, and below it.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ fn properties(
     };
     for (name, validations) in own {
         let Some(schema) = types.get(name) else { continue };
-        let of = match escape(name) {
+        let of = match escape_field_name(name) {
             Some(escaped) => declared
                 .and_then(|declared| declared.fields.get(&escaped))
                 .map(|field| field.declared.clone()),

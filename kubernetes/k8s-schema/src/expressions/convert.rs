@@ -1,7 +1,7 @@
 //! JSON to values, by declared type.
-use crate::cel::{ListKind, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_cel::{ListKind, Value};
 use serde_json::Value as Json;
 
 use super::declare::{Declared, ListType, Shape};
@@ -36,7 +36,7 @@ pub(super) fn value(json: &Json, declared: &Declared) -> Value {
                 ListType::Atomic => ListKind::Atomic,
                 ListType::Set => ListKind::Set,
                 ListType::Map(keys) => {
-                    let escaped = keys.iter().filter_map(|key| super::escape::escape(key));
+                    let escaped = keys.iter().filter_map(|key| k8s_cel::escape_field_name(key));
                     ListKind::Map(escaped.collect())
                 }
             };

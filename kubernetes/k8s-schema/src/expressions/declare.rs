@@ -2,10 +2,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cel::{SizeEstimate, SizeEstimator, Type};
+use k8s_cel::{SizeEstimate, SizeEstimator, Type};
 use serde_json::{Map, Value};
 
-use super::escape::escape;
+use k8s_cel::escape_field_name;
 
 /// The largest request.
 const REQUEST_SIZE_MAX: u64 = 3 * 1024 * 1024;
@@ -206,7 +206,7 @@ fn object(schema: &Map<String, Value>, is_root: bool, name: &str) -> Option<Arc<
         if required.contains(&field.as_str()) && !has_default {
             least_size += field.len() as u64 + declared.least_size + 4;
         }
-        if let Some(escaped) = escape(field) {
+        if let Some(escaped) = escape_field_name(field) {
             fields.insert(escaped, Field { name: field.clone(), declared });
         }
     }

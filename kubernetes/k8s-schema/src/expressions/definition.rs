@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use super::compile::{self, Age, Rule};
 use super::declare::{self, Declared, ListType, bound, list_type, text};
-use super::escape::escape;
 use super::path;
 use crate::{FieldError, FieldErrorKind};
+use k8s_cel::escape_field_name;
 
 /// Most that one rule may cost on one object.
 const RULE_COST_LIMIT: u64 = 10_000_000;
@@ -73,7 +73,7 @@ impl Checker {
         let properties = schema_map.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
             let known = context.declared.as_ref();
-            let declared = escape(name)
+            let declared = escape_field_name(name)
                 .and_then(|escaped| Some(known?.fields.get(&escaped)?.declared.clone()))
                 .or_else(|| declare::declare(property, declare::is_embedded(property), "selfType"));
             let below = Context {

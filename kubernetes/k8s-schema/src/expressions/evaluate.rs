@@ -1,5 +1,5 @@
 //! Compiled rules on objects, with apiextensions' field errors.
-use crate::cel::{Bindings, Budget, EvaluationError, Value as CelValue};
+use k8s_cel::{Bindings, Budget, EvaluationError, Value as CelValue};
 use serde_json::Value;
 
 use super::Verdict;

@@ -1,8 +1,8 @@
 //! Whether a CRD's schema is structural: apiextensions' rules, without which no field has one type.
 use serde_json::{Map, Value, json};
 
-use crate::validate::pattern;
 use crate::{FieldError, FieldErrorKind};
+use k8s_cel::regexp;
 
 mod completeness;
 
@@ -228,7 +228,7 @@ fn check_validations(
     }
     let regex = text(schema, "pattern");
     if !regex.is_empty()
-        && let Some(problem) = pattern::problem(regex)
+        && let Some(problem) = regexp::problem(regex)
     {
         let detail = format!("must be a valid regular expression, but isn't: {problem}");
         errors.push(invalid(child(path, "pattern"), regex.into(), &detail));

@@ -1,7 +1,9 @@
 //! The single value validations.
 use serde_json::{Map, Number, Value};
 
-use super::{Outcome, below, pattern};
+use k8s_cel::regexp;
+
+use super::{Outcome, below};
 use crate::error::go;
 use crate::fields::values_equal;
 use crate::schema::node::{DeclaredType, Node, Rules};
@@ -26,7 +28,7 @@ pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome
                 let text = format!("should be at least {limit} chars long");
                 invalid(path, value.clone(), &text, out);
             } else if let Some(text_pattern) = &rules.pattern {
-                let compiled = rules.compiled.get_or_init(|| pattern::compile(text_pattern));
+                let compiled = rules.compiled.get_or_init(|| regexp::compile(text_pattern));
                 if compiled.as_ref().is_some_and(|regex| !regex.is_match(text)) {
                     invalid(path, value.clone(), &format!("should match '{text_pattern}'"), out);
                 }

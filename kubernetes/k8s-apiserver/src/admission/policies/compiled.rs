@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_schema::cel::Type;
+use k8s_cel::Type;
 use serde_json::Value;
 
 use crate::admission::conditions::Conditions;

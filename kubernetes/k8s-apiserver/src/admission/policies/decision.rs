@@ -1,5 +1,5 @@
 //! What one policy decides about one write under one parameter.
-use k8s_schema::cel::{Budget, Value as CelValue};
+use k8s_cel::{Budget, Value as CelValue};
 
 use super::Policy;
 use super::compiled::{AuditAnnotation, Validation};

@@ -1,0 +1,34 @@
+//! What evaluating an expression may cost, known from its text and the sizes of its inputs.
+//!
+//! A CRD's rules are accepted or refused by this number, so it is cel-go's to the unit, where
+//! Kubernetes' estimator adds to it.
+mod functions;
+mod range;
+mod walk;
+
+use crate::Type;
+use crate::check::Checked;
+
+pub use range::{CostEstimate, SizeEstimate};
+
+/// Knows how large the inputs of an expression can be.
+pub trait SizeEstimator {
+    /// The size of what lies at a path: a variable's name, then field names, `@items`, `@keys`
+    /// and `@values`. An empty path is something that no variable leads to.
+    fn size(&self, path: &[String], of: &Type) -> Option<SizeEstimate>;
+}
+
+/// Knows nothing of any size.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnknownSizes;
+
+impl SizeEstimator for UnknownSizes {
+    fn size(&self, _path: &[String], _of: &Type) -> Option<SizeEstimate> {
+        None
+    }
+}
+
+/// Estimates the cost of a checked expression.
+pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
+    walk::Coster::new(checked, sizes).cost(&checked.root)
+}

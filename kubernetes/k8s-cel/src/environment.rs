@@ -1,0 +1,71 @@
+//! What an expression may use: variables and functions.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::types::{ObjectType, Type};
+use crate::{CompileErrors, Program, check, parse, plan};
+
+/// The variables and functions that expressions are compiled with. The functions are those of
+/// Kubernetes.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    pub(crate) variables: BTreeMap<String, Type>,
+    /// The objects that expressions may make, by name.
+    pub(crate) objects: BTreeMap<String, Arc<ObjectType>>,
+    /// Whether functions of the newest release are declared as well.
+    pub(crate) stored: bool,
+    /// Whether `semver_compare` is declared as well.
+    pub(crate) semver_compare: bool,
+}
+
+impl Environment {
+    /// What expressions may use that are written now: the functions that the oldest server of a
+    /// cluster under upgrade knows as well.
+    pub fn for_new_expressions() -> Self {
+        Self::new(false)
+    }
+
+    /// What expressions may use that were stored before, perhaps by a newer server.
+    pub fn for_stored_expressions() -> Self {
+        Self::new(true)
+    }
+
+    fn new(stored: bool) -> Self {
+        let (variables, objects) = (BTreeMap::new(), BTreeMap::new());
+        Self { variables, objects, stored, semver_compare: false }
+    }
+
+    /// The same with `semver_compare(left, right)`, which constraints of operator bundles may use:
+    /// -1, 0 or 1 for two texts that are versions, read leniently.
+    #[must_use]
+    pub fn with_semver_compare(mut self) -> Self {
+        self.semver_compare = true;
+        self
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, of: Type) -> Self {
+        self.variables.insert(name.to_owned(), of);
+        self
+    }
+
+    /// The same with an object type that expressions may make values of: `Name{field: value}`.
+    #[must_use]
+    pub fn with_object(mut self, of: Arc<ObjectType>) -> Self {
+        self.objects.insert(of.name.clone(), of);
+        self
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// What is wrong with the expression, in cel-go's words.
+    pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
+        let parsed = parse::parse(source)?;
+        let checked = check::check(self, source, parsed)?;
+        let plan = plan::plan(&checked)
+            .map_err(|error| CompileErrors::of_program(source, &error.to_string()))?;
+        Ok(Program::new(source, checked, plan))
+    }
+}

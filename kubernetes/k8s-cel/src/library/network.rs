@@ -1,0 +1,198 @@
+//! IP addresses and ranges of them.
+use std::fmt;
+use std::net::IpAddr;
+
+use super::{Opaque, Outcome};
+use crate::{EvaluationError, Value};
+
+/// A range of addresses, with the address that it was written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    pub(crate) address: IpAddr,
+    pub(crate) length: u8,
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.address, self.length)
+    }
+}
+
+impl Cidr {
+    fn masked(self) -> Self {
+        let address = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
+                IpAddr::from((u32::from(address) & mask).to_be_bytes())
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
+                IpAddr::from((u128::from(address) & mask).to_be_bytes())
+            }
+        };
+        Self { address, length: self.length }
+    }
+
+    fn contains(self, address: IpAddr) -> bool {
+        self.address.is_ipv4() == address.is_ipv4()
+            && self.masked() == (Self { address, length: self.length }).masked()
+    }
+}
+
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+    match arguments {
+        [Value::String(text)] => on_text(function, text),
+        [Value::Opaque(of), rest @ ..] => match &**of {
+            Opaque::Ip(address) if rest.is_empty() => on_address(function, *address),
+            Opaque::Cidr(range) => on_range(function, *range, rest),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn yes(holds: bool) -> Option<Outcome> {
+    Some(Ok(Value::Bool(holds)))
+}
+
+fn on_text(function: &str, text: &str) -> Option<Outcome> {
+    match function {
+        "ip" => Some(parse_address(text).map(|address| Opaque::Ip(address).into_value())),
+        "isIP" => yes(parse_address(text).is_ok()),
+        "ip.isCanonical" => {
+            Some(parse_address(text).map(|address| Value::Bool(address.to_string() == text)))
+        }
+        "cidr" => Some(parse_range(text).map(|range| Opaque::Cidr(range).into_value())),
+        "isCIDR" => yes(parse_range(text).is_ok()),
+        _ => None,
+    }
+}
+
+fn on_address(function: &str, address: IpAddr) -> Option<Outcome> {
+    let link_local_multicast = match address {
+        IpAddr::V4(address) => address.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(address) => address.octets()[0] == 0xff && address.octets()[1] & 0xf == 2,
+    };
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    match function {
+        "family" => Some(Ok(Value::Int(if address.is_ipv4() { 4 } else { 6 }))),
+        "isUnspecified" => yes(address.is_unspecified()),
+        "isLoopback" => yes(address.is_loopback()),
+        "isLinkLocalMulticast" => yes(link_local_multicast),
+        "isLinkLocalUnicast" => yes(link_local),
+        "isGlobalUnicast" => {
+            let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+            let special = address.is_unspecified() || address.is_loopback();
+            yes(!broadcast && !special && !address.is_multicast() && !link_local)
+        }
+        _ => None,
+    }
+}
+
+fn on_range(function: &str, range: Cidr, rest: &[Value]) -> Option<Outcome> {
+    let other = match rest {
+        [] => None,
+        [Value::String(text)] => Some(match function {
+            "containsIP" => parse_address(text).map(Opaque::Ip),
+            "containsCIDR" => parse_range(text).map(Opaque::Cidr),
+            _ => return None,
+        }),
+        [Value::Opaque(of)] => Some(Ok((**of).clone())),
+        _ => return None,
+    };
+    match (function, other) {
+        (_, Some(Err(error))) => Some(Err(error)),
+        ("ip", None) => Some(Ok(Opaque::Ip(range.address).into_value())),
+        ("prefixLength", None) => Some(Ok(Value::Int(i64::from(range.length)))),
+        ("masked", None) => Some(Ok(Opaque::Cidr(range.masked()).into_value())),
+        ("containsIP", Some(Ok(Opaque::Ip(address)))) => yes(range.contains(address)),
+        ("containsCIDR", Some(Ok(Opaque::Cidr(other)))) => {
+            yes(range.length <= other.length && range.contains(other.address))
+        }
+        _ => None,
+    }
+}
+
+/// Why Go's `netip` does not read an address, for the cases that people meet.
+fn reason(text: &str) -> String {
+    let quoted = super::format::quoted(text);
+    if text.contains(':') {
+        return format!("ParseAddr({quoted}): unexpected character (at {quoted})");
+    }
+    if !text.contains('.') {
+        return format!("ParseAddr({quoted}): unable to parse IP");
+    }
+    let fields: Vec<&str> = text.split('.').collect();
+    for field in &fields {
+        if field.is_empty() {
+            let detail = "IPv4 field must have at least one digit";
+            return format!("ParseAddr({quoted}): {detail} (at {quoted})");
+        }
+        if field.len() > 1 && field.starts_with('0') {
+            return format!("ParseAddr({quoted}): IPv4 field has octet with leading zero");
+        }
+        if let Some(at) = field.find(|c: char| !c.is_ascii_digit()) {
+            let rest = &text[text.find(field).unwrap_or_default() + at..];
+            let rest = super::format::quoted(rest);
+            return format!("ParseAddr({quoted}): unexpected character (at {rest})");
+        }
+        if field.parse::<u8>().is_err() {
+            return format!("ParseAddr({quoted}): IPv4 field has value >255");
+        }
+    }
+    let detail = if fields.len() < 4 { "IPv4 address too short" } else { "IPv4 address too long" };
+    format!("ParseAddr({quoted}): {detail}")
+}
+
+fn parse_address(text: &str) -> Result<IpAddr, EvaluationError> {
+    let quoted = super::format::quoted(text);
+    let without_zone = text.split_once('%').map(|(address, _)| address);
+    if let Some(address) = without_zone
+        && matches!(address.parse(), Ok(IpAddr::V6(_)))
+    {
+        let message = format!("IP address {quoted} with zone value is not allowed");
+        return Err(EvaluationError::new(message));
+    }
+    match text.parse() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            let message = format!("IPv4-mapped IPv6 address {quoted} is not allowed");
+            Err(EvaluationError::new(message))
+        }
+        Ok(address) => Ok(address),
+        Err(_) => Err(EvaluationError::new(format!(
+            "IP Address {quoted} parse error during conversion from string: {}",
+            reason(text)
+        ))),
+    }
+}
+
+fn parse_range(text: &str) -> Result<Cidr, EvaluationError> {
+    let prefix = "network address parse error during conversion from string: ";
+    let quoted = super::format::quoted(text);
+    let unreadable = |detail: String| {
+        let message = format!("{prefix}{prefix}netip.ParsePrefix({quoted}): {detail}");
+        EvaluationError::new(message)
+    };
+    let (address, length) = text.rsplit_once('/').ok_or_else(|| unreadable("no '/'".to_owned()))?;
+    let address: IpAddr = address.parse().map_err(|_| unreadable(reason(address)))?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let shaped = length.bytes().all(|byte| byte.is_ascii_digit())
+        && !(length.len() > 1 && length.starts_with('0'));
+    let shown = super::format::quoted(length);
+    let bits: u32 = length
+        .parse()
+        .ok()
+        .filter(|_| shaped)
+        .ok_or_else(|| unreadable(format!("bad bits after slash: {shown}")))?;
+    if bits > most {
+        return Err(unreadable("prefix length out of range".to_owned()));
+    }
+    if matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+        let message = format!("{prefix}IPv4-mapped IPv6 address {quoted} is not allowed");
+        return Err(EvaluationError::new(message));
+    }
+    Ok(Cidr { address, length: bits as u8 })
+}
