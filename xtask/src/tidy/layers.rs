@@ -8,7 +8,8 @@ use super::{Finding, Tree};
 
 /// How the names of our crates begin.
 pub(super) const PREFIXES: [&str; 2] = ["k8s-", "plimsoll-"];
-/// Longest chain of crates that build on each other.
+/// Longest chain of crates of one family that build on each other: what emulates Kubernetes is a
+/// library to the product, as any other.
 const DEPTH_MAX: usize = 5;
 
 pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
@@ -78,6 +79,13 @@ fn internal(manifest: &str) -> BTreeSet<String> {
     found
 }
 
+/// The prefix of a crate's name.
+fn family(name: &str) -> Option<&'static str> {
+    PREFIXES.into_iter().find(|prefix| name.starts_with(prefix))
+}
+
+/// How long the longest chain is that ends at a crate, in crates of its family; nothing if there is
+/// a circle.
 fn depth(name: &str, graph: &BTreeMap<String, BTreeSet<String>>) -> Option<usize> {
     fn walk(
         name: &str,
@@ -93,7 +101,8 @@ fn depth(name: &str, graph: &BTreeMap<String, BTreeSet<String>>) -> Option<usize
             deepest = deepest.max(walk(dependency, graph, path)?);
         }
         path.pop();
-        Some(deepest + 1)
+        let root = path.first().map_or(name, String::as_str);
+        Some(deepest + usize::from(family(root) == family(name)))
     }
     walk(name, graph, &mut Vec::new())
 }
