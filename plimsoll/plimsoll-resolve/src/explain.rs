@@ -1,16 +1,16 @@
 //! Why something cannot be, in plain sentences, and what could be changed.
 
-mod changes;
+mod suggestions;
 mod diagnosis;
-mod sentences;
-mod words;
+mod explainer;
+mod format;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use changes::changes;
-pub use changes::{Change, ChangeKind};
-pub(crate) use sentences::sentences;
-pub(crate) use words::{described, named, offered_from};
+pub(crate) use suggestions::changes;
+pub use suggestions::{Change, ChangeKind};
+pub(crate) use explainer::sentences;
+pub(crate) use format::{described, named, offered_from};
 
 /// Why a problem has no solution.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

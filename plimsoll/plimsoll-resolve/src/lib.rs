@@ -13,7 +13,7 @@ mod channel;
 mod conflict;
 mod encode;
 mod explain;
-mod gather;
+mod collect;
 mod matching;
 mod model;
 mod package;
@@ -30,7 +30,7 @@ pub mod version;
 pub use bundle::{Api, Bundle, Constraint, InstallMode, Property, Requirement};
 pub use catalog::{Catalog, Expressions, Source};
 pub use explain::{Change, ChangeKind, Explanation, Sentence, SentenceKind};
-pub use gather::gather;
+pub use collect::gather;
 pub use package::{Channel, Entry, Package};
 pub use problem::{
     CatalogName, CatalogPart, ChannelPolicy, Exclusion, FORMAT, Facts, Follows, Installed,

@@ -6,7 +6,7 @@
 
 mod build;
 mod candidates;
-mod fitness;
+mod eligibility;
 mod index;
 mod overlap;
 
@@ -18,7 +18,7 @@ use crate::package::{Channel, Entry, Package};
 use crate::problem::{CatalogPart, Installed, Problem};
 
 pub(crate) use candidates::provider_allowed;
-pub(crate) use fitness::Unfit;
+pub(crate) use eligibility::Unfit;
 pub(crate) use index::Index;
 
 pub(crate) type NodeId = usize;

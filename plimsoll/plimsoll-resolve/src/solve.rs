@@ -1,7 +1,7 @@
 //! From a problem to its solution, or to an explanation of why there is none.
 
 mod path;
-mod report;
+mod solution;
 
 use crate::catalog::Expressions;
 use crate::conflict::{Conflict, Conflicts};
@@ -30,7 +30,7 @@ pub enum Outcome {
 pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Outcome {
     let model = Model::new(problem, expressions);
     match search(&model) {
-        Found::Selection(selection) => Outcome::Solved(report::solution(&model, &selection)),
+        Found::Selection(selection) => Outcome::Solved(solution::solution(&model, &selection)),
         Found::Unsatisfiable => {
             let conflict = Conflicts::new(&model).between(&[]);
             Outcome::Unsatisfiable(explanation(&model, conflict, expressions))
@@ -48,6 +48,6 @@ fn explanation(
     Explanation {
         conflict: sentences(model, &conflict, None),
         changes: changes(model, &conflict, expressions),
-        warnings: report::warnings(model),
+        warnings: solution::warnings(model),
     }
 }

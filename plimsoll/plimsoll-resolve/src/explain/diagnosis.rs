@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use semver::Version;
 
-use super::words::joined;
+use super::format::joined;
 use crate::bundle::{Constraint, Requirement};
 use crate::matching::Test;
 use crate::model::{Index, provider_allowed};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::candidates::{self, Candidate, Seeker, provider_allowed};
-use super::fitness::unfit;
+use super::eligibility::unfit;
 use super::{
     Choice, ChoiceId, Exclusive, Index, Model, Node, NodeId, Offer, Owner, Place, Rivalry,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::words::{bundles, described, named, several};
+use super::format::{bundles, described, named, several};
 use super::{Sentence, SentenceKind, diagnosis};
 use crate::conflict::Conflict;
 use crate::encode::Reason;

@@ -8,7 +8,7 @@ use super::{ChangeKind, Proposal, Wording};
 use crate::bundle::{Bundle, Constraint, Requirement};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
-use crate::explain::words::described;
+use crate::explain::format::described;
 use crate::model::{ChoiceId, Model, NodeId, Owner, Unfit};
 use crate::package::{Channel, Entry, Package};
 use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Overrides, Problem};
