@@ -4,13 +4,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_content::expressions::Cel;
-use plimsoll_resolve::{Outcome, Problem, solve};
+use plimsoll_resolve::{Resolution, Problem, solve};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(problem) = Problem::read(bytes) else { return };
     let again = Problem::read(problem.write().as_bytes()).expect("what was written can be read");
     assert_eq!(again, problem);
-    if let Outcome::Unsatisfiable(explanation) = solve(&problem, &Cel) {
+    if let Resolution::Unsatisfiable(explanation) = solve(&problem, &Cel) {
         assert!(!explanation.text().is_empty());
     }
 });

@@ -3,7 +3,7 @@
 use crate::bundle::{Api, Property};
 use crate::package::Package;
 
-/// A loaded catalog, as an index: a question about one package touches that package only.
+/// A loaded catalog, as an index: a query about one package touches that package only.
 ///
 /// Names may come in any order and more than once; what the resolver makes of them does not
 /// depend on it.
@@ -27,7 +27,7 @@ pub trait Catalog {
 
 /// A catalog and its place among others.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct CatalogSource<'a> {
     /// Its name, unique in its namespace.
     pub name: &'a str,
     /// The namespace that it is offered in.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
-use crate::package::{Channel, Entry};
+use crate::package::{Channel, ChannelEntry};
 use crate::range::blang;
 
 /// A channel's entries, from its head along `replaces`.
@@ -48,7 +48,7 @@ pub(crate) fn order(channel: &Channel) -> Order {
     let mut visited = BTreeSet::new();
     let mut next = by_name.get(head).copied();
     while let Some(at) = next {
-        let Entry { name, replaces, .. } = &channel.entries[at];
+        let ChannelEntry { name, replaces, .. } = &channel.entries[at];
         if !visited.insert(at) {
             return broken(format!("its entries replace each other in a circle at {name}"));
         }
@@ -62,7 +62,7 @@ pub(crate) fn order(channel: &Channel) -> Order {
 
 /// Whether an entry is a step onwards from what is installed: by name for `replaces` and `skips`,
 /// by version for `skipRange`. A `skipRange` that cannot be read leads from nowhere.
-pub(crate) fn updates(entry: &Entry, name: &str, version: &Version) -> bool {
+pub(crate) fn updates(entry: &ChannelEntry, name: &str, version: &Version) -> bool {
     entry.replaces.as_deref() == Some(name)
         || entry.skips.iter().any(|skipped| skipped == name)
         || entry
@@ -86,8 +86,8 @@ pub(crate) fn leading_to<'c>(
     if channel.entries.len() > WAYS_MAX {
         return leading;
     }
-    let is_goal = |entry: &&Entry| version(&entry.name).is_some_and(goal);
-    let mut targets: Vec<&Entry> = channel.entries.iter().filter(is_goal).collect();
+    let is_goal = |entry: &&ChannelEntry| version(&entry.name).is_some_and(goal);
+    let mut targets: Vec<&ChannelEntry> = channel.entries.iter().filter(is_goal).collect();
     while let Some(target) = targets.pop() {
         for entry in &channel.entries {
             let Some(from) = version(&entry.name) else { continue };

@@ -1,4 +1,4 @@
-//! From loaded catalogs and a question to a problem: what the question can reach, and no more.
+//! From loaded catalogs and a query to a problem: what the query can reach, and no more.
 //!
 //! The cost depends on what is reached, not on the size of the catalogs; except for constraints
 //! that name neither a package, an API nor a label, for which every bundle has to be looked at.
@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Requirement};
-use crate::catalog::{Expressions, Source};
+use crate::catalog::{CatalogSource, Expressions};
 use crate::matching::{Test, rules_of};
 use crate::package::Package;
-use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Question};
+use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Query};
 
-/// Collects what a question can reach of catalogs.
+/// Collects what a query can reach of catalogs.
 ///
 /// The order of the catalogs means nothing.
-pub fn gather(
-    sources: &[Source<'_>],
-    question: Question,
+pub fn collect_problem(
+    sources: &[CatalogSource<'_>],
+    query: Query,
     expressions: &dyn Expressions,
 ) -> Problem {
     let mut reach = Reach {
@@ -27,13 +27,13 @@ pub fn gather(
         seen: BTreeSet::new(),
         rules: false,
     };
-    for request in &question.requests {
+    for request in &query.requests {
         reach.package(&request.package);
     }
-    for choice in &question.overrides.providers {
+    for choice in &query.overrides.providers {
         reach.package(&choice.package);
     }
-    for item in &question.installed {
+    for item in &query.installed {
         if let Some(package) = &item.package {
             reach.package(package);
         }
@@ -54,13 +54,13 @@ pub fn gather(
     let rules = reach.rules;
     let catalogs = sources.iter().zip(parts);
     let catalogs = catalogs.map(|(source, part)| catalog_part(source, part, rules)).collect();
-    let mut problem = Problem { format: FORMAT, question, catalogs };
+    let mut problem = Problem { format: FORMAT, query, catalogs };
     problem.canonicalize();
     problem
 }
 
 fn catalog_part(
-    source: &Source<'_>,
+    source: &CatalogSource<'_>,
     packages: BTreeMap<String, Package>,
     with_properties: bool,
 ) -> CatalogPart {
@@ -78,7 +78,7 @@ fn catalog_part(
 }
 
 struct Reach<'a> {
-    sources: &'a [Source<'a>],
+    sources: &'a [CatalogSource<'a>],
     expressions: &'a dyn Expressions,
     /// The packages that were ever queued.
     names: BTreeSet<String>,
@@ -160,7 +160,7 @@ impl Reach<'_> {
 
     fn holds_in(
         &self,
-        source: &Source<'_>,
+        source: &CatalogSource<'_>,
         name: &str,
         requirement: &Requirement,
         rules: &BTreeSet<&str>,

@@ -59,7 +59,7 @@ impl Conflicts {
                     core = rest;
                 }
                 Verdict::Satisfiable => at += 1,
-                Verdict::GaveUp => return None,
+                Verdict::LimitExceeded => return None,
             }
         }
         let mut conflict = Conflict::default();

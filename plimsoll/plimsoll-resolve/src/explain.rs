@@ -1,16 +1,16 @@
 //! Why something cannot be, in plain sentences, and what could be changed.
 
-mod suggestions;
 mod diagnosis;
 mod explainer;
 mod format;
+mod suggestions;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use suggestions::changes;
-pub use suggestions::{Change, ChangeKind};
 pub(crate) use explainer::sentences;
 pub(crate) use format::{described, named, offered_from};
+pub(crate) use suggestions::changes;
+pub use suggestions::{SuggestedChange, SuggestedChangeKind};
 
 /// Why a problem has no solution.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,9 +18,9 @@ pub(crate) use format::{described, named, offered_from};
 pub struct Explanation {
     /// A minimal conflict: everything that it takes, and nothing that it does not; from what was
     /// asked to what is in the way.
-    pub conflict: Vec<Sentence>,
+    pub conflict: Vec<ExplanationStep>,
     /// What would make the problem solvable: the smallest changes, each of them tried out.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SuggestedChange>,
     /// What is wrong in the catalogs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -29,11 +29,11 @@ pub struct Explanation {
 /// One link of a chain of reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sentence {
+pub struct ExplanationStep {
     /// What it says, without a stop.
     pub text: String,
     /// What it is about.
-    pub kind: SentenceKind,
+    pub kind: ExplanationStepKind,
     /// The bundles that it speaks of, as `package.version` names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bundles: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Sentence {
 /// What a sentence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum SentenceKind {
+pub enum ExplanationStepKind {
     /// Something was asked for.
     Request,
     /// Something is installed and stays, or follows its channel.

@@ -14,8 +14,8 @@ use std::rc::Rc;
 
 use crate::bundle::{Api, Bundle, Requirement};
 use crate::catalog::Expressions;
-use crate::package::{Channel, Entry, Package};
-use crate::problem::{CatalogPart, Installed, Problem};
+use crate::package::{Channel, ChannelEntry, Package};
+use crate::problem::{CatalogPart, InstalledBundle, Problem};
 
 pub(crate) use candidates::provider_allowed;
 pub(crate) use eligibility::Unfit;
@@ -62,7 +62,7 @@ pub(crate) struct Node<'p> {
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'p> {
     /// It is there.
-    Installed(&'p Installed),
+    Installed(&'p InstalledBundle),
     /// A channel offers it.
     Offered(Offer<'p>),
 }
@@ -73,7 +73,7 @@ pub(crate) struct Offer<'p> {
     pub(crate) catalog: &'p CatalogPart,
     pub(crate) package: &'p Package,
     pub(crate) channel: &'p Channel,
-    pub(crate) entry: &'p Entry,
+    pub(crate) entry: &'p ChannelEntry,
 }
 
 impl<'p> Node<'p> {

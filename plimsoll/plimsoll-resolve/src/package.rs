@@ -26,13 +26,13 @@ pub struct Channel {
     /// Its name, unique in its package.
     pub name: String,
     /// Its entries, in any order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ChannelEntry>,
 }
 
 /// A bundle's place in a channel: what it updates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Entry {
+pub struct ChannelEntry {
     /// The bundle's name. An entry without a bundle stays part of the graph.
     pub name: String,
     /// The bundle that it follows, by name; it need not exist.

@@ -9,7 +9,7 @@ use crate::package::Package;
 /// The format of a written problem.
 pub const FORMAT: u32 = 1;
 
-/// A question together with the parts of the catalogs that it can reach.
+/// A query together with the parts of the catalogs that it can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
@@ -17,8 +17,8 @@ pub struct Problem {
     pub format: u32,
     /// What is asked.
     #[serde(flatten)]
-    pub question: Question,
-    /// The catalogs, each with the packages that the question can reach.
+    pub query: Query,
+    /// The catalogs, each with the packages that the query can reach.
     #[serde(default)]
     pub catalogs: Vec<CatalogPart>,
 }
@@ -26,9 +26,9 @@ pub struct Problem {
 /// What is asked, of whatever catalogs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Question {
+pub struct Query {
     /// What is known of the cluster.
-    pub facts: Facts,
+    pub facts: ClusterFacts,
     /// The namespaces that operators are installed into, with what they are to watch. In a
     /// namespace that is not listed every install mode is fine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,15 +39,15 @@ pub struct Question {
     pub global_namespaces: Vec<String>,
     /// What is installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub installed: Vec<Installed>,
+    pub installed: Vec<InstalledBundle>,
     /// What is wanted.
-    pub requests: Vec<Request>,
+    pub requests: Vec<PackageRequest>,
     /// Which channels fresh installs and dependencies may come from.
     #[serde(skip_serializing_if = "is_default")]
     pub channels: ChannelPolicy,
     /// What people decided instead of the resolver.
     #[serde(skip_serializing_if = "is_default")]
-    pub overrides: Overrides,
+    pub overrides: ResolutionOverrides,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -57,7 +57,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// What is known of a cluster. What is not known rules nothing out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Facts {
+pub struct ClusterFacts {
     /// The version of Kubernetes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Version>,
@@ -109,7 +109,7 @@ impl std::fmt::Display for CatalogName {
 /// Something that is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Installed {
+pub struct InstalledBundle {
     /// The namespace that it is installed in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -119,7 +119,7 @@ pub struct Installed {
     /// The channel and catalog that it follows. It is updated when a request names its package,
     /// or when something else needs it to be; without a channel it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follows: Option<Follows>,
+    pub follows: Option<FollowedChannel>,
     /// It was installed without its dependencies: nobody asks for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dependencies: bool,
@@ -130,7 +130,7 @@ pub struct Installed {
 /// Where updates come from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Follows {
+pub struct FollowedChannel {
     /// The channel.
     pub channel: String,
     /// The catalog; any when it is not named.
@@ -141,7 +141,7 @@ pub struct Follows {
 /// A package that somebody wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Request {
+pub struct PackageRequest {
     /// The namespace to install into.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -187,13 +187,13 @@ pub enum ChannelPolicy {
 /// What people decided instead of the resolver. Each one that mattered is named in the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Overrides {
+pub struct ResolutionOverrides {
     /// Who is to satisfy which requirements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ProviderChoice>,
     /// Bundles that are not to be chosen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<Exclusion>,
+    pub exclude: Vec<BundleExclusion>,
     /// Catalogs that come before all others, the first before the second.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prefer_catalogs: Vec<CatalogName>,
@@ -215,7 +215,7 @@ pub struct ProviderChoice {
 /// Bundles that are not to be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Exclusion {
+pub struct BundleExclusion {
     /// The package.
     pub package: String,
     /// The versions, a range of [`crate::range::blang`]; all when there is none.
@@ -226,7 +226,7 @@ pub struct Exclusion {
     pub bundle: Option<String>,
 }
 
-/// What a question can reach of a catalog. A written one may have upstream's `priority`, the
+/// What a query can reach of a catalog. A written one may have upstream's `priority`, the
 /// negative of its weight, in the place of `weight`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "file::WrittenCatalog")]

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::explain::{Explanation, Sentence};
+use crate::explain::{Explanation, ExplanationStep};
 use crate::problem::CatalogName;
-use crate::solution::{Alternative, Because, Solution};
+use crate::solution::{InstallReason, RefusedCandidate, Solution};
 
 impl Solution {
     /// The solution as a text; with `explained` for whom each thing is, and why nothing else.
@@ -70,21 +70,21 @@ fn line(text: &mut String, depth: usize, words: &str) {
     let _ = writeln!(text, "{:indent$}{words}", "", indent = 2 * depth);
 }
 
-fn because(text: &mut String, because: &[Because]) {
+fn because(text: &mut String, because: &[InstallReason]) {
     for reason in because {
         let words = match reason {
-            Because::Requested { request } => format!("because {request} is asked for"),
-            Because::Required { by, requirement } => {
+            InstallReason::Requested { request } => format!("because {request} is asked for"),
+            InstallReason::Required { by, requirement } => {
                 format!("because {by} needs {requirement}")
             }
-            Because::Follows { channel } => format!("because it follows channel {channel}"),
+            InstallReason::Follows { channel } => format!("because it follows channel {channel}"),
         };
         line(text, 1, &words);
     }
 }
 
 /// Catalogs are named where they are others than that of what was taken.
-fn alternatives(text: &mut String, alternatives: &[Alternative], taken: Option<&CatalogName>) {
+fn alternatives(text: &mut String, alternatives: &[RefusedCandidate], taken: Option<&CatalogName>) {
     for alternative in alternatives {
         let more = match alternative.and_more {
             0 => String::new(),
@@ -101,7 +101,7 @@ fn alternatives(text: &mut String, alternatives: &[Alternative], taken: Option<&
     }
 }
 
-fn chain(text: &mut String, depth: usize, sentences: &[Sentence]) {
+fn chain(text: &mut String, depth: usize, sentences: &[ExplanationStep]) {
     for sentence in sentences {
         line(text, depth, &sentence.text);
     }

@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
     Satisfiable,
     Unsatisfiable,
     /// It took too long.
-    GaveUp,
+    LimitExceeded,
 }
 
 /// What the resolver needs of a solver.
@@ -103,7 +103,7 @@ impl Satisfiability for Batsat {
         } else if found == lbool::FALSE {
             Verdict::Unsatisfiable
         } else {
-            Verdict::GaveUp
+            Verdict::LimitExceeded
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Found {
     Selection(Selection),
     Unsatisfiable,
     /// The solver took too long.
-    GaveUp,
+    LimitExceeded,
 }
 
 /// Nodes that satisfy everything.
@@ -44,7 +44,7 @@ pub(crate) fn search(model: &Model<'_>) -> Found {
         let selection = match search.run() {
             Verdict::Satisfiable => search.selection(),
             Verdict::Unsatisfiable => return Found::Unsatisfiable,
-            Verdict::GaveUp => return Found::GaveUp,
+            Verdict::LimitExceeded => return Found::LimitExceeded,
         };
         let unneeded = unneeded(model, &selection, &mut encoding);
         if unneeded.is_empty() {
@@ -119,7 +119,7 @@ impl<'a, 'p> Search<'a, 'p> {
                     self.state = end.unwrap_or_default();
                     return Verdict::Satisfiable;
                 }
-                Verdict::GaveUp => return Verdict::GaveUp,
+                Verdict::LimitExceeded => return Verdict::LimitExceeded,
                 Verdict::Satisfiable | Verdict::Unsatisfiable if guesses.is_empty() => {
                     return Verdict::Unsatisfiable;
                 }
@@ -148,7 +148,7 @@ impl<'a, 'p> Search<'a, 'p> {
             match self.satisfiable(&guesses[..middle]) {
                 Verdict::Satisfiable => good = middle,
                 Verdict::Unsatisfiable => bad = middle,
-                Verdict::GaveUp => return Err(Verdict::GaveUp),
+                Verdict::LimitExceeded => return Err(Verdict::LimitExceeded),
             }
         }
         if good > 0 {

@@ -3,7 +3,7 @@
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::explain::Sentence;
+use crate::explain::ExplanationStep;
 use crate::problem::CatalogName;
 
 /// What satisfies everything that was asked.
@@ -11,10 +11,10 @@ use crate::problem::CatalogName;
 #[serde(rename_all = "camelCase")]
 pub struct Solution {
     /// What is to be installed or updated, by namespace and package.
-    pub install: Vec<Item>,
+    pub install: Vec<PlannedBundle>,
     /// What stays as it is although it was asked for or could be updated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stays: Vec<Stay>,
+    pub stays: Vec<KeptBundle>,
     /// What people decided instead of the resolver, and had a part in this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Solution {
 /// Something to install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Item {
+pub struct PlannedBundle {
     /// Where to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -47,19 +47,19 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
     /// For whom it is.
-    pub because: Vec<Because>,
+    pub because: Vec<InstallReason>,
     /// What would have been preferred, and why it was not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub instead_of: Vec<Alternative>,
+    pub instead_of: Vec<RefusedCandidate>,
     /// What would have done too but is less preferred, and by which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rather_than: Vec<Rather>,
+    pub rather_than: Vec<LowerRanked>,
 }
 
 /// Something that would have done too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rather {
+pub struct LowerRanked {
     /// The bundle's name.
     pub bundle: String,
     /// Its version.
@@ -71,7 +71,7 @@ pub struct Rather {
 /// Something installed that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stay {
+pub struct KeptBundle {
     /// Where it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -81,16 +81,16 @@ pub struct Stay {
     pub version: Version,
     /// Who needs it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub because: Vec<Because>,
+    pub because: Vec<InstallReason>,
     /// What it could have been updated to, and why it is not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub instead_of: Vec<Alternative>,
+    pub instead_of: Vec<RefusedCandidate>,
 }
 
 /// For whom something is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Because {
+pub enum InstallReason {
     /// Somebody asked for it.
     Requested {
         /// What was asked for, as people say it.
@@ -113,7 +113,7 @@ pub enum Because {
 /// Something that would have been preferred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Alternative {
+pub struct RefusedCandidate {
     /// The bundle's name.
     pub bundle: String,
     /// Its version.
@@ -128,7 +128,7 @@ pub struct Alternative {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub and_more: usize,
     /// Why it was not taken.
-    pub why: Vec<Sentence>,
+    pub why: Vec<ExplanationStep>,
 }
 
 fn is_zero(number: &usize) -> bool {

@@ -15,27 +15,27 @@ pub use path::solve_path;
 
 /// What a problem comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Resolution {
     /// This satisfies everything.
     Solved(Solution),
     /// Nothing does.
     Unsatisfiable(Explanation),
     /// Whether anything does takes longer to find out than a limit allows. Only catalogs that
     /// were made to this end lead here.
-    GaveUp,
+    LimitExceeded,
 }
 
 /// Solves a problem that is in canonical order ([`Problem::canonicalize`]), as those are that
-/// come from [`crate::gather`] or [`Problem::read`].
-pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Outcome {
+/// come from [`crate::collect_problem`] or [`Problem::read`].
+pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Resolution {
     let model = Model::new(problem, expressions);
     match search(&model) {
-        Found::Selection(selection) => Outcome::Solved(solution::solution(&model, &selection)),
+        Found::Selection(selection) => Resolution::Solved(solution::solution(&model, &selection)),
         Found::Unsatisfiable => {
             let conflict = Conflicts::new(&model).between(&[]);
-            Outcome::Unsatisfiable(explanation(&model, conflict, expressions))
+            Resolution::Unsatisfiable(explanation(&model, conflict, expressions))
         }
-        Found::GaveUp => Outcome::GaveUp,
+        Found::LimitExceeded => Resolution::LimitExceeded,
     }
 }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use plimsoll_content::expressions::Cel;
-use plimsoll_resolve::{Explanation, Outcome, Problem, Solution, solve, solve_path};
+use plimsoll_resolve::{Explanation, Problem, Resolution, Solution, solve, solve_path};
 use semver::Version;
 use serde::Serialize;
 
@@ -128,13 +128,13 @@ pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode
         solve_path(&problem, &Cel)
     } else {
         match solve(&problem, &Cel) {
-            Outcome::Solved(solution) => Ok(vec![solution]),
+            Resolution::Solved(solution) => Ok(vec![solution]),
             other => Err(other),
         }
     };
     let (text, code) = match outcome {
         Ok(steps) => (solved(&steps, arguments)?, exit::SUCCESS),
-        Err(Outcome::Unsatisfiable(explanation)) => {
+        Err(Resolution::Unsatisfiable(explanation)) => {
             (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
         }
         Err(_) => bail!(
@@ -155,7 +155,7 @@ fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
     if arguments.catalog.is_empty() && arguments.bundle.is_empty() {
         bail!("there is nothing to resolve from: give a `--catalog` or a `--bundle`");
     }
-    sources::with_sources(arguments, |sources| input::gathered(arguments, sources))
+    sources::with_sources(arguments, |sources| input::collected(arguments, sources))
 }
 
 fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, anyhow::Error> {

@@ -81,7 +81,7 @@ fn package(package: &Package<'_>) -> resolve::Package {
 }
 
 fn channel(channel: &Channel<'_>) -> resolve::Channel {
-    let entry = |entry: &super::Entry<'_>| resolve::Entry {
+    let entry = |entry: &super::Entry<'_>| resolve::ChannelEntry {
         name: entry.name.to_string(),
         replaces: entry.replaces.as_ref().map(Text::to_string),
         skips: entry.skips.iter().map(Text::to_string).collect(),

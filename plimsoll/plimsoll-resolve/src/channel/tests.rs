@@ -13,7 +13,7 @@ fn channel(text: &str) -> Channel {
             Some((name, replaces)) => (name, Some(replaces.to_owned())),
             None => (word, None),
         };
-        Entry { name: name.to_owned(), replaces, skips, skip_range: None }
+        ChannelEntry { name: name.to_owned(), replaces, skips, skip_range: None }
     });
     Channel { name: "stable".to_owned(), entries: entries.collect() }
 }

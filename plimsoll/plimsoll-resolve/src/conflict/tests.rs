@@ -7,8 +7,8 @@ use super::*;
 use crate::bundle::{Api, Bundle, Constraint, Property};
 use crate::catalog::Expressions;
 use crate::model::ChoiceId;
-use crate::package::{Channel, Entry, Package};
-use crate::problem::{CatalogName, CatalogPart, Problem, Question, Request};
+use crate::package::{Channel, ChannelEntry, Package};
+use crate::problem::{CatalogName, CatalogPart, PackageRequest, Problem, Query};
 
 struct NoExpressions;
 
@@ -37,11 +37,11 @@ fn problem(sketch: &Sketch) -> Problem {
             })
             .collect();
         let entries = vec![
-            Entry { name: format!("{name}1"), ..Entry::default() },
-            Entry {
+            ChannelEntry { name: format!("{name}1"), ..ChannelEntry::default() },
+            ChannelEntry {
                 name: format!("{name}2"),
                 replaces: Some(format!("{name}1")),
-                ..Entry::default()
+                ..ChannelEntry::default()
             },
         ];
         Package {
@@ -51,11 +51,12 @@ fn problem(sketch: &Sketch) -> Problem {
             bundles,
         }
     });
-    let request = |name: &str| Request { package: name.to_owned(), ..Request::default() };
+    let request =
+        |name: &str| PackageRequest { package: name.to_owned(), ..PackageRequest::default() };
     let name = CatalogName { namespace: String::new(), name: "cat".to_owned() };
     let mut problem = Problem {
         format: crate::FORMAT,
-        question: Question { requests: vec![request("a"), request("b")], ..Question::default() },
+        query: Query { requests: vec![request("a"), request("b")], ..Query::default() },
         catalogs: vec![CatalogPart { name, weight: 0, packages: packages.collect() }],
     };
     problem.canonicalize();

@@ -8,12 +8,12 @@ use super::format::joined;
 use crate::bundle::{Constraint, Requirement};
 use crate::matching::Test;
 use crate::model::{Index, provider_allowed};
-use crate::problem::{ChannelPolicy, Request};
+use crate::problem::{ChannelPolicy, PackageRequest};
 use crate::range::masterminds;
 
 /// Why a request has no candidate, as the rest of a sentence.
-pub(super) fn of_request(index: &Index<'_>, request: &Request) -> String {
-    let Request { namespace, package, channel, version, bundle, catalog, .. } = request;
+pub(super) fn of_request(index: &Index<'_>, request: &PackageRequest) -> String {
+    let PackageRequest { namespace, package, channel, version, bundle, catalog, .. } = request;
     if let Some(Err(error)) = version.as_deref().map(masterminds::Range::parse) {
         return error.to_string();
     }
@@ -142,7 +142,7 @@ impl Instead {
             return Some(listed(out_of_order));
         }
         if !elsewhere.is_empty() {
-            let policy = match index.problem.question.channels {
+            let policy = match index.problem.query.channels {
                 ChannelPolicy::DefaultOnly => {
                     "only the default channel, or one that is named, counts"
                 }

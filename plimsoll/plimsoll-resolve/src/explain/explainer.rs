@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::format::{bundles, described, named, several};
-use super::{Sentence, SentenceKind, diagnosis};
+use super::{ExplanationStep, ExplanationStepKind, diagnosis};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::model::{ChoiceId, Model, NodeId, Owner, Rivalry, Unfit};
@@ -14,7 +14,7 @@ pub(crate) fn sentences(
     model: &Model<'_>,
     conflict: &Conflict,
     refused: Option<NodeId>,
-) -> Vec<Sentence> {
+) -> Vec<ExplanationStep> {
     let mut teller = Teller::new(model, conflict);
     if let Some(node) = refused {
         teller.reached.insert(node);
@@ -45,7 +45,7 @@ struct Teller<'a, 'p> {
     unfit: BTreeSet<NodeId>,
     /// The nodes that were spoken of.
     reached: BTreeSet<NodeId>,
-    told: Vec<Sentence>,
+    told: Vec<ExplanationStep>,
 }
 
 impl<'a, 'p> Teller<'a, 'p> {
@@ -82,13 +82,19 @@ impl<'a, 'p> Teller<'a, 'p> {
         teller
     }
 
-    fn tell(&mut self, kind: SentenceKind, text: String, about: &[NodeId], candidates: &[NodeId]) {
+    fn tell(
+        &mut self,
+        kind: ExplanationStepKind,
+        text: String,
+        about: &[NodeId],
+        candidates: &[NodeId],
+    ) {
         let names = |nodes: &[NodeId]| {
             let names = nodes.iter().map(|id| self.model.nodes[*id].bundle.name.clone());
             names.collect::<BTreeSet<_>>().into_iter().collect()
         };
         let (bundles, candidates_named) = (names(about), names(candidates));
-        self.told.push(Sentence { text, kind, bundles, candidates: candidates_named });
+        self.told.push(ExplanationStep { text, kind, bundles, candidates: candidates_named });
         self.reached.extend(candidates);
         self.fitness(candidates);
     }
@@ -99,16 +105,16 @@ impl<'a, 'p> Teller<'a, 'p> {
         }
         let verb = if several(self.model, nodes) { more } else { one };
         let text = format!("{} {verb}", bundles(self.model, nodes));
-        self.tell(SentenceKind::Chosen, text, nodes, nodes);
+        self.tell(ExplanationStepKind::Chosen, text, nodes, nodes);
     }
 
     fn root(&mut self, choice: ChoiceId) {
         let model = self.model;
-        let question = &model.problem().question;
+        let query = &model.problem().query;
         let candidates = model.choices[choice].candidates.to_vec();
         let (kind, text) = match model.choices[choice].owner {
             Owner::Request(at) => {
-                let request = &question.requests[at];
+                let request = &query.requests[at];
                 let text = match candidates.as_slice() {
                     [] => {
                         let why = diagnosis::of_request(&model.index, request);
@@ -119,15 +125,15 @@ impl<'a, 'p> Teller<'a, 'p> {
                         format!("{} is asked for: that is {what}", named(request))
                     }
                 };
-                (SentenceKind::Request, text)
+                (ExplanationStepKind::Request, text)
             }
             Owner::Stays(at) => {
-                let name = &question.installed[at].bundle.name;
+                let name = &query.installed[at].bundle.name;
                 let text = format!("{name} is installed and follows no channel, so it has to stay");
-                (SentenceKind::Installed, text)
+                (ExplanationStepKind::Installed, text)
             }
             Owner::Follows(at) => {
-                let name = &question.installed[at].bundle.name;
+                let name = &query.installed[at].bundle.name;
                 let text = match candidates.as_slice() {
                     [_] => format!("{name} is installed and its channel offers no update of it"),
                     [_, updates @ ..] => {
@@ -136,7 +142,7 @@ impl<'a, 'p> Teller<'a, 'p> {
                     }
                     [] => format!("{name} is installed"),
                 };
-                (SentenceKind::Installed, text)
+                (ExplanationStepKind::Installed, text)
             }
             Owner::Node(..) => return,
         };
@@ -178,7 +184,7 @@ impl<'a, 'p> Teller<'a, 'p> {
             }
             _ => format!("{who} {verb} {needed}: that is {}", bundles(model, &candidates)),
         };
-        self.tell(SentenceKind::Requirement, text, &about, &candidates);
+        self.tell(ExplanationStepKind::Requirement, text, &about, &candidates);
     }
 
     /// Why nodes that were just spoken of cannot be used.
@@ -193,7 +199,7 @@ impl<'a, 'p> Teller<'a, 'p> {
         }
         for ((_, unfit), nodes) in reasons {
             let text = unfitness(self.model, unfit, &nodes);
-            self.tell(SentenceKind::Unfit, text, &nodes, &[]);
+            self.tell(ExplanationStepKind::Unfit, text, &nodes, &[]);
         }
     }
 
@@ -223,7 +229,7 @@ impl<'a, 'p> Teller<'a, 'p> {
                 }
                 Rivalry::Succession => format!("one of {what} takes the place of the other"),
             };
-            self.tell(SentenceKind::Exclusion, text, &involved, &[]);
+            self.tell(ExplanationStepKind::Exclusion, text, &involved, &[]);
         }
     }
 }
@@ -233,7 +239,7 @@ fn unfitness(model: &Model<'_>, unfit: &Unfit, nodes: &[NodeId]) -> String {
     let who = bundles(model, nodes);
     let many = several(model, nodes);
     let pick = |one: &'static str, more: &'static str| if many { more } else { one };
-    let facts = &model.problem().question.facts;
+    let facts = &model.problem().query.facts;
     let namespace = model.nodes[nodes[0]].namespace;
     match unfit {
         Unfit::Defect(cause) => format!("{who} {} malformed: {cause}", pick("is", "are")),

@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::bundle::{Constraint, Requirement};
 use crate::model::{Model, NodeId, Offer};
-use crate::problem::Request;
+use crate::problem::PackageRequest;
 
 /// A requirement as the object of a sentence.
 pub(crate) fn described(requirement: &Requirement) -> String {
@@ -47,8 +47,8 @@ fn shortened(text: &str) -> String {
 }
 
 /// A request as the subject of a sentence.
-pub(crate) fn named(request: &Request) -> String {
-    let Request { namespace, package, channel, version, bundle, catalog, .. } = request;
+pub(crate) fn named(request: &PackageRequest) -> String {
+    let PackageRequest { namespace, package, channel, version, bundle, catalog, .. } = request;
     let mut text = format!("`{package}`");
     if let Some(version) = version {
         text.push_str(&format!(" in a version of `{version}`"));

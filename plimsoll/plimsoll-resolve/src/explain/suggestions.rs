@@ -12,17 +12,17 @@ use crate::search::{Found, Selection, search};
 
 /// Most changes that are told.
 const CHANGES_MAX: usize = 3;
-/// Most changes that are tried out: solving once takes about as long as the question itself.
+/// Most changes that are tried out: solving once takes about as long as the query itself.
 const TRIALS_MAX: usize = 16;
 
 /// A change after which the problem has a solution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub struct SuggestedChange {
     /// What to do, as an imperative without a stop.
     pub text: String,
     /// What kind of change it is.
-    pub kind: ChangeKind,
+    pub kind: SuggestedChangeKind,
     /// The bundles that would then be installed.
     pub installs: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub struct Change {
 /// Kinds of changes, the smallest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ChangeKind {
+pub enum SuggestedChangeKind {
     /// Ask for other versions.
     Version,
     /// Ask for, or follow, another channel.
@@ -45,7 +45,7 @@ pub enum ChangeKind {
     Catalog,
     /// Let the author of a bundle widen a range.
     Range,
-    /// Change the cluster.
+    /// SuggestedChange the cluster.
     Cluster,
     /// Do without something that was asked for.
     LeaveOut,
@@ -55,7 +55,7 @@ pub enum ChangeKind {
 
 /// A change before it was tried out.
 pub(super) struct Proposal {
-    kind: ChangeKind,
+    kind: SuggestedChangeKind,
     text: Wording,
     apply: Box<dyn Fn(&mut Problem)>,
 }
@@ -80,11 +80,11 @@ pub(crate) fn changes(
     model: &Model<'_>,
     conflict: &Conflict,
     expressions: &dyn Expressions,
-) -> Vec<Change> {
+) -> Vec<SuggestedChange> {
     let mut proposals = proposals::proposals(model, conflict);
     proposals.sort_by_key(|proposal| proposal.kind);
     let problem = model.problem();
-    let mut found: Vec<Change> = Vec::new();
+    let mut found: Vec<SuggestedChange> = Vec::new();
     for proposal in proposals.into_iter().take(TRIALS_MAX) {
         if found.len() == CHANGES_MAX {
             break;
@@ -98,7 +98,7 @@ pub(crate) fn changes(
     found
 }
 
-fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> Change {
+fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> SuggestedChange {
     let nodes = selection.chosen.iter().map(|id| &model.nodes[*id]);
     let new: Vec<_> = nodes.filter(|node| !node.is_installed()).collect();
     let text = match proposal.text {
@@ -114,5 +114,5 @@ fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> Chang
     let mut installs: Vec<String> = new.iter().map(|node| node.bundle.name.clone()).collect();
     installs.sort();
     installs.retain(|name| *name != proposals::PLACEHOLDER);
-    Change { text, kind: proposal.kind, installs }
+    SuggestedChange { text, kind: proposal.kind, installs }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::bundle::{Api, Requirement};
 use crate::matching::{Test, served};
-use crate::problem::{Installed, Request};
+use crate::problem::{InstalledBundle, PackageRequest};
 use crate::range::masterminds;
 
 pub(super) fn build(index: Index<'_>) -> Model<'_> {
@@ -51,7 +51,7 @@ struct Builder<'p> {
 impl<'p> Builder<'p> {
     /// What is installed are the first nodes, in its order.
     fn installed(&mut self) {
-        for item in &self.model.problem().question.installed {
+        for item in &self.model.problem().query.installed {
             self.model.nodes.push(Node {
                 namespace: &item.namespace,
                 bundle: &item.bundle,
@@ -62,16 +62,16 @@ impl<'p> Builder<'p> {
     }
 
     fn roots(&mut self) {
-        let question = &self.model.problem().question;
+        let query = &self.model.problem().query;
         let claims: Vec<Option<usize>> =
-            question.requests.iter().map(|request| claim(request, &question.installed)).collect();
-        for (at, item) in question.installed.iter().enumerate() {
+            query.requests.iter().map(|request| claim(request, &query.installed)).collect();
+        for (at, item) in query.installed.iter().enumerate() {
             if !claims.contains(&Some(at)) && item.follows.is_none() {
                 self.choose(Owner::Stays(at), Rc::from([at]));
             }
         }
-        for (at, request) in question.requests.iter().enumerate() {
-            let claimed = claims[at].map(|at| (at, &question.installed[at]));
+        for (at, request) in query.requests.iter().enumerate() {
+            let claimed = claims[at].map(|at| (at, &query.installed[at]));
             let item = claimed.map(|(_, item)| item);
             let found = candidates::requested(&self.model.index, request, item);
             let mut nodes = self.offers(&request.namespace, &found);
@@ -83,7 +83,7 @@ impl<'p> Builder<'p> {
             }
             self.choose(Owner::Request(at), nodes.into());
         }
-        for (at, item) in question.installed.iter().enumerate() {
+        for (at, item) in query.installed.iter().enumerate() {
             if !claims.contains(&Some(at)) && item.follows.is_some() {
                 let found = candidates::following(&self.model.index, item);
                 let mut nodes = self.offers(&item.namespace, &found);
@@ -167,7 +167,7 @@ impl<'p> Builder<'p> {
     /// Whether the request for it says to install it without its dependencies.
     fn ignores_dependencies(&self, id: NodeId) -> bool {
         let node = &self.model.nodes[id];
-        self.model.problem().question.requests.iter().any(|request| {
+        self.model.problem().query.requests.iter().any(|request| {
             request.ignore_dependencies
                 && request.namespace == node.namespace
                 && Some(request.package.as_str()) == node.package()
@@ -178,7 +178,7 @@ impl<'p> Builder<'p> {
     fn satisfied_by_itself(&self, id: NodeId, requirement: &Requirement) -> bool {
         let node = &self.model.nodes[id];
         let index = &self.model.index;
-        let facts = &index.problem.question.facts;
+        let facts = &index.problem.query.facts;
         if facts.apis.as_ref().is_some_and(|apis| served(&requirement.constraint, apis)) {
             return true;
         }
@@ -206,7 +206,7 @@ impl<'p> Builder<'p> {
         }
         let test = Test::new(&requirement.constraint);
         let index = &self.model.index;
-        let mut nodes: Vec<NodeId> = (0..index.problem.question.installed.len())
+        let mut nodes: Vec<NodeId> = (0..index.problem.query.installed.len())
             .filter(|at| {
                 let node = &self.model.nodes[*at];
                 let evaluate = |rule: &str| index.rule_holds(rule, node.bundle);
@@ -224,8 +224,8 @@ impl<'p> Builder<'p> {
 
 /// What of the installed a request is about: what it names, or what is of its package and follows
 /// a channel. What follows none was installed by somebody else and stays as it is.
-fn claim(request: &Request, installed: &[Installed]) -> Option<usize> {
-    let here = |item: &Installed| item.namespace == request.namespace;
+fn claim(request: &PackageRequest, installed: &[InstalledBundle]) -> Option<usize> {
+    let here = |item: &InstalledBundle| item.namespace == request.namespace;
     match &request.installed {
         Some(name) => installed.iter().position(|item| here(item) && item.bundle.name == *name),
         None => installed.iter().position(|item| {
@@ -234,7 +234,7 @@ fn claim(request: &Request, installed: &[Installed]) -> Option<usize> {
     }
 }
 
-fn may_stay(request: &Request, item: &Installed) -> bool {
+fn may_stay(request: &PackageRequest, item: &InstalledBundle) -> bool {
     request.version.as_ref().is_none_or(|text| {
         masterminds::Range::parse(text).is_ok_and(|range| range.matches(&item.bundle.version))
     })

@@ -4,8 +4,8 @@ use super::Index;
 use crate::bundle::Constraint;
 use crate::channel::{leading_to, updates};
 use crate::matching::Test;
-use crate::package::{Channel, Entry};
-use crate::problem::{CatalogName, CatalogPart, Installed, Request};
+use crate::package::{Channel, ChannelEntry};
+use crate::problem::{CatalogName, CatalogPart, InstalledBundle, PackageRequest};
 use crate::range::masterminds;
 
 /// Where among others a candidate stands; the least is preferred.
@@ -73,7 +73,7 @@ pub(crate) fn satisfying<'p>(
 pub(crate) fn provider_allowed(index: &Index<'_>, constraint: &Constraint, shelf: usize) -> bool {
     let Constraint::Api(api) = constraint else { return true };
     let shelf = &index.shelves[shelf];
-    let mut choices = index.problem.question.overrides.providers.iter();
+    let mut choices = index.problem.query.overrides.providers.iter();
     let Some(choice) = choices.find(|choice| choice.api == *api) else { return true };
     choice.package == shelf.package.name
         && choice.catalog.as_ref().is_none_or(|catalog| *catalog == shelf.catalog.name)
@@ -83,8 +83,8 @@ pub(crate) fn provider_allowed(index: &Index<'_>, constraint: &Constraint, shelf
 /// not among them.
 pub(crate) fn requested<'p>(
     index: &Index<'p>,
-    request: &'p Request,
-    installed: Option<&'p Installed>,
+    request: &'p PackageRequest,
+    installed: Option<&'p InstalledBundle>,
 ) -> Vec<Candidate<'p>> {
     let follows = installed.and_then(|item| item.follows.as_ref());
     let catalog = request.catalog.as_ref().or_else(|| follows?.catalog.as_ref());
@@ -99,7 +99,7 @@ pub(crate) fn requested<'p>(
             continue;
         }
         let (shelf, channel) = place;
-        let leads = |entry: &Entry| {
+        let leads = |entry: &ChannelEntry| {
             installed.is_none_or(|item| updates(entry, &item.bundle.name, &item.bundle.version))
         };
         let shown = &index.shelves[shelf];
@@ -125,7 +125,7 @@ pub(crate) fn requested<'p>(
 }
 
 /// The entries that what is installed may be updated to.
-pub(crate) fn following<'p>(index: &Index<'p>, item: &'p Installed) -> Vec<Candidate<'p>> {
+pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec<Candidate<'p>> {
     let (Some(package), Some(follows)) = (&item.package, &item.follows) else { return Vec::new() };
     let seeker = Seeker { namespace: &item.namespace, catalog: None };
     let mut found = Vec::new();
@@ -173,7 +173,7 @@ fn entries<'p>(
     seeker: Seeker<'p>,
     (shelf, channel): (usize, usize),
     found: &mut Vec<Candidate<'p>>,
-    test: &mut dyn FnMut(&'p Entry, &'p crate::Bundle) -> bool,
+    test: &mut dyn FnMut(&'p ChannelEntry, &'p crate::Bundle) -> bool,
 ) {
     let shown = &index.shelves[shelf];
     let of: &'p Channel = &shown.package.channels[channel];
@@ -212,7 +212,7 @@ fn preference<'p>(
 ) -> Preference<'p> {
     let shelf = &index.shelves[shelf];
     let catalog = shelf.catalog;
-    let preferred = &index.problem.question.overrides.prefer_catalogs;
+    let preferred = &index.problem.query.overrides.prefer_catalogs;
     let chosen = preferred.iter().position(|name| *name == catalog.name);
     let channel = &shelf.package.channels[channel].name;
     Preference {

@@ -72,7 +72,7 @@ fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
 }
 
 fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
-    index.problem.question.overrides.exclude.iter().any(|exclusion| {
+    index.problem.query.overrides.exclude.iter().any(|exclusion| {
         let in_range = |text: &String| {
             blang::Range::parse(text).is_ok_and(|range| range.matches(&bundle.version))
         };
@@ -83,7 +83,7 @@ fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
 }
 
 fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
-    let facts = &index.problem.question.facts;
+    let facts = &index.problem.query.facts;
     if let (Some(kubernetes), Some(text)) = (&facts.kubernetes, &bundle.min_kube_version)
         && let Ok(lowest) = parse_tolerant(text)
         && numbers(kubernetes) < numbers(&lowest)
@@ -117,7 +117,7 @@ fn openshift_minor(major: u64, minor: u64) -> (u64, u64) {
 
 fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<Unfit> {
     let supported = bundle.install_modes.as_ref()?;
-    let groups = &index.problem.question.operator_groups;
+    let groups = &index.problem.query.operator_groups;
     let group = groups.iter().find(|group| group.namespace == namespace)?;
     let own = group.targets.iter().any(|target| target == namespace);
     let needed: &[InstallMode] = match (group.targets.len(), own) {
@@ -132,7 +132,7 @@ fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<U
 }
 
 fn surroundings(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
-    let facts = &index.problem.question.facts;
+    let facts = &index.problem.query.facts;
     if let Some(apis) = &facts.apis
         && let Some(api) = bundle.native_apis.iter().find(|api| !apis.contains(api))
     {

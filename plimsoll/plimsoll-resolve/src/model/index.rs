@@ -146,7 +146,7 @@ impl<'p> Index<'p> {
 
     /// Whether a namespace sees a catalog.
     pub(crate) fn sees(&self, namespace: &str, catalog: &CatalogPart) -> bool {
-        let global = &self.problem.question.global_namespaces;
+        let global = &self.problem.query.global_namespaces;
         let theirs = &catalog.name.namespace;
         global.is_empty() || theirs == namespace || global.contains(theirs)
     }
@@ -158,7 +158,7 @@ impl<'p> Index<'p> {
         let package = self.shelves[shelf].package;
         let default = self.shelves[shelf].default_channel();
         let named = self.named_channels.get(&(namespace, package.name.as_str()));
-        let counts = |channel: &Channel| match (named, self.problem.question.channels) {
+        let counts = |channel: &Channel| match (named, self.problem.query.channels) {
             (Some(named), _) => named.contains(channel.name.as_str()),
             (None, ChannelPolicy::DefaultOnly) => Some(channel.name.as_str()) == default,
             (None, ChannelPolicy::PreferDefault) => true,
@@ -175,13 +175,13 @@ impl<'p> Index<'p> {
 
 fn named_channels(problem: &Problem) -> BTreeMap<(&str, &str), BTreeSet<&str>> {
     let mut named: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-    for request in &problem.question.requests {
+    for request in &problem.query.requests {
         if let Some(channel) = &request.channel {
             let key = (request.namespace.as_str(), request.package.as_str());
             named.entry(key).or_default().insert(channel);
         }
     }
-    for item in &problem.question.installed {
+    for item in &problem.query.installed {
         if let (Some(package), Some(follows)) = (&item.package, &item.follows) {
             let key = (item.namespace.as_str(), package.as_str());
             named.entry(key).or_insert_with(|| BTreeSet::from([follows.channel.as_str()]));
@@ -213,7 +213,7 @@ fn evaluate_rules<'p>(
 fn bundles(problem: &Problem) -> impl Iterator<Item = &Bundle> {
     let packages = problem.catalogs.iter().flat_map(|catalog| &catalog.packages);
     let offered = packages.flat_map(|package| &package.bundles);
-    offered.chain(problem.question.installed.iter().map(|item| &item.bundle))
+    offered.chain(problem.query.installed.iter().map(|item| &item.bundle))
 }
 
 /// Identifies a bundle of a problem, which stays where it is while the index lives.

@@ -26,7 +26,7 @@ pub(super) fn groups(model: &Model<'_>, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
         .collect();
     for (at, (left, left_nodes)) in places.iter().enumerate() {
         for (right, right_nodes) in &places[at + 1..] {
-            if overlap(&model.problem().question.operator_groups, left, right) {
+            if overlap(&model.problem().query.operator_groups, left, right) {
                 groups.push(left_nodes.iter().chain(right_nodes).copied().collect());
             }
         }

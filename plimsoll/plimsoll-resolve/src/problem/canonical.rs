@@ -1,6 +1,6 @@
 //! One order for everything in a problem, so that the order of its input does not matter.
 
-use super::{CatalogPart, Installed, Problem, Question};
+use super::{CatalogPart, InstalledBundle, Problem, Query};
 use crate::bundle::{Bundle, Constraint, Requirement};
 use crate::package::Package;
 
@@ -10,7 +10,7 @@ impl Problem {
     /// What is left of two packages, channels or bundles of one name is decided by what they
     /// contain, not by which came first.
     pub fn canonicalize(&mut self) {
-        self.question.canonicalize();
+        self.query.canonicalize();
         self.catalogs
             .sort_by(|left, right| (&left.name, left.weight).cmp(&(&right.name, right.weight)));
         for catalog in &mut self.catalogs {
@@ -19,8 +19,8 @@ impl Problem {
     }
 }
 
-impl Question {
-    /// See [`Problem::canonicalize`]; the order of [`super::Overrides::prefer_catalogs`] stays.
+impl Query {
+    /// See [`Problem::canonicalize`]; the order of [`super::ResolutionOverrides::prefer_catalogs`] stays.
     pub(crate) fn canonicalize(&mut self) {
         let Self {
             facts,
@@ -117,7 +117,7 @@ fn order_members(requirement: &mut Requirement) {
     }
 }
 
-fn key_of_installed(item: &Installed) -> (String, String, Option<String>, String) {
+fn key_of_installed(item: &InstalledBundle) -> (String, String, Option<String>, String) {
     let rest = serde_json::to_string(item).unwrap_or_default();
     (item.namespace.clone(), item.bundle.name.clone(), item.package.clone(), rest)
 }

@@ -1,10 +1,10 @@
 //! Step by step: solving again with what the last step installed, until nothing is left to do.
 
-use super::{Outcome, solve};
+use super::{Resolution, solve};
 use crate::bundle::Bundle;
 use crate::catalog::Expressions;
-use crate::problem::{Follows, Installed, Problem};
-use crate::solution::{Item, Solution};
+use crate::problem::{FollowedChannel, InstalledBundle, Problem};
+use crate::solution::{PlannedBundle, Solution};
 
 /// Most steps that are followed. Channels are rarely longer, and each step is a resolution.
 const STEPS_MAX: usize = 1_000;
@@ -19,15 +19,15 @@ const STEPS_MAX: usize = 1_000;
 pub fn solve_path(
     problem: &Problem,
     expressions: &dyn Expressions,
-) -> Result<Vec<Solution>, Outcome> {
+) -> Result<Vec<Solution>, Resolution> {
     let mut problem = problem.clone();
     let mut steps: Vec<Solution> = Vec::new();
     while steps.len() < STEPS_MAX {
         let solution = match solve(&problem, expressions) {
-            Outcome::Solved(solution) => solution,
+            Resolution::Solved(solution) => solution,
             // Where the first step leads, there is at least the way to stay.
             other if steps.is_empty() => return Err(other),
-            Outcome::Unsatisfiable(_) | Outcome::GaveUp => return Ok(steps),
+            Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => return Ok(steps),
         };
         let done = solution.install.is_empty();
         if done && !steps.is_empty() {
@@ -45,27 +45,27 @@ pub fn solve_path(
     Ok(steps)
 }
 
-fn carry_out(problem: &mut Problem, item: &Item) {
+fn carry_out(problem: &mut Problem, item: &PlannedBundle) {
     let Some(bundle) = bundle(problem, item) else { return };
-    let question = &mut problem.question;
+    let query = &mut problem.query;
     if let Some(old) = &item.updates {
-        question.installed.retain(|it| it.namespace != item.namespace || it.bundle.name != *old);
+        query.installed.retain(|it| it.namespace != item.namespace || it.bundle.name != *old);
     }
-    for request in &mut question.requests {
+    for request in &mut query.requests {
         let same = request.namespace == item.namespace && request.package == item.package;
         if same {
             request.installed = Some(item.bundle.clone());
         }
     }
-    let ignore_dependencies = question.requests.iter().any(|request| {
+    let ignore_dependencies = query.requests.iter().any(|request| {
         request.ignore_dependencies
             && request.namespace == item.namespace
             && request.package == item.package
     });
-    question.installed.push(Installed {
+    query.installed.push(InstalledBundle {
         namespace: item.namespace.clone(),
         package: Some(item.package.clone()),
-        follows: Some(Follows {
+        follows: Some(FollowedChannel {
             channel: item.channel.clone(),
             catalog: Some(item.catalog.clone()),
         }),
@@ -74,7 +74,7 @@ fn carry_out(problem: &mut Problem, item: &Item) {
     });
 }
 
-fn bundle(problem: &Problem, item: &Item) -> Option<Bundle> {
+fn bundle(problem: &Problem, item: &PlannedBundle) -> Option<Bundle> {
     let catalog = problem.catalogs.iter().find(|catalog| catalog.name == item.catalog)?;
     let package = catalog.packages.iter().find(|package| package.name == item.package)?;
     package.bundles.iter().find(|bundle| bundle.name == item.bundle).cloned()

@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::Constraint;
 use crate::conflict::Conflicts;
-use crate::explain::{Sentence, SentenceKind, described, named, offered_from, sentences};
+use crate::explain::{
+    ExplanationStep, ExplanationStepKind, described, named, offered_from, sentences,
+};
 use crate::model::{ChoiceId, Model, NodeId, Offer, Owner, Rivalry, Unfit};
 use crate::search::{Selection, choices_of};
-use crate::solution::{Alternative, Because, Item, Rather, Solution, Stay};
+use crate::solution::{
+    InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
+};
 
 pub(super) fn solution(model: &Model<'_>, selection: &Selection) -> Solution {
     let mut reporter = Reporter::new(model, selection);
@@ -81,9 +85,9 @@ impl<'a, 'p> Reporter<'a, 'p> {
         Self { model, selection, satisfied, conflicts: None }
     }
 
-    fn item(&mut self, id: NodeId, offer: &Offer<'p>) -> Item {
+    fn item(&mut self, id: NodeId, offer: &Offer<'p>) -> PlannedBundle {
         let node = &self.model.nodes[id];
-        Item {
+        PlannedBundle {
             namespace: node.namespace.to_owned(),
             package: offer.package.name.clone(),
             version: node.bundle.version.clone(),
@@ -98,14 +102,14 @@ impl<'a, 'p> Reporter<'a, 'p> {
         }
     }
 
-    fn stay(&mut self, id: NodeId) -> Option<Stay> {
+    fn stay(&mut self, id: NodeId) -> Option<KeptBundle> {
         let node = &self.model.nodes[id];
         let because = self.because(id);
         let instead_of = self.instead_of(id);
         if because.is_empty() && instead_of.is_empty() {
             return None;
         }
-        Some(Stay {
+        Some(KeptBundle {
             namespace: node.namespace.to_owned(),
             bundle: node.bundle.name.clone(),
             version: node.bundle.version.clone(),
@@ -123,7 +127,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
     fn updated(&self, id: NodeId) -> Option<String> {
         let model = self.model;
         let kept: BTreeSet<NodeId> = self.selection.chosen.iter().copied().collect();
-        let replaced = (0..model.problem().question.installed.len()).find(|old| {
+        let replaced = (0..model.problem().query.installed.len()).find(|old| {
             let (old_node, new) = (&model.nodes[*old], &model.nodes[id]);
             let succeeds = model.exclusions.iter().any(|exclusion| {
                 matches!(exclusion.why, Rivalry::Succession)
@@ -136,21 +140,22 @@ impl<'a, 'p> Reporter<'a, 'p> {
         replaced.map(|old| model.nodes[old].bundle.name.clone())
     }
 
-    fn because(&self, id: NodeId) -> Vec<Because> {
-        let question = &self.model.problem().question;
-        let mut because: Vec<Because> = Vec::new();
+    fn because(&self, id: NodeId) -> Vec<InstallReason> {
+        let query = &self.model.problem().query;
+        let mut because: Vec<InstallReason> = Vec::new();
         for choice in self.choices(id) {
             because.extend(match self.model.choices[choice].owner {
                 Owner::Request(at) => {
-                    Some(Because::Requested { request: named(&question.requests[at]) })
+                    Some(InstallReason::Requested { request: named(&query.requests[at]) })
                 }
                 Owner::Follows(at) if at != id => {
-                    let follows = question.installed[at].follows.as_ref();
-                    follows.map(|follows| Because::Follows { channel: follows.channel.clone() })
+                    let follows = query.installed[at].follows.as_ref();
+                    follows
+                        .map(|follows| InstallReason::Follows { channel: follows.channel.clone() })
                 }
                 Owner::Follows(_) | Owner::Stays(_) => None,
                 Owner::Node(node, _) => {
-                    self.model.requirement(choice).map(|requirement| Because::Required {
+                    self.model.requirement(choice).map(|requirement| InstallReason::Required {
                         by: self.model.nodes[node].bundle.name.clone(),
                         requirement: described(requirement),
                     })
@@ -163,8 +168,8 @@ impl<'a, 'p> Reporter<'a, 'p> {
     }
 
     /// What would have been preferred for the choices that a node satisfies.
-    fn instead_of(&mut self, id: NodeId) -> Vec<Alternative> {
-        let mut found: Vec<Alternative> = Vec::new();
+    fn instead_of(&mut self, id: NodeId) -> Vec<RefusedCandidate> {
+        let mut found: Vec<RefusedCandidate> = Vec::new();
         for choice in self.choices(id) {
             let candidates = &self.model.choices[choice].candidates;
             let better = candidates.iter().take_while(|node| **node != id).count();
@@ -177,7 +182,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
                 continue;
             }
             let why = self.why_not(id, *first);
-            found.push(Alternative {
+            found.push(RefusedCandidate {
                 bundle: node.bundle.name.clone(),
                 version: node.bundle.version.clone(),
                 channel: node.offer().map(|offer| offer.channel.name.clone()),
@@ -190,7 +195,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
     }
 
     /// Why a node could not be chosen beside what was chosen before another.
-    fn why_not(&mut self, instead: NodeId, refused: NodeId) -> Vec<Sentence> {
+    fn why_not(&mut self, instead: NodeId, refused: NodeId) -> Vec<ExplanationStep> {
         let model = self.model;
         let conflicts = self.conflicts.get_or_insert_with(|| Conflicts::new(model));
         let before = self.selection.chosen.iter().copied().take_while(|node| *node != instead);
@@ -198,12 +203,12 @@ impl<'a, 'p> Reporter<'a, 'p> {
         nodes.push(refused);
         match conflicts.between(&nodes) {
             Some(conflict) => sentences(model, &conflict, Some(refused)),
-            None => vec![Sentence {
+            None => vec![ExplanationStep {
                 text: format!(
                     "{} is not needed beside what else is installed",
                     model.nodes[refused].bundle.name
                 ),
-                kind: SentenceKind::Chosen,
+                kind: ExplanationStepKind::Chosen,
                 bundles: vec![model.nodes[refused].bundle.name.clone()],
                 candidates: Vec::new(),
             }],
@@ -211,10 +216,10 @@ impl<'a, 'p> Reporter<'a, 'p> {
     }
 
     /// What people may have expected: a newer version, or another package that would do.
-    fn rather_than(&self, id: NodeId, chosen: &Offer<'p>) -> Vec<Rather> {
+    fn rather_than(&self, id: NodeId, chosen: &Offer<'p>) -> Vec<LowerRanked> {
         let model = self.model;
         let version = &model.nodes[id].bundle.version;
-        let mut found: Vec<Rather> = Vec::new();
+        let mut found: Vec<LowerRanked> = Vec::new();
         for choice in self.choices(id) {
             let candidates = &model.choices[choice].candidates;
             let later = candidates.iter().skip_while(|node| **node != id).skip(1);
@@ -234,7 +239,7 @@ impl<'a, 'p> Reporter<'a, 'p> {
             };
             let why = rule(model, owner.as_ref(), chosen, &offer);
             let from = offered_from(model, &offer);
-            let rather = Rather {
+            let rather = LowerRanked {
                 bundle: node.bundle.name.clone(),
                 version: node.bundle.version.clone(),
                 why: format!("{} from {from} would do too, but {why}", node.bundle.name),
@@ -257,7 +262,7 @@ fn rule(
     let names = (&chosen.catalog.name, &other.catalog.name);
     let default =
         |offer: &Offer<'_>| offer.package.default_channel.as_ref() == Some(&offer.channel.name);
-    let preferred = &model.problem().question.overrides.prefer_catalogs;
+    let preferred = &model.problem().query.overrides.prefer_catalogs;
     if names.0 != names.1 {
         if preferred.contains(names.0) {
             return format!("catalog {} is preferred by an override", names.0);
@@ -287,7 +292,7 @@ fn rule(
 
 /// The overrides that had a part in a selection.
 fn overrides(model: &Model<'_>, selection: &Selection) -> Vec<String> {
-    let question = &model.problem().question;
+    let query = &model.problem().query;
     let mut texts = BTreeSet::new();
     for node in &model.nodes {
         if node.unfit == Some(Unfit::Excluded) {
@@ -297,7 +302,7 @@ fn overrides(model: &Model<'_>, selection: &Selection) -> Vec<String> {
     for id in &selection.chosen {
         let node = &model.nodes[*id];
         let Some(offer) = node.offer() else { continue };
-        for choice in &question.overrides.providers {
+        for choice in &query.overrides.providers {
             let needed = selection.chosen.iter().any(|owner| {
                 let mut requires = model.nodes[*owner].bundle.requires.iter();
                 requires.any(|it| it.constraint == Constraint::Api(choice.api.clone()))
@@ -306,10 +311,10 @@ fn overrides(model: &Model<'_>, selection: &Selection) -> Vec<String> {
                 texts.insert(format!("{} is to provide {}", choice.package, choice.api));
             }
         }
-        if question.overrides.prefer_catalogs.contains(&offer.catalog.name) {
+        if query.overrides.prefer_catalogs.contains(&offer.catalog.name) {
             texts.insert(format!("catalog {} is preferred", offer.catalog.name));
         }
-        let ignored = question.requests.iter().any(|request| {
+        let ignored = query.requests.iter().any(|request| {
             request.ignore_dependencies
                 && request.namespace == node.namespace
                 && request.package == offer.package.name

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_content::expressions::Cel;
-use plimsoll_resolve::{Outcome, Question, Request, Source, gather, solve};
+use plimsoll_resolve::{CatalogSource, PackageRequest, Query, Resolution, collect_problem, solve};
 use serde::Deserialize;
 
 use crate::memory::Memory;
@@ -30,19 +30,22 @@ fn packages_of_a_real_catalog_install_as_upstream_installs_them() {
     let memory = Memory::read(&std::fs::read_to_string(catalog).expect("the catalog"));
     let mut wrong = Vec::new();
     for install in &expected {
-        let question = Question {
-            requests: vec![Request { package: install.package.clone(), ..Request::default() }],
-            ..Question::default()
+        let query = Query {
+            requests: vec![PackageRequest {
+                package: install.package.clone(),
+                ..PackageRequest::default()
+            }],
+            ..Query::default()
         };
-        let source = Source { name: "cat", namespace: "olm", weight: 0, catalog: &memory };
-        let problem = gather(&[source], question, &Cel);
+        let source = CatalogSource { name: "cat", namespace: "olm", weight: 0, catalog: &memory };
+        let problem = collect_problem(&[source], query, &Cel);
         let found: BTreeSet<String> = match solve(&problem, &Cel) {
-            Outcome::Solved(solution) => solution
+            Resolution::Solved(solution) => solution
                 .install
                 .iter()
                 .map(|item| format!("{}/{}/{}", item.catalog.name, item.channel, item.bundle))
                 .collect(),
-            Outcome::Unsatisfiable(_) | Outcome::GaveUp => BTreeSet::new(),
+            Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => BTreeSet::new(),
         };
         // Where upstream has several answers, one of them is on the list.
         if found != install.install && install.distinct_answers == 1 {

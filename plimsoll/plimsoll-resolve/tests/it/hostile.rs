@@ -2,24 +2,24 @@
 
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
-    Bundle, CatalogName, CatalogPart, Channel, Constraint, Entry, FORMAT, Outcome, Package,
-    Problem, Question, Request, Requirement, solve,
+    Bundle, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, FORMAT, Package,
+    PackageRequest, Problem, Query, Requirement, Resolution, solve,
 };
 use semver::Version;
 
 fn problem(packages: Vec<Package>) -> Problem {
-    let request = Request { package: "a".to_owned(), ..Request::default() };
+    let request = PackageRequest { package: "a".to_owned(), ..PackageRequest::default() };
     let name = CatalogName { namespace: String::new(), name: "cat".to_owned() };
     let mut problem = Problem {
         format: FORMAT,
-        question: Question { requests: vec![request], ..Question::default() },
+        query: Query { requests: vec![request], ..Query::default() },
         catalogs: vec![CatalogPart { name, weight: 0, packages }],
     };
     problem.canonicalize();
     problem
 }
 
-fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<Entry>) -> Package {
+fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<ChannelEntry>) -> Package {
     Package {
         name: name.to_owned(),
         default_channel: Some("stable".to_owned()),
@@ -28,8 +28,8 @@ fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<Entry>) -> Package {
     }
 }
 
-fn entry(name: &str, replaces: Option<String>) -> Entry {
-    Entry { name: name.to_owned(), replaces, ..Entry::default() }
+fn entry(name: &str, replaces: Option<String>) -> ChannelEntry {
+    ChannelEntry { name: name.to_owned(), replaces, ..ChannelEntry::default() }
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_channel_of_many_entries_is_only_long() {
         .map(|at| entry(&format!("a{at}"), at.checked_sub(1).map(|at| format!("a{at}"))));
     let bundle = Bundle::new("a0", Version::new(1, 0, 0));
     let problem = problem(vec![package("a", vec![bundle], entries.collect())]);
-    let Outcome::Solved(solution) = solve(&problem, &Cel) else { panic!("it has a bundle") };
+    let Resolution::Solved(solution) = solve(&problem, &Cel) else { panic!("it has a bundle") };
     assert_eq!(solution.install[0].bundle, "a0");
 }
 
@@ -48,7 +48,7 @@ fn a_circle_is_a_broken_channel() {
     let entries = vec![entry("a1", Some("a2".into())), entry("a2", Some("a1".into()))];
     let bundle = Bundle::new("a1", Version::new(1, 0, 0));
     let problem = problem(vec![package("a", vec![bundle], entries)]);
-    let Outcome::Unsatisfiable(explanation) = solve(&problem, &Cel) else { panic!("a circle") };
+    let Resolution::Unsatisfiable(explanation) = solve(&problem, &Cel) else { panic!("a circle") };
     assert!(explanation.conflict[0].text.contains("they replace each other"));
 }
 
@@ -66,7 +66,7 @@ fn a_deep_constraint_is_followed_to_its_end() {
         package("a", vec![a], vec![entry("a1", None)]),
         package("b", vec![b], vec![entry("b1", None)]),
     ]);
-    let Outcome::Solved(solution) = solve(&problem, &Cel) else { panic!("b has the label") };
+    let Resolution::Solved(solution) = solve(&problem, &Cel) else { panic!("b has the label") };
     assert_eq!(solution.install.len(), 2);
 }
 
@@ -94,7 +94,7 @@ fn pigeons_without_holes_are_given_up_or_refuted() {
     }
     packages.push(package("a", vec![a], vec![entry("a1", None)]));
     let outcome = solve(&problem(packages), &Cel);
-    assert!(!matches!(outcome, Outcome::Solved(_)));
+    assert!(!matches!(outcome, Resolution::Solved(_)));
 }
 
 #[test]

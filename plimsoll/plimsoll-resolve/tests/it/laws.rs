@@ -4,8 +4,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use plimsoll_resolve::{
-    Api, Bundle, CatalogName, CatalogPart, Channel, Constraint, Entry, Exclusion, Expressions,
-    Outcome, Package, Problem, Property, Question, Request, Requirement, Solution, solve,
+    Api, Bundle, BundleExclusion, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint,
+    Expressions, Package, PackageRequest, Problem, Property, Query, Requirement, Resolution,
+    Solution, solve,
 };
 use proptest::prelude::*;
 use semver::Version;
@@ -76,10 +77,10 @@ fn problem(sketch: &Sketch) -> Problem {
             requires: needs.iter().map(requirement).collect(),
             ..Bundle::new(bundle_name(at + 1), Version::new(at as u64 + 1, 0, 0))
         });
-        let entries = (1..=versions.len()).map(|major| Entry {
+        let entries = (1..=versions.len()).map(|major| ChannelEntry {
             name: bundle_name(major),
             replaces: (major > 1).then(|| bundle_name(major - 1)),
-            ..Entry::default()
+            ..ChannelEntry::default()
         });
         Package {
             name: name.to_owned(),
@@ -88,15 +89,15 @@ fn problem(sketch: &Sketch) -> Problem {
             bundles: bundles.collect(),
         }
     });
-    let requests = sketch.requests.iter().map(|(package, major)| Request {
+    let requests = sketch.requests.iter().map(|(package, major)| PackageRequest {
         package: PACKAGES[*package].to_owned(),
         version: major.map(|major| format!("<={major}.0.0")),
-        ..Request::default()
+        ..PackageRequest::default()
     });
     let name = CatalogName { namespace: "olm".to_owned(), name: "cat".to_owned() };
     let mut problem = Problem {
         format: plimsoll_resolve::FORMAT,
-        question: Question { requests: requests.collect(), ..Question::default() },
+        query: Query { requests: requests.collect(), ..Query::default() },
         catalogs: vec![CatalogPart { name, weight: 0, packages: packages.collect() }],
     };
     problem.canonicalize();
@@ -165,9 +166,9 @@ fn chosen(solution: &Solution) -> Chosen {
 
 fn solved(problem: &Problem) -> Option<Solution> {
     match solve(problem, &NoExpressions) {
-        Outcome::Solved(solution) => Some(solution),
-        Outcome::Unsatisfiable(_) => None,
-        Outcome::GaveUp => panic!("it is not that hard"),
+        Resolution::Solved(solution) => Some(solution),
+        Resolution::Unsatisfiable(_) => None,
+        Resolution::LimitExceeded => panic!("it is not that hard"),
     }
 }
 
@@ -260,7 +261,7 @@ proptest! {
         let found = chosen(&solution);
         prop_assume!(!found.contains(&(package, version)));
         let mut without = problem.clone();
-        without.question.overrides.exclude.push(Exclusion {
+        without.query.overrides.exclude.push(BundleExclusion {
             package: PACKAGES[package].to_owned(),
             versions: None,
             bundle: Some(format!("{}.v{}", PACKAGES[package], version + 1)),
@@ -273,7 +274,7 @@ proptest! {
     fn the_order_of_the_input_does_not_matter(sketch in sketch()) {
         let problem = problem(&sketch);
         let mut turned = problem.clone();
-        turned.question.requests.reverse();
+        turned.query.requests.reverse();
         for package in &mut turned.catalogs[0].packages {
             package.bundles.reverse();
             package.channels[0].entries.reverse();

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_resolve::{Api, Catalog, Channel, Entry, Package, Property, bundle_from_properties};
+use plimsoll_resolve::{
+    Api, Catalog, Channel, ChannelEntry, Package, Property, bundle_from_properties,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,7 +25,7 @@ struct Blob {
     package: String,
     default_channel: Option<String>,
     #[serde(default)]
-    entries: Vec<Entry>,
+    entries: Vec<ChannelEntry>,
     #[serde(default)]
     properties: Vec<Value>,
 }

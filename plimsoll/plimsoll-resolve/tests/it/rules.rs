@@ -6,8 +6,9 @@
 
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
-    Api, CatalogName, ChannelPolicy, Exclusion, Follows, Installed, OperatorGroup, Outcome,
-    ProviderChoice, Question, Request, Source, bundle_from_properties, gather, solve, solve_path,
+    Api, BundleExclusion, CatalogName, CatalogSource, ChannelPolicy, FollowedChannel,
+    InstalledBundle, OperatorGroup, PackageRequest, ProviderChoice, Query, Resolution,
+    bundle_from_properties, collect_problem, solve, solve_path,
 };
 use serde_json::{Value, json};
 
@@ -84,32 +85,33 @@ fn catalog(text: &str) -> Memory {
     Memory::read(&lines.join("\n"))
 }
 
-fn request(package: &str) -> Request {
-    Request { package: package.to_owned(), ..Request::default() }
+fn request(package: &str) -> PackageRequest {
+    PackageRequest { package: package.to_owned(), ..PackageRequest::default() }
 }
 
 /// Something of one line of a catalog, installed.
-fn installed(line: &str, channel: Option<&str>) -> Installed {
+fn installed(line: &str, channel: Option<&str>) -> InstalledBundle {
     let memory = catalog(line);
     let name = line.trim().split('@').next().unwrap();
     let package = package_of(name);
     let properties = plimsoll_resolve::Catalog::properties(&memory, package, name).unwrap();
-    Installed {
+    InstalledBundle {
         namespace: String::new(),
         package: Some(package.to_owned()),
-        follows: channel.map(|channel| Follows { channel: channel.to_owned(), catalog: None }),
+        follows: channel
+            .map(|channel| FollowedChannel { channel: channel.to_owned(), catalog: None }),
         ignore_dependencies: false,
         bundle: bundle_from_properties(name, package, &properties),
     }
 }
 
 /// Resolves in catalogs of the namespaces and weights given; the answer as one line.
-fn answer(catalogs: &[(&str, &str, i64, &str)], question: Question) -> String {
+fn answer(catalogs: &[(&str, &str, i64, &str)], query: Query) -> String {
     let memories: Vec<Memory> = catalogs.iter().map(|(.., text)| catalog(text)).collect();
-    let sources: Vec<Source<'_>> = catalogs
+    let sources: Vec<CatalogSource<'_>> = catalogs
         .iter()
         .zip(&memories)
-        .map(|((namespace, name, weight, _), catalog)| Source {
+        .map(|((namespace, name, weight, _), catalog)| CatalogSource {
             name,
             namespace,
             weight: *weight,
@@ -117,8 +119,8 @@ fn answer(catalogs: &[(&str, &str, i64, &str)], question: Question) -> String {
         })
         .collect();
     let several = catalogs.len() > 1;
-    match solve(&gather(&sources, question, &Cel), &Cel) {
-        Outcome::Solved(solution) => {
+    match solve(&collect_problem(&sources, query, &Cel), &Cel) {
+        Resolution::Solved(solution) => {
             let names = solution.install.iter().map(|item| match several {
                 true => format!("{}/{}", item.catalog.name, item.bundle),
                 false => item.bundle.clone(),
@@ -126,29 +128,28 @@ fn answer(catalogs: &[(&str, &str, i64, &str)], question: Question) -> String {
             let names: Vec<String> = names.collect();
             names.join(" ")
         }
-        Outcome::Unsatisfiable(explanation) => {
+        Resolution::Unsatisfiable(explanation) => {
             let told = explanation.conflict.iter().skip(1).map(|sentence| sentence.text.clone());
             let helps = explanation.changes.iter().map(|change| format!("=> {}", change.text));
             told.chain(helps).collect::<Vec<_>>().join("; ")
         }
-        Outcome::GaveUp => "gave up".to_owned(),
+        Resolution::LimitExceeded => "gave up".to_owned(),
     }
 }
 
-fn check(text: &str, question: Question, expected: &str) {
-    assert_eq!(answer(&[("", "cat", 0, text)], question), expected, "{text}");
+fn check(text: &str, query: Query, expected: &str) {
+    assert_eq!(answer(&[("", "cat", 0, text)], query), expected, "{text}");
 }
 
 #[test]
 fn bundles_must_fit_the_cluster() {
     let cluster = || {
-        let mut question = Question { requests: vec![request("a")], ..Question::default() };
-        question.facts.kubernetes = Some("1.31.2-gke.1".parse().unwrap());
-        question.facts.apis = Some(vec![api("Native")]);
-        question.facts.architectures = vec!["amd64".to_owned()];
-        question.operator_groups =
-            vec![OperatorGroup { namespace: String::new(), targets: vec![] }];
-        question
+        let mut query = Query { requests: vec![request("a")], ..Query::default() };
+        query.facts.kubernetes = Some("1.31.2-gke.1".parse().unwrap());
+        query.facts.apis = Some(vec![api("Native")]);
+        query.facts.architectures = vec!["amd64".to_owned()];
+        query.operator_groups = vec![OperatorGroup { namespace: String::new(), targets: vec![] }];
+        query
     };
     check("a.v1@1.0.0 kube=1.31.2\na.v2@2.0.0 <-a.v1 kube=1.32.0", cluster(), "a.v1");
     check("a.v1@1.0.0\na.v2@2.0.0 <-a.v1 modes=OwnNamespace", cluster(), "a.v1");
@@ -165,35 +166,34 @@ fn bundles_must_fit_the_cluster() {
 
 #[test]
 fn what_is_not_known_of_a_cluster_rules_nothing_out() {
-    let question = || Question { requests: vec![request("a")], ..Question::default() };
-    check("a.v1@1.0.0 kube=9.0.0 modes=OwnNamespace native=X arch=s390x", question(), "a.v1");
+    let query = || Query { requests: vec![request("a")], ..Query::default() };
+    check("a.v1@1.0.0 kube=9.0.0 modes=OwnNamespace native=X arch=s390x", query(), "a.v1");
 }
 
 #[test]
 fn a_malformed_bundle_is_out_of_the_race_and_fails_nobody_else() {
-    let question = || Question { requests: vec![request("a")], ..Question::default() };
-    check("a.v1@1.0.0\na.v2@2.0.0 <-a.v1 broken", question(), "a.v1");
-    check("a.v1@1.0.0 ?K\nb.v1@1.0.0 +K broken\nc.v1@1.0.0 +K", question(), "a.v1 c.v1");
+    let query = || Query { requests: vec![request("a")], ..Query::default() };
+    check("a.v1@1.0.0\na.v2@2.0.0 <-a.v1 broken", query(), "a.v1");
+    check("a.v1@1.0.0 ?K\nb.v1@1.0.0 +K broken\nc.v1@1.0.0 +K", query(), "a.v1 c.v1");
     // A package with two heads can satisfy nothing, but another can.
-    check("a.v1@1.0.0 ?K\nb.v1@1.0.0 +K\nb.v2@2.0.0 +K\nc.v1@1.0.0 +K", question(), "a.v1 c.v1");
+    check("a.v1@1.0.0 ?K\nb.v1@1.0.0 +K\nb.v2@2.0.0 +K\nc.v1@1.0.0 +K", query(), "a.v1 c.v1");
 }
 
 #[test]
 fn only_channels_that_count_are_used() {
     let text = "a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 #edge";
-    let question =
-        |channels| Question { requests: vec![request("a")], channels, ..Question::default() };
-    check(text, question(ChannelPolicy::PreferDefault), "a.v1 b.v2");
+    let query = |channels| Query { requests: vec![request("a")], channels, ..Query::default() };
+    check(text, query(ChannelPolicy::PreferDefault), "a.v1 b.v2");
     let why = "a 1.0.0 needs b in `>=2.0.0`, but there is b 2.0.0 in channel `edge`, and only the \
                default channel, or one that is named, counts; => let other channels than the \
                default one count; => add a catalog that has b in `>=2.0.0`; => widen what a 1.0.0 \
                needs, b in `>=2.0.0`, so that it includes 1.0.0";
-    check(text, question(ChannelPolicy::DefaultOnly), why);
+    check(text, query(ChannelPolicy::DefaultOnly), why);
     // The channel of what is installed counts for dependencies too.
-    let follows = Question {
+    let follows = Query {
         requests: vec![request("a")],
         installed: vec![installed("b.v1@1.0.0", Some("edge"))],
-        ..Question::default()
+        ..Query::default()
     };
     check("a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 #edge <-b.v1", follows, "a.v1 b.v2");
 }
@@ -201,10 +201,10 @@ fn only_channels_that_count_are_used() {
 #[test]
 fn what_is_installed_stays_unless_it_has_to_move() {
     let text = "a.v1@1.0.0 ?b:>=1.0.0\nb.v1@1.0.0\nb.v2@2.0.0 <-b.v1";
-    let with = |installed| Question {
+    let with = |installed| Query {
         requests: vec![request("a")],
         installed: vec![installed],
-        ..Question::default()
+        ..Query::default()
     };
     check(text, with(installed("b.v1@1.0.0", Some("stable"))), "a.v1");
     let newer = "a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 <-b.v1";
@@ -219,56 +219,56 @@ fn what_is_installed_stays_unless_it_has_to_move() {
 #[test]
 fn updates_go_step_by_step_towards_what_is_asked_for() {
     let text = "a.v1@1.0.0\na.v2@2.0.0 <-a.v1\na.v3@3.0.0 <-a.v2";
-    let question = |version: Option<&str>| Question {
-        requests: vec![Request { version: version.map(str::to_owned), ..request("a") }],
+    let query = |version: Option<&str>| Query {
+        requests: vec![PackageRequest { version: version.map(str::to_owned), ..request("a") }],
         installed: vec![installed("a.v1@1.0.0", Some("stable"))],
-        ..Question::default()
+        ..Query::default()
     };
-    check(text, question(None), "a.v2");
-    check(text, question(Some("3.0.0")), "a.v2");
-    check(text, question(Some("<3")), "a.v2");
+    check(text, query(None), "a.v2");
+    check(text, query(Some("3.0.0")), "a.v2");
+    check(text, query(Some("<3")), "a.v2");
     let memory = catalog(text);
-    let source = Source { name: "cat", namespace: "", weight: 0, catalog: &memory };
-    let steps = solve_path(&gather(&[source], question(None), &Cel), &Cel).expect("a path");
+    let source = CatalogSource { name: "cat", namespace: "", weight: 0, catalog: &memory };
+    let steps = solve_path(&collect_problem(&[source], query(None), &Cel), &Cel).expect("a path");
     let names: Vec<&str> = steps.iter().map(|step| step.install[0].bundle.as_str()).collect();
     assert_eq!(names, ["a.v2", "a.v3"]);
 }
 
 #[test]
 fn catalogs_are_preferred_in_the_order_of_the_design() {
-    let question = || Question { requests: vec![request("a")], ..Question::default() };
+    let query = || Query { requests: vec![request("a")], ..Query::default() };
     let (needs, old, new) = ("a.v1@1.0.0 ?b:>=1.0.0", "b.v1@1.0.0", "b.v2@2.0.0");
     let own = format!("{needs}\n{old}");
     // The catalog of the bundle itself, although another has less weight and a newer version.
     assert_eq!(
-        answer(&[("", "own", 5, &own), ("", "other", 0, new)], question()),
+        answer(&[("", "own", 5, &own), ("", "other", 0, new)], query()),
         "own/a.v1 own/b.v1"
     );
     // The namespace, although another has less weight.
     let here = [("x", "first", 0, needs), ("x", "far", -9, new), ("", "near", 9, old)];
-    assert_eq!(answer(&here, question()), "first/a.v1 near/b.v1");
+    assert_eq!(answer(&here, query()), "first/a.v1 near/b.v1");
     // The lower weight, then the name.
     let weights = [("", "own", 0, needs), ("", "a", 2, old), ("", "b", 1, new), ("", "c", 1, old)];
-    assert_eq!(answer(&weights, question()), "own/a.v1 b/b.v2");
+    assert_eq!(answer(&weights, query()), "own/a.v1 b/b.v2");
 }
 
 #[test]
 fn overrides_come_before_every_preference() {
     let text = "a.v1@1.0.0 ?K\nb.v1@1.0.0 +K\nc.v1@1.0.0 +K";
-    let question = || Question { requests: vec![request("a")], ..Question::default() };
-    check(text, question(), "a.v1 b.v1");
-    let mut chosen = question();
+    let query = || Query { requests: vec![request("a")], ..Query::default() };
+    check(text, query(), "a.v1 b.v1");
+    let mut chosen = query();
     let choice = ProviderChoice { api: api("K"), package: "c".into(), catalog: None };
     chosen.overrides.providers.push(choice);
     check(text, chosen, "a.v1 c.v1");
-    let mut excluded = question();
-    let exclusion = Exclusion { package: "b".into(), versions: None, bundle: None };
+    let mut excluded = query();
+    let exclusion = BundleExclusion { package: "b".into(), versions: None, bundle: None };
     excluded.overrides.exclude.push(exclusion);
     check(text, excluded, "a.v1 c.v1");
-    let mut alone = question();
+    let mut alone = query();
     alone.requests[0].ignore_dependencies = true;
     check(text, alone, "a.v1");
-    let mut preferred = question();
+    let mut preferred = query();
     let name = CatalogName { namespace: String::new(), name: "other".into() };
     preferred.overrides.prefer_catalogs.push(name);
     let catalogs = [("", "own", 0, text), ("", "other", 7, "b.v1@1.0.0 +K")];
@@ -278,8 +278,8 @@ fn overrides_come_before_every_preference() {
 #[test]
 fn operators_that_watch_the_same_namespaces_do_not_share_apis() {
     let text = "a.v1@1.0.0 +K\nb.v1@1.0.0 +K";
-    let question = |targets: [&[&str]; 2]| {
-        let at = |package: &str, namespace: &str| Request {
+    let query = |targets: [&[&str]; 2]| {
+        let at = |package: &str, namespace: &str| PackageRequest {
             namespace: namespace.to_owned(),
             ..request(package)
         };
@@ -287,32 +287,32 @@ fn operators_that_watch_the_same_namespaces_do_not_share_apis() {
             namespace: namespace.to_owned(),
             targets: targets.iter().map(|it| (*it).to_owned()).collect(),
         };
-        Question {
+        Query {
             requests: vec![at("a", "one"), at("b", "two")],
             operator_groups: vec![group("one", targets[0]), group("two", targets[1])],
-            ..Question::default()
+            ..Query::default()
         }
     };
-    check(text, question([&["one"], &["two"]]), "a.v1 b.v1");
-    assert!(answer(&[("", "cat", 0, text)], question([&["one"], &[]])).contains(
+    check(text, query([&["one"], &["two"]]), "a.v1 b.v1");
+    assert!(answer(&[("", "cat", 0, text)], query([&["one"], &[]])).contains(
         "only one operator may provide K (g/v1): a 1.0.0 and b 1.0.0 exclude each other"
     ));
 }
 
 #[test]
 fn what_is_missing_is_said_with_what_there_is() {
-    let question = |request| Question { requests: vec![request], ..Question::default() };
+    let query = |request| Query { requests: vec![request], ..Query::default() };
     let versions = "a.v1@1.0.0\na.v2@2.0.0 <-a.v1\na.v3@3.0.0 <-a.v2";
     let told = |request| {
         let memory = catalog(versions);
-        let source = Source { name: "cat", namespace: "", weight: 0, catalog: &memory };
-        match solve(&gather(&[source], question(request), &Cel), &Cel) {
-            Outcome::Unsatisfiable(explanation) => explanation.text(),
+        let source = CatalogSource { name: "cat", namespace: "", weight: 0, catalog: &memory };
+        match solve(&collect_problem(&[source], query(request), &Cel), &Cel) {
+            Resolution::Unsatisfiable(explanation) => explanation.text(),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(
-        told(Request { version: Some(">=4".into()), ..request("a") }),
+        told(PackageRequest { version: Some(">=4".into()), ..request("a") }),
         "there is no solution:\n  `a` in a version of `>=4` is asked for, but none of its versions \
          is in `>=4`: there is 1.0.0 to 3.0.0 (3 versions)\n\nthis would help:\n  ask for another \
          version of a: a 3.0.0 would do\n"

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
-    CatalogName, Channel, Entry, Follows, Installed, Outcome, Property, Question, Request, Source,
-    bundle_from_properties, gather, solve,
+    CatalogName, CatalogSource, Channel, ChannelEntry, FollowedChannel, InstalledBundle,
+    PackageRequest, Property, Query, Resolution, bundle_from_properties, collect_problem, solve,
 };
 use serde::Deserialize;
 
@@ -112,11 +112,11 @@ fn scenarios_are_answered_as_upstream_answers_them() {
 /// What is installed, as upstream's answers have it; none when nothing can be.
 fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
     let memories: Vec<Memory> = scenario.catalogs.iter().map(memory).collect();
-    let sources: Vec<Source<'_>> = scenario
+    let sources: Vec<CatalogSource<'_>> = scenario
         .catalogs
         .iter()
         .zip(&memories)
-        .map(|(catalog, memory)| Source {
+        .map(|(catalog, memory)| CatalogSource {
             name: &catalog.name,
             namespace: &catalog.namespace,
             weight: -catalog.priority,
@@ -124,15 +124,15 @@ fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
         })
         .collect();
     let namespace = &scenario.namespaces[0];
-    let question = Question {
+    let query = Query {
         global_namespaces: scenario.namespaces[1..].to_vec(),
         installed: scenario.existing.iter().map(|it| installed(scenario, it)).collect(),
         requests: scenario.subscriptions.iter().map(|it| request(namespace, it)).collect(),
-        ..Question::default()
+        ..Query::default()
     };
-    let problem = gather(&sources, question, &Cel);
+    let problem = collect_problem(&sources, query, &Cel);
     match solve(&problem, &Cel) {
-        Outcome::Solved(solution) => Some(
+        Resolution::Solved(solution) => Some(
             solution
                 .install
                 .iter()
@@ -145,11 +145,11 @@ fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
                 })
                 .collect(),
         ),
-        Outcome::Unsatisfiable(explanation) => {
+        Resolution::Unsatisfiable(explanation) => {
             assert!(!explanation.conflict.is_empty(), "{}", scenario.id);
             None
         }
-        Outcome::GaveUp => panic!("{} is too hard", scenario.id),
+        Resolution::LimitExceeded => panic!("{} is too hard", scenario.id),
     }
 }
 
@@ -160,7 +160,7 @@ fn memory(catalog: &CatalogOf) -> Memory {
         if bundle.default {
             package.default_channel = Some(bundle.channel.clone());
         }
-        let entry = Entry {
+        let entry = ChannelEntry {
             name: bundle.name.clone(),
             replaces: Some(bundle.replaces.clone()).filter(|name| !name.is_empty()),
             skips: bundle.skips.clone(),
@@ -179,17 +179,17 @@ fn memory(catalog: &CatalogOf) -> Memory {
     memory
 }
 
-fn installed(scenario: &Scenario, existing: &BundleOf) -> Installed {
+fn installed(scenario: &Scenario, existing: &BundleOf) -> InstalledBundle {
     let subscription = existing.subscription.as_ref().and_then(|name| {
         scenario.subscriptions.iter().find(|subscription| subscription.name == *name)
     });
     let mut bundle =
         bundle_from_properties(&existing.name, &existing.package, &existing.properties);
     bundle.properties = existing.properties.clone();
-    Installed {
+    InstalledBundle {
         namespace: scenario.namespaces[0].clone(),
         package: Some(existing.package.clone()),
-        follows: subscription.map(|subscription| Follows {
+        follows: subscription.map(|subscription| FollowedChannel {
             channel: subscription.channel.clone(),
             catalog: Some(CatalogName {
                 namespace: subscription.catalog_namespace.clone(),
@@ -201,9 +201,9 @@ fn installed(scenario: &Scenario, existing: &BundleOf) -> Installed {
     }
 }
 
-fn request(namespace: &str, subscription: &Subscription) -> Request {
+fn request(namespace: &str, subscription: &Subscription) -> PackageRequest {
     let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    Request {
+    PackageRequest {
         namespace: namespace.to_owned(),
         package: subscription.package.clone(),
         channel: some(&subscription.channel),
@@ -214,6 +214,6 @@ fn request(namespace: &str, subscription: &Subscription) -> Request {
         }),
         installed: some(&subscription.installed_csv),
         name: subscription.name.clone(),
-        ..Request::default()
+        ..PackageRequest::default()
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use plimsoll_content::catalog::Offer;
 use plimsoll_content::expressions::Cel;
-use plimsoll_resolve::{Outcome, Question, Request, Source, gather, solve};
+use plimsoll_resolve::{CatalogSource, PackageRequest, Query, Resolution, collect_problem, solve};
 use plimsoll_source::catalog::open;
 
 /// How often each request is resolved in a batch.
@@ -31,26 +31,26 @@ fn measure(catalog: &Path, requests: &str) -> Result<()> {
     let index = open(catalog, None, &mut |_| {})?;
     let requests = read(requests)?;
     let offer = Offer::new(&index);
-    let source = Source { name: "catalog", namespace: "", weight: 0, catalog: &offer };
-    let gathered = || {
-        let question = Question { requests: requests.clone(), ..Question::default() };
-        gather(&[source], question, &Cel)
+    let source = CatalogSource { name: "catalog", namespace: "", weight: 0, catalog: &offer };
+    let collected = || {
+        let query = Query { requests: requests.clone(), ..Query::default() };
+        collect_problem(&[source], query, &Cel)
     };
-    let problem = gathered();
+    let problem = collected();
     let outcome = solve(&problem, &Cel);
-    let gathering = mean(|| drop(gathered()))?;
+    let collecting = mean(|| drop(collected()))?;
     let solving = mean(|| drop(solve(&problem, &Cel)))?;
     if let Some(failure) = offer.failure() {
         bail!("{failure}");
     }
     let packages = problem.catalogs.iter().map(|catalog| catalog.packages.len());
     println!(
-        "{} {} ({} requests): {:.2} ms of processor time, {gathering:.2} of them to gather {} \
+        "{} {} ({} requests): {:.2} ms of processor time, {collecting:.2} of them to collect {} \
          packages: {}",
         catalog.file_name().unwrap_or_default().to_string_lossy(),
         requests.first().map(|request| request.package.as_str()).unwrap_or_default(),
         requests.len(),
-        gathering + solving,
+        collecting + solving,
         packages.sum::<usize>(),
         result(&outcome)?
     );
@@ -69,19 +69,19 @@ fn mean(mut act: impl FnMut()) -> Result<f64> {
     Ok(best)
 }
 
-fn result(outcome: &Outcome) -> Result<String> {
+fn result(outcome: &Resolution) -> Result<String> {
     Ok(match outcome {
-        Outcome::Solved(solution) => format!("{} bundles", solution.install.len()),
-        Outcome::Unsatisfiable(explanation) => format!(
+        Resolution::Solved(solution) => format!("{} bundles", solution.install.len()),
+        Resolution::Unsatisfiable(explanation) => format!(
             "unsatisfiable, told in {} bytes with {} changes",
             explanation.text().len(),
             explanation.changes.len()
         ),
-        Outcome::GaveUp => bail!("it gave up"),
+        Resolution::LimitExceeded => bail!("it gave up"),
     })
 }
 
-fn read(requests: &str) -> Result<Vec<Request>> {
+fn read(requests: &str) -> Result<Vec<PackageRequest>> {
     let text = match requests.strip_prefix('@') {
         Some(file) => fs::read_to_string(file).with_context(|| format!("`{file}`"))?,
         None => requests.replace(',', "\n"),
@@ -90,7 +90,7 @@ fn read(requests: &str) -> Result<Vec<Request>> {
         let (package, channel) = line
             .split_once(':')
             .map_or((line, None), |(package, channel)| (package, Some(channel.to_owned())));
-        Request { package: package.to_owned(), channel, ..Request::default() }
+        PackageRequest { package: package.to_owned(), channel, ..PackageRequest::default() }
     };
     Ok(text.split_whitespace().map(request).collect())
 }

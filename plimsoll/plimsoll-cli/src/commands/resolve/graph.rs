@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_resolve::{Because, Explanation, SentenceKind, Solution};
+use plimsoll_resolve::{Explanation, ExplanationStepKind, InstallReason, Solution};
 
 use crate::render::graph::{Edge, Graph, Node, Tone};
 
@@ -30,15 +30,15 @@ pub(super) fn of_solution(solution: &Solution) -> Graph {
     for (bundle, because, _) in &all {
         for reason in *because {
             let (from, label) = match reason {
-                Because::Requested { request } => {
+                InstallReason::Requested { request } => {
                     (vertex(&mut graph, &plain(request), Tone::Plain), String::new())
                 }
-                Because::Required { by, requirement } => {
+                InstallReason::Required { by, requirement } => {
                     let known = places.get(by.as_str()).copied();
                     let from = known.unwrap_or_else(|| vertex(&mut graph, by, Tone::Plain));
                     (from, plain(requirement))
                 }
-                Because::Follows { channel } => {
+                InstallReason::Follows { channel } => {
                     let text = format!("channel {channel}");
                     (vertex(&mut graph, &text, Tone::Plain), String::new())
                 }
@@ -55,9 +55,11 @@ pub(super) fn of_explanation(explanation: &Explanation) -> Graph {
     let mut offered: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for sentence in &explanation.conflict {
         let in_the_way = match sentence.kind {
-            SentenceKind::Unfit | SentenceKind::Exclusion => true,
-            SentenceKind::Request | SentenceKind::Requirement => sentence.candidates.is_empty(),
-            SentenceKind::Installed | SentenceKind::Chosen => false,
+            ExplanationStepKind::Unfit | ExplanationStepKind::Exclusion => true,
+            ExplanationStepKind::Request | ExplanationStepKind::Requirement => {
+                sentence.candidates.is_empty()
+            }
+            ExplanationStepKind::Installed | ExplanationStepKind::Chosen => false,
         };
         let tone = if in_the_way { Tone::Strong } else { Tone::Plain };
         let at = vertex(&mut graph, &plain(&sentence.text), tone);

@@ -7,8 +7,9 @@ use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::range::masterminds;
 use plimsoll_resolve::{
-    Api, Bundle, CatalogName, ChannelPolicy, Exclusion, Facts, Follows, Installed, OperatorGroup,
-    Overrides, Problem, ProviderChoice, Question, Request, gather,
+    Api, Bundle, BundleExclusion, CatalogName, ChannelPolicy, ClusterFacts, FollowedChannel,
+    InstalledBundle, OperatorGroup, PackageRequest, Problem, ProviderChoice, Query,
+    ResolutionOverrides, collect_problem,
 };
 use serde::Deserialize;
 
@@ -58,13 +59,13 @@ fn cluster(arguments: &ResolveArguments) -> Result<Cluster, anyhow::Error> {
     Ok(cluster)
 }
 
-pub(super) fn gathered(
+pub(super) fn collected(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
 ) -> Result<Problem, anyhow::Error> {
     let cluster = cluster(arguments)?;
-    let question = Question {
-        facts: Facts {
+    let query = Query {
+        facts: ClusterFacts {
             kubernetes: cluster.kubernetes.as_deref().map(cluster_version).transpose()?,
             openshift: cluster.openshift.as_deref().map(cluster_version).transpose()?,
             apis: cluster.apis,
@@ -83,7 +84,7 @@ pub(super) fn gathered(
         overrides: overrides(arguments, sources)?,
     };
     let sources: Vec<_> = sources.iter().map(|named| named.source).collect();
-    Ok(gather(&sources, question, &Cel))
+    Ok(collect_problem(&sources, query, &Cel))
 }
 
 /// A request for each package that is named, and for those of the bundles; what a bundle's
@@ -91,7 +92,7 @@ pub(super) fn gathered(
 fn requests(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
-) -> Result<Vec<Request>, anyhow::Error> {
+) -> Result<Vec<PackageRequest>, anyhow::Error> {
     if let Some(range) = &arguments.version {
         masterminds::Range::parse(range)?;
     }
@@ -110,14 +111,14 @@ fn requests(
     if packages.is_empty() {
         bail!("nothing is asked for: name a package, or give a `--bundle`");
     }
-    let request = |package: &str| Request {
+    let request = |package: &str| PackageRequest {
         namespace: arguments.namespace.clone(),
         package: package.to_owned(),
         channel: arguments.channel.clone(),
         version: arguments.version.clone(),
         catalog: bundles.iter().find(|(name, _)| *name == package).map(|(_, name)| name.clone()),
         ignore_dependencies: arguments.no_dependencies,
-        ..Request::default()
+        ..PackageRequest::default()
     };
     Ok(packages.into_iter().map(request).collect())
 }
@@ -143,16 +144,16 @@ fn catalog_called(name: &str, sources: &[Named<'_>]) -> Result<CatalogName, anyh
 fn installed(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
-) -> Result<Vec<Installed>, anyhow::Error> {
+) -> Result<Vec<InstalledBundle>, anyhow::Error> {
     let Some(path) = &arguments.installed else { return Ok(Vec::new()) };
     let context = || format!("failed to read what is installed from `{}`", path.display());
     let items = read_installed(path).with_context(context)?;
-    let item = |item: InstalledItem| -> Result<Installed, anyhow::Error> {
+    let item = |item: InstalledItem| -> Result<InstalledBundle, anyhow::Error> {
         let InstalledItem { package, version, channel, catalog, namespace } = item;
         let catalog = catalog.map(|name| catalog_called(&name, sources)).transpose()?;
-        Ok(Installed {
+        Ok(InstalledBundle {
             namespace: namespace.unwrap_or_else(|| arguments.namespace.clone()),
-            follows: channel.map(|channel| Follows { channel, catalog }),
+            follows: channel.map(|channel| FollowedChannel { channel, catalog }),
             ignore_dependencies: false,
             bundle: known_bundle(&package, &version, sources)?,
             package: Some(package),
@@ -187,13 +188,13 @@ fn known_bundle(
 fn overrides(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
-) -> Result<Overrides, anyhow::Error> {
+) -> Result<ResolutionOverrides, anyhow::Error> {
     let exclusion = |text: &String| {
         let (package, bundle) = match text.split_once('/') {
             Some((package, bundle)) => (package, Some(bundle.to_owned())),
             None => (text.as_str(), None),
         };
-        Exclusion { package: package.to_owned(), versions: None, bundle }
+        BundleExclusion { package: package.to_owned(), versions: None, bundle }
     };
     let provider = |text: &String| -> Result<ProviderChoice, anyhow::Error> {
         let wrong = || anyhow!("`{text}` has not the form GROUP/VERSION/KIND=PACKAGE");
@@ -210,7 +211,7 @@ fn overrides(
             catalog: None,
         })
     };
-    Ok(Overrides {
+    Ok(ResolutionOverrides {
         exclude: arguments.exclude.iter().map(exclusion).collect(),
         providers: arguments.provider.iter().map(provider).collect::<Result<_, _>>()?,
         prefer_catalogs: arguments

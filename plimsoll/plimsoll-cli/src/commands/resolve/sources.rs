@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use plimsoll_content::catalog::{Index, Offer};
-use plimsoll_resolve::Source;
+use plimsoll_resolve::CatalogSource;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
 use super::ResolveArguments;
@@ -15,7 +15,7 @@ const BUNDLE_WEIGHT: i64 = -1;
 
 /// A catalog or bundle of the command line.
 pub(super) struct Named<'a> {
-    pub(super) source: Source<'a>,
+    pub(super) source: CatalogSource<'a>,
     /// It is the directory of a bundle.
     pub(super) is_bundle: bool,
 }
@@ -45,7 +45,7 @@ pub(super) fn with_sources<T>(
             .iter()
             .zip(&offers)
             .map(|(opened, offer)| Named {
-                source: Source {
+                source: CatalogSource {
                     name: &opened.name,
                     namespace: &opened.namespace,
                     weight: opened.weight,

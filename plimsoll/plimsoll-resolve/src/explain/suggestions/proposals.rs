@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
-use super::{ChangeKind, Proposal, Wording};
+use super::{Proposal, SuggestedChangeKind, Wording};
 use crate::bundle::{Bundle, Constraint, Requirement};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::explain::format::described;
 use crate::model::{ChoiceId, Model, NodeId, Owner, Unfit};
-use crate::package::{Channel, Entry, Package};
-use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Overrides, Problem};
+use crate::package::{Channel, ChannelEntry, Package};
+use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Problem, ResolutionOverrides};
 use crate::range::blang;
 use crate::version::{parse_strict, parse_tolerant};
 
@@ -60,7 +60,7 @@ fn newest_owners<'p>(model: &Model<'p>, conflict: &Conflict) -> Vec<(NodeId, &'p
 
 fn propose(
     proposals: &mut Vec<Proposal>,
-    kind: ChangeKind,
+    kind: SuggestedChangeKind,
     text: String,
     apply: impl Fn(&mut Problem) + 'static,
 ) {
@@ -71,10 +71,10 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
     match model.choices[choice].owner {
         Owner::Request(at) => of_request(model, at, proposals),
         Owner::Stays(at) | Owner::Follows(at) => {
-            let name = &model.problem().question.installed[at].bundle.name;
+            let name = &model.problem().query.installed[at].bundle.name;
             let text = format!("remove {name}, which is installed");
-            propose(proposals, ChangeKind::Remove, text, move |problem| {
-                problem.question.installed.remove(at);
+            propose(proposals, SuggestedChangeKind::Remove, text, move |problem| {
+                problem.query.installed.remove(at);
             });
         }
         Owner::Node(..) => {
@@ -88,50 +88,50 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
 }
 
 fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
-    let question = &model.problem().question;
-    let request = &question.requests[at];
+    let query = &model.problem().query;
+    let request = &query.requests[at];
     let package = request.package.clone();
     if request.version.is_some() {
         proposals.push(Proposal {
-            kind: ChangeKind::Version,
+            kind: SuggestedChangeKind::Version,
             text: Wording::WithVersion(
                 format!("ask for another version of {package}"),
                 package.clone(),
             ),
-            apply: Box::new(move |problem| problem.question.requests[at].version = None),
+            apply: Box::new(move |problem| problem.query.requests[at].version = None),
         });
     }
     if let Some(bundle) = &request.bundle {
         let text = format!("begin with the newest bundle of {package} instead of {bundle}");
-        propose(proposals, ChangeKind::Version, text, move |problem| {
-            problem.question.requests[at].bundle = None;
+        propose(proposals, SuggestedChangeKind::Version, text, move |problem| {
+            problem.query.requests[at].bundle = None;
         });
     }
     if let Some(catalog) = &request.catalog {
         let text = format!("take {package} from any catalog, not only {catalog}");
-        propose(proposals, ChangeKind::Channel, text, move |problem| {
-            problem.question.requests[at].catalog = None;
+        propose(proposals, SuggestedChangeKind::Channel, text, move |problem| {
+            problem.query.requests[at].catalog = None;
         });
     }
     of_channel(model, at, proposals);
-    if question.requests.len() > 1 {
+    if query.requests.len() > 1 {
         let text = format!("do without {package}");
-        propose(proposals, ChangeKind::LeaveOut, text, move |problem| {
-            problem.question.requests.remove(at);
+        propose(proposals, SuggestedChangeKind::LeaveOut, text, move |problem| {
+            problem.query.requests.remove(at);
         });
     }
     if !request.ignore_dependencies {
         let text =
             format!("install {package} without its dependencies, and care for them yourself");
-        propose(proposals, ChangeKind::IgnoreDependencies, text, move |problem| {
-            problem.question.requests[at].ignore_dependencies = true;
+        propose(proposals, SuggestedChangeKind::IgnoreDependencies, text, move |problem| {
+            problem.query.requests[at].ignore_dependencies = true;
         });
     }
 }
 
 /// Another channel of what is requested, or a catalog that has it at all.
 fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
-    let request = &model.problem().question.requests[at];
+    let request = &model.problem().query.requests[at];
     let package = request.package.clone();
     let shelves = model.index.named(&package);
     let channels: BTreeSet<&String> = shelves
@@ -143,8 +143,8 @@ fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
         if request.channel.as_ref() != Some(channel) {
             let name = channel.clone();
             let text = format!("ask for {package} from channel `{channel}`");
-            propose(proposals, ChangeKind::Channel, text, move |problem| {
-                problem.question.requests[at].channel = Some(name.clone());
+            propose(proposals, SuggestedChangeKind::Channel, text, move |problem| {
+                problem.query.requests[at].channel = Some(name.clone());
             });
         }
     }
@@ -153,9 +153,9 @@ fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
         let channel = request.channel.clone();
         if let Some(part) = placeholder(&requirement, channel) {
             let text = format!("add a catalog that has package {package}");
-            propose(proposals, ChangeKind::Catalog, text, move |problem| {
-                problem.question.global_namespaces.clear();
-                problem.question.requests[at].catalog = None;
+            propose(proposals, SuggestedChangeKind::Catalog, text, move |problem| {
+                problem.query.global_namespaces.clear();
+                problem.query.requests[at].catalog = None;
                 problem.catalogs.push(part.clone());
             });
         }
@@ -166,8 +166,8 @@ fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
 fn missing(requirement: &Requirement, proposals: &mut Vec<Proposal>) {
     if let Some(part) = placeholder(&requirement.constraint, None) {
         let text = format!("add a catalog that has {}", described(requirement));
-        propose(proposals, ChangeKind::Catalog, text, move |problem| {
-            problem.question.global_namespaces.clear();
+        propose(proposals, SuggestedChangeKind::Catalog, text, move |problem| {
+            problem.query.global_namespaces.clear();
             problem.catalogs.push(part.clone());
         });
     }
@@ -189,7 +189,7 @@ fn placeholder(constraint: &Constraint, channel: Option<String>) -> Option<Catal
         }
     }
     let channel = channel.unwrap_or_else(|| "stable".to_owned());
-    let entry = Entry { name: PLACEHOLDER.to_owned(), ..Entry::default() };
+    let entry = ChannelEntry { name: PLACEHOLDER.to_owned(), ..ChannelEntry::default() };
     let package = Package {
         name: package,
         default_channel: Some(channel.clone()),
@@ -241,7 +241,7 @@ fn wider(model: &Model<'_>, node: usize, requirement: &Requirement, proposals: &
         ),
     };
     let (narrow, bundle) = (requirement.clone(), node.bundle.name.clone());
-    propose(proposals, ChangeKind::Range, text, move |problem| {
+    propose(proposals, SuggestedChangeKind::Range, text, move |problem| {
         let packages = problem.catalogs.iter_mut().flat_map(|catalog| &mut catalog.packages);
         let bundles = packages.filter(|it| it.name == package).flat_map(|it| &mut it.bundles);
         for requirement in
@@ -258,29 +258,29 @@ fn of_unfit(unfit: &Unfit, proposals: &mut Vec<Proposal>) {
     match unfit {
         Unfit::Excluded => propose(
             proposals,
-            ChangeKind::Override,
+            SuggestedChangeKind::Override,
             "take back the exclusion".to_owned(),
-            |problem| problem.question.overrides.exclude.clear(),
+            |problem| problem.query.overrides.exclude.clear(),
         ),
         Unfit::Kubernetes(lowest) => {
             if let Ok(version) = parse_tolerant(lowest) {
                 let text = format!("update the cluster to Kubernetes {lowest} or newer");
-                propose(proposals, ChangeKind::Cluster, text, move |problem| {
-                    problem.question.facts.kubernetes = Some(version.clone());
+                propose(proposals, SuggestedChangeKind::Cluster, text, move |problem| {
+                    problem.query.facts.kubernetes = Some(version.clone());
                 });
             }
         }
         Unfit::InstallMode(mode) => {
             let text = format!("use an operator group that needs no install mode {mode}");
-            propose(proposals, ChangeKind::Cluster, text, |problem| {
-                problem.question.operator_groups.clear();
+            propose(proposals, SuggestedChangeKind::Cluster, text, |problem| {
+                problem.query.operator_groups.clear();
             });
         }
         Unfit::Capability(name) => {
             let text = format!("enable capability {name}");
             let name = name.clone();
-            propose(proposals, ChangeKind::Cluster, text, move |problem| {
-                if let Some(enabled) = &mut problem.question.facts.capabilities {
+            propose(proposals, SuggestedChangeKind::Cluster, text, move |problem| {
+                if let Some(enabled) = &mut problem.query.facts.capabilities {
                     enabled.push(name.clone());
                 }
             });
@@ -295,16 +295,16 @@ fn of_unfit(unfit: &Unfit, proposals: &mut Vec<Proposal>) {
 
 /// What may always help.
 fn general(problem: &Problem, proposals: &mut Vec<Proposal>) {
-    if problem.question.channels == ChannelPolicy::DefaultOnly {
+    if problem.query.channels == ChannelPolicy::DefaultOnly {
         let text = "let other channels than the default one count".to_owned();
-        propose(proposals, ChangeKind::AnyChannel, text, |problem| {
-            problem.question.channels = ChannelPolicy::PreferDefault;
+        propose(proposals, SuggestedChangeKind::AnyChannel, text, |problem| {
+            problem.query.channels = ChannelPolicy::PreferDefault;
         });
     }
-    if problem.question.overrides != Overrides::default() {
+    if problem.query.overrides != ResolutionOverrides::default() {
         let text = "take back all overrides".to_owned();
-        propose(proposals, ChangeKind::Override, text, |problem| {
-            problem.question.overrides = Overrides::default();
+        propose(proposals, SuggestedChangeKind::Override, text, |problem| {
+            problem.query.overrides = ResolutionOverrides::default();
         });
     }
 }
