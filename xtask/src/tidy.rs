@@ -6,6 +6,7 @@
 mod layers;
 mod licences;
 mod purity;
+mod references;
 mod sources;
 mod words;
 
@@ -54,6 +55,7 @@ fn findings() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     findings.extend(layers::check(&tree)?);
     findings.extend(purity::check(&tree));
+    findings.extend(references::check(&tree));
     findings.extend(sources::check(&tree));
     findings.extend(words::check(&tree));
     findings.extend(licences::check(&tree)?);
@@ -75,7 +77,17 @@ impl Tree {
             .context("xtask lies in the workspace")?
             .to_path_buf();
         let mut files = Vec::new();
-        for directory in ["kubernetes", "plimsoll", "xtask", "docs", ".ci", "tests", "fuzz"] {
+        for directory in [
+            "kubernetes",
+            "plimsoll",
+            "xtask",
+            "docs",
+            "deploy",
+            "examples",
+            ".ci",
+            "tests",
+            "fuzz",
+        ] {
             collect(&root, &root.join(directory), &mut files)?;
         }
         for name in
