@@ -1,4 +1,4 @@
-//! `config.openshift.io/v1`: ClusterVersion and ClusterOperator (cluster-version §2.8, §3, §4.3).
+//! `config.openshift.io/v1`: ClusterVersion and ClusterOperator (CV-15, CV-16, CO-3).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Update {
     pub force: bool,
 }
 
-/// The capabilities asked for (design 000).
+/// The capabilities asked for (CAP-5).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CapabilitiesSpec {
@@ -60,7 +60,7 @@ pub struct CapabilitiesSpec {
     pub additional_enabled_capabilities: Vec<String>,
 }
 
-/// An object of the payload to leave alone (cluster-version §1.7).
+/// An object of the payload to leave alone (CV-7).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentOverride {
@@ -160,7 +160,7 @@ pub struct CapabilitiesStatus {
     pub known_capabilities: Vec<String>,
 }
 
-/// What an operator reports about its component (design 003).
+/// What an operator reports about its component (CO-7 to CO-12).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterOperatorStatus {

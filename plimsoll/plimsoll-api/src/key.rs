@@ -30,7 +30,7 @@ impl fmt::Display for GroupKind {
     }
 }
 
-/// What identifies an object of a payload in a cluster (cluster-version §1.2): two manifests with
+/// What identifies an object of a payload in a cluster (CV-2.3): two manifests with
 /// the same key are manifests of the same object, whatever their API versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {

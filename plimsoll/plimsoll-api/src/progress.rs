@@ -38,7 +38,7 @@ pub struct ReleaseProgressStatus {
     /// The ClusterOperators of the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<OperatorsProgress>,
-    /// Objects that releases deleted, and how far that has come (design 001).
+    /// Objects that releases deleted, and how far that has come (DEL-5).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<Deletion>,
     /// Objects that earlier releases applied and this one does not mention.

@@ -1,7 +1,7 @@
 //! The one list of reasons: why something is as it is, or why nothing happened.
 //!
 //! Conditions, events, metrics and exit codes all render these names, so they are API: the names
-//! of cluster-version §2-3 are kept to the letter, since `oc`, alerts and CI parse them.
+//! of CV-10 to CV-18 are kept to the letter, since `oc`, alerts and CI parse them.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use crate::Reason;
 
-/// How an unmet expectation surfaces in `Failing` and `Progressing` (cluster-version §2.7).
+/// How an unmet expectation surfaces in `Failing` and `Progressing` (CV-14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// Reported at the end, but does not stop anything: a degraded operator during installation.

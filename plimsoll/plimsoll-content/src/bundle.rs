@@ -1,5 +1,5 @@
 //! Bundle directories (registry+v1), package manifests, and trees of them, as documents of a
-//! file-based catalog (resolution §3).
+//! file-based catalog (RES-4).
 //!
 //! A bundle directory holds `manifests/` (one ClusterServiceVersion, its definitions, other
 //! objects) and `metadata/` (annotations, dependencies, properties; told apart by what is in them,

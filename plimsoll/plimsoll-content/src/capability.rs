@@ -1,4 +1,4 @@
-//! Which capabilities and capability sets there are (design 000, cluster-version §5.1).
+//! Which capabilities and capability sets there are (CAP-1, CAP-2, CV-22).
 //!
 //! A [`Registry`] begins with the names of the published API and takes up what a payload declares
 //! by manifests of our own kind [`KIND`]: a platform team names its own capabilities without
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use declaration::{Declaration, GROUP, KIND, Problem, VERSION, is_declaration, meant};
 
-/// Annotation: the capabilities that a manifest belongs to, separated by `+` (design 000).
+/// Annotation: the capabilities that a manifest belongs to, separated by `+` (CAP-3).
 pub const ANNOTATION: &str = "capability.openshift.io/name";
 /// The set that a cluster has that asks for none.
 pub const CURRENT: &str = "vCurrent";

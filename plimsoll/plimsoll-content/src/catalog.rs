@@ -5,7 +5,7 @@
 //! The index is what is asked: a query for one package touches that package only.
 //!
 //! A catalog is *file-based*: JSON or YAML documents with the schemas `olm.package`,
-//! `olm.channel`, `olm.bundle` and `olm.deprecations` (resolution §2). Directories of bundles and
+//! `olm.channel`, `olm.bundle` and `olm.deprecations` (RES-1). Directories of bundles and
 //! package manifests are turned into such documents first (`crate::bundle`).
 
 mod assemble;

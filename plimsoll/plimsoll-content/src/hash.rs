@@ -12,7 +12,7 @@ const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
 
 /// The hash that `status.versionHash` shows: FNV-1 (multiply, then xor), 64 bits, over the JSON of
-/// the included manifests in order, as URL-safe base64 (cluster-version §1.2).
+/// the included manifests in order, as URL-safe base64 (CV-2.7).
 pub fn manifest_hash<'a>(documents: impl IntoIterator<Item = &'a Packed>) -> String {
     let step = |hash: u64, byte: &u8| hash.wrapping_mul(FNV_PRIME) ^ u64::from(*byte);
     let hash = documents

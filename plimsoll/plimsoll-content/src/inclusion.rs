@@ -1,4 +1,4 @@
-//! Whether a document belongs to a cluster, and if not, why (cluster-version §1.4 and §1.7).
+//! Whether a document belongs to a cluster, and if not, why (CV-3, CV-7).
 //!
 //! The checks run in a fixed order and the first that fails decides. A filter that its
 //! [`Context`] leaves open is not applied.

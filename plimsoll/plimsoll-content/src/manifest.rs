@@ -34,7 +34,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Takes a document, the `document`th of `file`, as a manifest (cluster-version §1.2).
+    /// Takes a document, the `document`th of `file`, as a manifest (CV-2.2).
     ///
     /// # Errors
     /// Why it is none: not an object, without kind or name, a list, too large.

@@ -1,6 +1,6 @@
 //! A release payload: from the bytes of its files to manifests, or to everything that is wrong.
 //!
-//! Loading follows cluster-version §1.1 and §1.2: `manifests` before `release-manifests`, file
+//! Loading follows CV-1 and CV-2: `manifests` before `release-manifests`, file
 //! names in byte order, documents in the order of their file.
 
 mod document;

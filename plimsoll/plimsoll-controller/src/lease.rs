@@ -1,4 +1,4 @@
-//! Leadership by Lease: one controller writes, others wait (cluster-version §8).
+//! Leadership by Lease: one controller writes, others wait (CV-30.1).
 //!
 //! A lease is taken when its holder is us, nobody, or somebody who has not renewed it for its
 //! whole duration by our own clock; times of other machines are never compared.

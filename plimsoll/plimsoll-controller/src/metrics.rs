@@ -1,4 +1,4 @@
-//! What `/metrics` tells (cluster-version §4.4 under the names used there, and some of our own).
+//! What `/metrics` tells (CV-21.1 under the names used there, and some of our own).
 //!
 //! [`text`] is a pure function of a [`View`]. [`NAMES`] lists every metric, for those who write
 //! rules about them.

@@ -1,5 +1,5 @@
 //! A validating admission webhook that refuses mistakes in `spec.capabilities` when they are made
-//! (design 000, "have your PATCH fail with a 400").
+//! (CAP-11).
 //!
 //! It is a convenience: what it refuses the controller would not act on either. So a webhook that
 //! cannot be reached lets everything pass.

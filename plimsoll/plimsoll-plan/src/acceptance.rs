@@ -1,4 +1,4 @@
-//! How a release that is asked for becomes the one that is applied (cluster-version §2.3, §7.1).
+//! How a release that is asked for becomes the one that is applied (CV-10, CV-26).
 //!
 //! A state machine without clients or clocks: it is told what is asked for and how each step went,
 //! and says what to do next. A release that is rejected never disturbs the one that is applied; it

@@ -1,4 +1,4 @@
-//! Gates that an administrator has to acknowledge before a minor update (cluster-version §3.8).
+//! Gates that an administrator has to acknowledge before a minor update (CV-19).
 //!
 //! A release puts questions into one ConfigMap, an administrator answers in another. Where neither
 //! exists there is nothing to ask: a platform that does not use them is not held up.
@@ -96,7 +96,7 @@ fn gated_version(key: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    //! Scenario 47 of cluster-version §9.F.
+    //! CVS-47.
 
     use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which optional parts of a release a cluster has (cluster-version §5.2, design 000).
+//! Which optional parts of a release a cluster has (CAP-5, CAP-7, CV-22.4).
 //!
 //! Capabilities only grow: what was enabled once stays enabled, and is called *implicit* once the
 //! spec no longer asks for it. A capability behind a feature gate that is off does not exist: it

@@ -1,4 +1,4 @@
-//! What keeps a release from being applied, worded for people (cluster-version §2.5-2.6).
+//! What keeps a release from being applied, worded for people (CV-12, CV-13).
 //!
 //! # Departures from upstream
 //!

@@ -1,5 +1,5 @@
 //! The gate of a ClusterOperator manifest: what the live operator must report before a release
-//! counts it as done (design 003, cluster-version §4.1).
+//! counts it as done (CO-1, CV-20).
 //!
 //! # The rule
 //!
@@ -17,7 +17,7 @@
 //!
 //! # Departure from upstream
 //!
-//! Design 003 respects the conditions of an operator only once it reports the expected versions;
+//! CO-2 respects the conditions of an operator only once it reports the expected versions;
 //! upstream judges them at whatever version they were reported. Here the design rules while
 //! updating and reconciling: an operator that is still at the old version *waits*, and neither
 //! fails the update for being unavailable nor starts the clock of a degraded one, since its

@@ -1,4 +1,4 @@
-//! The order of a payload's manifests, from nothing but their file names (cluster-version §1.6).
+//! The order of a payload's manifests, from nothing but their file names (CV-6).
 //!
 //! A file called `0000_<run level>_<component>_…` belongs to a *run level* and, within it, to a
 //! *component*. The manifests of one component in one level form a *lane*: they are applied one

@@ -1,4 +1,4 @@
-//! The releases that a cluster has had (cluster-version §2.8).
+//! The releases that a cluster has had (CV-15).
 
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};

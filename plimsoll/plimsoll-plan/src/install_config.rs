@@ -1,4 +1,4 @@
-//! The `capabilities` of an install-config: the installer's rules (cluster-version §5.5), in its
+//! The `capabilities` of an install-config: the installer's rules (CV-24), in its
 //! words, and what a cluster installed with it would have.
 //!
 //! Only what concerns capabilities is looked at. Where the installer says no more than that a name

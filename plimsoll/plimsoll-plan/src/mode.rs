@@ -1,4 +1,4 @@
-//! Which rules a cluster is brought to a release by (cluster-version §2.1).
+//! Which rules a cluster is brought to a release by (CV-9).
 
 use std::fmt;
 

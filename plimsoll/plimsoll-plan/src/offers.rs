@@ -1,5 +1,5 @@
 //! Which updates a payload store offers from a release: the edges of its update graph
-//! (cluster-version §3.7, §7.5).
+//! (CV-16.6, CV-29).
 //!
 //! An edge leads from one release to another when either names the other in its metadata:
 //! `previous` of the later one, `next` of the earlier one.

@@ -1,5 +1,5 @@
 //! Overrides with a reason and an end: objects that an administrator took out of management
-//! (`spec.overrides`, cluster-version §1.7), and on which terms.
+//! (`spec.overrides`, CV-7), and on which terms.
 //!
 //! A payload may bring its own definition of ClusterVersion, which would drop fields of ours: so
 //! the terms are in an annotation, a JSON list with an entry for each override that has any:

@@ -14,9 +14,9 @@ use serde_json::json;
 use crate::graph::{self, Graph, Ordering, Task};
 use crate::mode::Mode;
 
-/// Annotation: create the object if it is missing, never change it (cluster-version §1.4).
+/// Annotation: create the object if it is missing, never change it (CV-4.1).
 pub const CREATE_ONLY: &str = "release.openshift.io/create-only";
-/// Annotation: the object is to be deleted (design 001).
+/// Annotation: the object is to be deleted (DEL-1).
 pub const DELETE: &str = "release.openshift.io/delete";
 
 /// How the files begin that plans make up to delete orphans by.
@@ -53,7 +53,7 @@ pub enum Action {
     /// Make sure that the ClusterOperator exists and wait until it reports what the manifest
     /// names.
     Gate,
-    /// Delete it, in updates only, without waiting for the end (design 001, option 1).
+    /// Delete it, in updates only, without waiting for the end (DEL-4).
     Delete,
     /// The manifest asks for something that does not exist; the text says what.
     Refuse(String),
@@ -120,7 +120,7 @@ pub struct Excluded {
 pub struct Plan {
     /// The release.
     pub release: Release,
-    /// Hash of the included manifests (cluster-version §1.2).
+    /// Hash of the included manifests (CV-2.7).
     pub hash: String,
     /// The rules it follows.
     pub mode: Mode,
@@ -133,7 +133,7 @@ pub struct Plan {
 }
 
 /// Plans how to bring a cluster to a release. `attempt` varies the order in which a reconciling
-/// plan goes through its steps (cluster-version §1.6).
+/// plan goes through its steps (CV-6.5).
 pub fn plan(
     manifests: &[Manifest],
     context: &Context,

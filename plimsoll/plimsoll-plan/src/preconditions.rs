@@ -1,9 +1,9 @@
-//! Whether a cluster may go from where it is to another release (cluster-version §7.4, design 003).
+//! Whether a cluster may go from where it is to another release (CV-27, CO-10).
 //!
 //! A patch update begins whatever the cluster says of itself; a minor or major one only while
 //! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
 //! minor version; nobody skips a minor version. Another minor version drops the manifests that
-//! delete what the one before has deleted (design 001). What blocks can be forced, and is then
+//! delete what the one before has deleted (DEL-8). What blocks can be forced, and is then
 //! recorded as a risk that was accepted. All checks are made and told together.
 
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};

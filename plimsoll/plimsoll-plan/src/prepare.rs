@@ -1,7 +1,7 @@
 //! From a manifest to the object that is applied: what is added, and what is left to others.
 //!
 //! Server-side apply with forced ownership enforces exactly what the manifest holds, so what the
-//! manifest must not enforce is taken out here (cluster-version §1.4, §1.5, §1.8).
+//! manifest must not enforce is taken out here (CV-4, CV-5, CV-8).
 
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use serde_json::{Map, Value, json};
@@ -45,7 +45,7 @@ fn cluster_operator(manifest: &Value) -> Value {
 }
 
 /// The status that a freshly created ClusterOperator gets, so that its related objects are known
-/// before its operator reports (design 003, fast-fill); `None` when the manifest names none.
+/// before its operator reports (CO-6); `None` when the manifest names none.
 pub fn fast_fill(step: &Step) -> Option<Value> {
     let manifest = step.manifest.object();
     let related = manifest.pointer("/status/relatedObjects")?;

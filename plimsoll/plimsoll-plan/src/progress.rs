@@ -13,7 +13,7 @@
 //! namespaces and definitions. In every mode a step whose kind or namespace does not exist is set
 //! aside: it holds up neither its lane nor what comes after, only the completion of the plan, and
 //! is tried the moment that what it needs appears, which may well be a later step's doing.
-//! ClusterOperators are created when their lane begins (design 003, fast-fill) and gate at their
+//! ClusterOperators are created when their lane begins (CO-6) and gate at their
 //! place.
 //!
 //! # Guarantees
@@ -467,7 +467,7 @@ impl Progress {
                 let delay = (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX);
                 let at = now + delay.max(error.retry_after.unwrap_or_default());
                 track.enter(State::Retry { at }, now);
-                // A refused deletion holds up nothing (design 001, option 1).
+                // A refused deletion holds up nothing (DEL-4).
                 track.reached |= self.plan.steps[index].action == Action::Delete
                     && error.transience == Transience::Lasting;
                 track.error = Some(error);

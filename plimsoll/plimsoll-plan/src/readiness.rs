@@ -1,4 +1,4 @@
-//! Whether an object that has been applied does what it was applied for (cluster-version §1.8).
+//! Whether an object that has been applied does what it was applied for (CV-8.4).
 //!
 //! # Departure from upstream
 //!

@@ -1,6 +1,6 @@
 //! What a release removes: the ledger of deletions, and the objects that releases left behind.
 //!
-//! Deletions do not hold up an update (design 001, option 1): each is asked for once, and the
+//! Deletions do not hold up an update (DEL-4): each is asked for once, and the
 //! ledger follows it to its end, through restarts, since it is kept in ReleaseProgress. What a
 //! release no longer mentions is an orphan: listed, and deleted only when somebody asks for it.
 

@@ -1,5 +1,5 @@
 //! The status of the ClusterVersion: what the cluster is brought to, how far it is, and what is in
-//! the way (cluster-version §2.7-2.8, §3).
+//! the way (CV-14 to CV-16).
 //!
 //! Types, reasons and messages are those that `oc`, alerts and CI parse, to the letter; where a
 //! happy condition has no reason there, it has none here.

@@ -1,4 +1,4 @@
-//! What objects to going to another minor version (cluster-version §3.8).
+//! What objects to going to another minor version (CV-18).
 //!
 //! No condition means no objection; there is never `Upgradeable=True`. One objection is the
 //! `Upgradeable` condition itself; several are summed up in it, each with a condition of its own

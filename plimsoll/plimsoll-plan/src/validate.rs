@@ -1,4 +1,4 @@
-//! What is wrong with a ClusterVersion's spec (cluster-version §3.9).
+//! What is wrong with a ClusterVersion's spec (CV-17).
 //!
 //! Part of this is also in the CustomResourceDefinition; but a payload brings its own, and a spec
 //! that passed an older one may be there already.

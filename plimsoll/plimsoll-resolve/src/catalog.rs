@@ -32,7 +32,7 @@ pub struct CatalogSource<'a> {
     pub name: &'a str,
     /// The namespace that it is offered in.
     pub namespace: &'a str,
-    /// The lower, the more it is preferred (design 002; upstream's `priority` is its negative).
+    /// The lower, the more it is preferred (DEP-15; upstream's `priority` is its negative).
     pub weight: i64,
     /// What it contains.
     pub catalog: &'a dyn Catalog,

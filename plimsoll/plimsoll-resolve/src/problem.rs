@@ -177,7 +177,7 @@ pub struct PackageRequest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChannelPolicy {
-    /// The package's default channel and no other (design 002).
+    /// The package's default channel and no other (DEP-12).
     #[default]
     DefaultOnly,
     /// The default channel first, then the others by name.

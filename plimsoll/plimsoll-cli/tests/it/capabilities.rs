@@ -1,4 +1,4 @@
-//! Optional parts of a release on whole clusters (design 000; cluster-version §9.H).
+//! Optional parts of a release on whole clusters (CAP-17 to CAP-22; CVS-55 to CVS-61).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
         assert_eq!(condition(&status, implicit)["message"], message);
         assert!(exists(&rig, LOOKOUT).await);
 
-        // Scenario 56: a restart changes nothing, asking for it again does.
+        // CVS-56: a restart changes nothing, asking for it again does.
         rig.stop().await;
         rig.control();
         rig.until(|view| view.completed).await;

@@ -1,5 +1,5 @@
 //! What a release deletes goes, what it forgets stays until somebody asks, and nothing of it holds
-//! up an update (design 001, cluster-version §6 and §9.I).
+//! up an update (DEL-4, DEL-6; CVS-63 to CVS-66).
 
 use std::sync::Arc;
 

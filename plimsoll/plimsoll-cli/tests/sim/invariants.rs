@@ -41,7 +41,7 @@ fn applied<'a>(
 }
 
 /// Whether each release was an update: begun when another had been completed. All else is an
-/// installation, for which there is no order (cluster-version §2.1), and which deletes nothing.
+/// installation, for which there is no order (CV-6.4), and which deletes nothing.
 fn updates(writes: &[Write], releases: &[Release]) -> Vec<bool> {
     let is_completed = |write: &Write| {
         let entries = write.told["history"].as_array();

@@ -1,4 +1,4 @@
-//! The channels of a package whose bundles lie in directories of their own (resolution §3.6).
+//! The channels of a package whose bundles lie in directories of their own (RES-4.7).
 
 use std::collections::{BTreeMap, BTreeSet};
 

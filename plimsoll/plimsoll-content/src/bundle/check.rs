@@ -1,5 +1,5 @@
 //! What the author of a bundle should change, beyond what keeps it out of a catalog
-//! (operators §3.4-3.6).
+//! (BUN-1 to BUN-10).
 
 use std::collections::BTreeSet;
 

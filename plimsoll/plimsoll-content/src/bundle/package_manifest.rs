@@ -1,5 +1,5 @@
 //! The older layout of a package: a package manifest beside a directory for each version
-//! (resolution §3.5).
+//! (RES-4.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a bundle's manifests say, as properties (resolution §3.3).
+//! What a bundle's manifests say, as properties (RES-4.3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The capabilities and sets of the published API, as data (cluster-version §5.1).
+//! The capabilities and sets of the published API, as data (CV-22).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `olm.constraint`: a tree of predicates over one bundle (resolution §7.3).
+//! `olm.constraint`: a tree of predicates over one bundle (RES-8).
 
 use serde_json::{Map, Value};
 

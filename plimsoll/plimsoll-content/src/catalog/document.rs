@@ -1,4 +1,4 @@
-//! The documents of a file-based catalog as they are written (resolution §2).
+//! The documents of a file-based catalog as they are written (RES-1).
 
 use std::fmt;
 use std::marker::PhantomData;

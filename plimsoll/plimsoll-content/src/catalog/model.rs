@@ -107,7 +107,7 @@ pub struct Channel<'a> {
     #[serde(borrow)]
     pub entries: Vec<Entry<'a>>,
     /// Indices of entries from the head along `replaces`, without those that another one skips;
-    /// or why there is no such order (resolution §5.4).
+    /// or why there is no such order (RES-3.4).
     pub order: Result<Vec<u32>, ChannelError>,
     /// Why it is deprecated, if it is.
     #[serde(borrow)]

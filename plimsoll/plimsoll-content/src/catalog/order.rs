@@ -1,4 +1,4 @@
-//! The order of a channel: its head, and what each entry replaces (resolution §2.6, §5.4).
+//! The order of a channel: its head, and what each entry replaces (RES-3).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a bundle's properties say (resolution §2.5).
+//! What a bundle's properties say (RES-2).
 
 use std::collections::BTreeMap;
 
@@ -353,7 +353,7 @@ fn of_written(api: WrittenApi<'_>) -> Option<Api<'_>> {
     complete.then_some(api)
 }
 
-/// What is wrong with the version of a bundle (resolution §2.3).
+/// What is wrong with the version of a bundle (RES-1.5, RES-1.6).
 pub(super) fn check_version(version: &str) -> Result<semver::Version, String> {
     parse_strict(version).map_err(|error| error.to_string())
 }

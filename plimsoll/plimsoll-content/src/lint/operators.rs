@@ -49,7 +49,7 @@ fn contents(manifest: &Manifest, report: &mut Report<'_>) {
 }
 
 /// What the related objects of a ClusterOperator, or of its manifest, lack: support tools gather
-/// them, and need a namespace at least and something in it or beside it (design 003).
+/// them, and need a namespace at least and something in it or beside it (CO-5).
 pub fn related_objects(cluster_operator: &Value) -> Option<String> {
     let objects = cluster_operator.pointer("/status/relatedObjects").and_then(Value::as_array);
     let objects = objects.map(Vec::as_slice).unwrap_or_default();

@@ -59,7 +59,7 @@ impl Work {
         self.reporter.touch();
     }
 
-    /// A first installation is finished before anything else is begun (cluster-version §2.2).
+    /// A first installation is finished before anything else is begun (CV-9.3).
     pub(super) fn takes_releases(&self) -> bool {
         self.session.progress.mode() != Mode::Initializing
     }
@@ -130,7 +130,7 @@ impl Work {
     }
 
     /// Enables what a release makes necessary and has it written down, before the release is begun
-    /// (cluster-version §5.3); false if that failed.
+    /// (CV-23); false if that failed.
     pub(super) async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
         let (profile, before) = (&controller.settings.profile, &self.capabilities.enabled);
         let found = implied_by_update(&self.payload, next, profile, &self.features, before);
@@ -146,7 +146,7 @@ impl Work {
     }
 
     /// Plans anew. What is done and unchanged stays done; any change while not initializing is
-    /// an update (cluster-version §2.4).
+    /// an update (CV-9.2).
     pub(super) async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.

@@ -1,4 +1,4 @@
-//! The metrics that the cluster version operator is known for (cluster-version §4.4).
+//! The metrics that the cluster version operator is known for (CV-21.1).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Scenarios 33-38 and 41-42 of cluster-version §9.E, as scripts of what happens.
+//! CVS-33 to CVS-38, CVS-41 and CVS-42, as scripts of what happens.
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::ConditionStatus;

@@ -1,4 +1,4 @@
-//! The axioms and answered questions of design 000, and scenarios 57 to 60 of cluster-version §9.H.
+//! The axioms CAP-17 to CAP-22, CAP-12 to CAP-15, and CVS-57 to CVS-60.
 //! Names of tests quote the design's ideas.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,7 +172,7 @@ fn only_resources_of_which_all_capabilities_are_enabled_are_included() {
 
 #[test]
 fn if_any_part_of_a_capability_is_present_the_entire_capability_will_be() {
-    // Scenario 57: n is new and comes along with m.
+    // CVS-57: n is new and comes along with m.
     let (old, new) = (["m"], ["m:Console", "n:Console"]);
     let found = implications(&old, &new, "");
     assert_eq!(found.len(), 1);
@@ -190,14 +190,14 @@ fn updating_into_an_expanding_enabled_capability_creates_the_new_resources() {
 
 #[test]
 fn updating_into_an_expanding_disabled_capability_creates_nothing() {
-    // Scenario 58, and the question what a later update adds to something filtered out.
+    // CVS-58 and CAP-15.
     check_implied(&["core"], &["core", "more:Console"], "", "");
     assert_eq!(planned(&["core", "more:Console"], &capabilities(&asking("None", ""), "")), "core");
 }
 
 #[test]
 fn all_capabilities_of_matched_manifests_are_united_with_those_enabled_before() {
-    // Scenario 59: once is enough, and nothing that is enabled already is implied.
+    // CVS-59: once is enough, and nothing that is enabled already is implied.
     check_implied(&["m", "n"], &["m:Console", "n:Console+Insights"], "", "Console Insights");
     check_implied(&["m:Console"], &["m:Console"], "Console", "");
     check_implied(&["m"], &["m:Console"], "Console", "");
@@ -207,7 +207,7 @@ fn all_capabilities_of_matched_manifests_are_united_with_those_enabled_before() 
 
 #[test]
 fn a_name_that_nobody_knows_is_implied_and_then_applied() {
-    // Scenario 60.
+    // CVS-60.
     check_implied(&["m"], &["m:Zeppelin"], "", "Zeppelin");
     let kept = capabilities(&asking("None", ""), "Zeppelin");
     assert!(!kept.known.contains("Zeppelin"));

@@ -1,5 +1,4 @@
-//! Capabilities that a new payload makes necessary (design 000, section "Updates"; cluster-version
-//! §5.3).
+//! Capabilities that a new payload makes necessary (CAP-12 to CAP-16, CV-23).
 //!
 //! A resource that has been applied must be applied further. If the new payload makes it part of a
 //! capability that is disabled, the capability becomes enabled, and with it all its other

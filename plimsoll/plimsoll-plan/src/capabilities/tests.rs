@@ -1,4 +1,4 @@
-//! Scenarios 55, 56, 60 and 61 of cluster-version §9.H.
+//! CVS-55, CVS-56, CVS-60 and CVS-61.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an API server's refusal means (cluster-version §2.5).
+//! What an API server's refusal means (CV-12.2).
 
 use plimsoll_api::Reason;
 

@@ -1,4 +1,4 @@
-//! Many failures told as one (cluster-version §2.6).
+//! Many failures told as one (CV-13).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,7 @@ use super::{Failure, condense};
 /// Objects that a part of a summary names; more are counted.
 const NAMED: usize = 3;
 
-/// Says in a few words what keeps a release from being applied (cluster-version §2.5); empty if
+/// Says in a few words what keeps a release from being applied (CV-12.3); empty if
 /// nothing does. Of several failures it tells the worst, and names all objects as far as there is
 /// room.
 pub fn summarize(failures: &[Failure]) -> String {

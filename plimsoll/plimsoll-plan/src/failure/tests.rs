@@ -78,7 +78,7 @@ fn refusals_have_the_documented_reasons() {
 
 #[test]
 fn a_group_of_operators_is_as_bad_as_its_worst() {
-    // Scenario 28.
+    // CVS-28.
     use Effect::{Fail, FailAfterInterval, None};
     let degraded = |effects: &[Effect]| -> Vec<Failure> {
         let names = ["c", "a", "b"];

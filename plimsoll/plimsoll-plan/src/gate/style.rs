@@ -1,5 +1,5 @@
-//! Whether a ClusterOperator says what people need to read (design 003, "Conditions" and "Related
-//! objects").
+//! Whether a ClusterOperator says what people need to read (CO-5, CO-13, CO-14,
+//! CO-17).
 //!
 //! Nothing of this gates: it is what a component's authors should hear of.
 

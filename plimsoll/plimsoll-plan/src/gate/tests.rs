@@ -1,4 +1,4 @@
-//! Scenarios 16-21 of cluster-version §9.C, and where design 003 overrules upstream.
+//! CVS-16 to CVS-21, and where CO-2 overrules upstream.
 
 use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Scenarios 11-14 of cluster-version §9.B, and the laws that every graph obeys.
+//! CVS-11 to CVS-14, and the laws that every graph obeys.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn check(words: &str, ordering: Ordering, expected: &str) {
 
 #[test]
 fn every_level_is_a_barrier_and_every_component_a_lane() {
-    // Scenario 11. Upstream makes one lane of 07 and 08, and one of 10 and 11.
+    // CVS-11. Upstream makes one lane of 07 and 08, and one of 10 and 11.
     check(
         "07_a_0 08_a_0 09_a_0 09_a_1 09_b_0 09_b_1 10_a_0 10_a_1 11_a_0 11_a_1",
         Ordering::ByLevel,
@@ -72,7 +72,7 @@ fn levels_follow_by_number_and_not_by_place() {
 
 #[test]
 fn a_job_is_a_barrier_in_every_ordering() {
-    // Scenario 12.
+    // CVS-12.
     for ordering in [Ordering::ByLevel, Ordering::Flattened] {
         check("50_a_p 50_a_0! 50_a_1 50_a_2", ordering, "50_a_p > 50_a_0! > 50_a_1 50_a_2");
         check(
@@ -91,7 +91,7 @@ fn a_job_is_a_barrier_in_every_ordering() {
 
 #[test]
 fn flattened_levels_do_not_wait_for_each_other() {
-    // Scenario 13. Upstream makes one lane of these, as no level has two components.
+    // CVS-13. Upstream makes one lane of these, as no level has two components.
     check("01_a_0 02_b_0 02_b_1 03_c_0", Ordering::Flattened, "01_a_0 | 02_b_0 02_b_1 | 03_c_0");
     check("01_a_0 02_a_0", Ordering::Flattened, "01_a_0 | 02_a_0");
 }
@@ -135,7 +135,7 @@ fn a_position_is_read_from_names_of_the_pattern_only() {
 
 #[test]
 fn lanes_rotate_as_documented() {
-    // Scenario 14.
+    // CVS-14.
     let check = |lanes: &[u8], step, stride, expected: &[u8]| {
         let mut lanes = lanes.to_vec();
         let shift = shift(step, stride, lanes.len());

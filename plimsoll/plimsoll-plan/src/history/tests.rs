@@ -1,4 +1,4 @@
-//! How releases are recorded (scenarios 29, 34, 37, 38 and 40 of cluster-version §9).
+//! How releases are recorded (CVS-29, CVS-34, CVS-37, CVS-38, CVS-40).
 
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
@@ -49,7 +49,7 @@ fn a_release_is_recorded_when_begun_completed_and_left() {
     check("A! A", "A!:0-0");
     check("A! B", "B:1- A!:0-0");
     check("A B!", "B!:1-1 A:0-1");
-    // Scenario 37.
+    // CVS-37.
     check("A! B B A", "A:3- B:1-3 A!:0-0");
     check("A! B A A!", "A!:2-3 B:1-2 A!:0-0");
 }
@@ -113,7 +113,7 @@ fn check_pruned(words: &str, expected: &str) {
 
 #[test]
 fn the_entry_that_tells_least_is_dropped_first() {
-    // Scenario 40; newest first, a `?` for a partial entry.
+    // CVS-40; newest first, a `?` for a partial entry.
     check_pruned("4.3.1 4.3.0 4.2.4 4.2.3 4.2.2 4.2.1 4.2.0 4.1.4 4.1.2? 4.1.2? 4.1.1", "4.1.2?");
     check_pruned("4.3.0 4.2.2 4.2.1 4.2.0 4.1.6 4.1.5 4.1.4 4.1.3? 4.1.2 4.1.1 4.1.0", "4.1.3?");
     check_pruned("4.7.0 4.6.0 4.5.0 4.4.0 4.3.3 4.3.2 4.3.1 4.3.0 4.2.1 4.2.0 4.1.0", "4.3.1");

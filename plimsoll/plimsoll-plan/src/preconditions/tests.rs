@@ -1,4 +1,4 @@
-//! Scenarios 43-46 of cluster-version §9.F, the digests of 38, and the rules of design 003.
+//! CVS-43 to CVS-46, the digests of CVS-38, and CO-15.
 
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;

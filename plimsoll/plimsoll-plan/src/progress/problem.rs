@@ -19,7 +19,7 @@ pub const TRANSIENT_UNREPORTED: Duration = Duration::from_secs(30);
 pub const OBSTACLE_TOLERATED: Duration = Duration::from_secs(5 * 60);
 
 /// How long an operator that is not available is ordinary progress of a first installation: as
-/// long as upstream's first pass, at whose end it reports (cluster-version §2.4).
+/// long as upstream's first pass, at whose end it reports (CV-11.3).
 pub const UNAVAILABLE_TOLERATED: Duration = Duration::from_secs(4 * 60);
 
 /// Whether a step waits for something or failed.
@@ -140,7 +140,7 @@ impl Progress {
         self.could_not(index, &obstacle.message())
     }
 
-    /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (cluster-version §2.5).
+    /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (CV-12.1).
     fn could_not(&self, index: usize, cause: &str) -> String {
         let object = self.plan.steps[index].describe();
         could_not_update(&object, index + 1, self.plan.steps.len(), cause)

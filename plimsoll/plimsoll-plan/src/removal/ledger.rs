@@ -60,7 +60,7 @@ impl Ledger {
 
     /// What a release has removed and `manifests`, as far as they are included, would delete again.
     /// That is in order within a minor version; another minor version is to drop such manifests,
-    /// and is held up by them (design 001, update strategy). What was pruned on request is not
+    /// and is held up by them (DEL-8). What was pruned on request is not
     /// meant: no release has asked for that yet.
     pub fn repeated(&self, manifests: &[Manifest], context: &Context) -> Vec<Deletion> {
         let deleting = manifests.iter().filter(|manifest| {

@@ -41,7 +41,7 @@ impl Prune {
     }
 
     /// Those of `orphans` that are to go, the last applied first: the reverse of the order in which
-    /// they came (design 001).
+    /// they came (DEL-3).
     pub fn select(&self, orphans: &[Orphan]) -> Vec<Orphan> {
         let mut selected: Vec<Orphan> =
             orphans.iter().filter(|orphan| self.includes(orphan)).cloned().collect();

@@ -1,4 +1,4 @@
-//! From what waits and failed to what is said about it (cluster-version §2.7).
+//! From what waits and failed to what is said about it (CV-14).
 
 use std::collections::BTreeMap;
 

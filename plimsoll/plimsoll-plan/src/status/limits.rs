@@ -8,8 +8,7 @@ use jiff::SignedDuration;
 /// The ClusterOperator that takes its time: it drains and restarts one node after the other.
 pub const SLOW_NODES_OPERATOR: &str = "machine-config";
 
-/// How long things may take; a setting of the controller, with the defaults of cluster-version
-/// §2.7.
+/// How long things may take; a setting of the controller, with the defaults of CV-14.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// How long an ordinary wait is ordinary: longer ones are called slow.

@@ -1,4 +1,4 @@
-//! How far the release that was asked for has been accepted (cluster-version §2.3).
+//! How far the release that was asked for has been accepted (CV-10.2).
 
 use plimsoll_api::{ConditionStatus, Reason};
 

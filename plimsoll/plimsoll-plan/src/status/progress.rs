@@ -1,4 +1,4 @@
-//! The `Progressing` condition: the line that people see first (cluster-version §3.3).
+//! The `Progressing` condition: the line that people see first (CV-16.3).
 
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 

@@ -1,4 +1,4 @@
-//! Scenarios 23-31 and the pure ones of 32-42 of cluster-version §9.
+//! CVS-23 to CVS-31, and of CVS-32 to CVS-42 those that need no cluster.
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
@@ -143,7 +143,7 @@ fn unavailable(name: &str) -> Failure {
 
 #[test]
 fn waiting_for_operators_is_progress() {
-    // Scenario 23.
+    // CVS-23.
     let mut waiting = Situation::failing(Mode::Updating, vec![updating("b", 1), updating("a", 1)]);
     waiting.check(&[
         "Failing=False",
@@ -157,7 +157,7 @@ fn waiting_for_operators_is_progress() {
 
 #[test]
 fn waiting_too_long_is_told() {
-    // Scenario 24.
+    // CVS-24.
     let check = |failures: Vec<Failure>, expected: &[&str]| {
         Situation::failing(Mode::Updating, failures).check(expected);
     };
@@ -207,7 +207,7 @@ fn slow_workloads_are_told_apart_from_operators() {
 
 #[test]
 fn those_who_only_wait_do_not_count_among_failures() {
-    // Scenario 25.
+    // CVS-25.
     let failures = vec![unavailable("A"), updating("B", 1)];
     Situation::failing(Mode::Updating, failures.clone()).check(&[
         "Failing=True ClusterOperatorNotAvailable: Cluster operator A is not available",
@@ -221,7 +221,7 @@ fn those_who_only_wait_do_not_count_among_failures() {
         "Progressing=False MultipleErrors: \
          Error while reconciling 1.2.3: the cluster operator A is not available; also B",
     ]);
-    // Scenario 26.
+    // CVS-26.
     let other = operator("A", Reason::UpdatePayloadResourceNotFound, Effect::None, 1);
     Situation::failing(Mode::Updating, vec![other, updating("B", 1)]).check(&[
         "Failing=False",
@@ -231,7 +231,7 @@ fn those_who_only_wait_do_not_count_among_failures() {
 
 #[test]
 fn a_degraded_operator_has_time_to_recover() {
-    // Scenario 27.
+    // CVS-27.
     Situation::failing(Mode::Updating, vec![degraded("x", 10)]).check(&[
         "Failing=False",
         "Progressing=True ClusterOperatorDegraded: \
@@ -275,7 +275,7 @@ fn a_degraded_operator_is_reported_when_an_installation_is_through() {
 
 #[test]
 fn a_failure_to_reconcile_takes_nothing_back() {
-    // Scenario 29; unlike upstream, what the server said is part of the message.
+    // CVS-29; unlike upstream, what the server said is part of the message.
     let before = Situation::new(Mode::Reconciling);
     let failure = Failure::of_object(
         "test \"file-yml\"",
@@ -299,7 +299,7 @@ fn a_failure_to_reconcile_takes_nothing_back() {
 
 #[test]
 fn several_failures_name_their_objects() {
-    // Scenario 31.
+    // CVS-31.
     let blocked = Failure::of_object(
         "configmap \"ns/20-b\"",
         Reason::UpdatePayloadResourceInvalid,
@@ -334,7 +334,7 @@ fn many_objects_are_counted() {
 
 #[test]
 fn a_quiet_cluster_says_so_from_the_beginning() {
-    // Scenario 39.
+    // CVS-39.
     Situation::new(Mode::Reconciling).check(&[
         "Available=True: Done applying 1.2.3",
         "Failing=False",
@@ -362,7 +362,7 @@ fn during_an_update_the_cluster_has_still_the_old_release() {
 
 #[test]
 fn a_rejected_release_leaves_everything_else_alone() {
-    // Scenario 33.
+    // CVS-33.
     let rejected = |failure: Option<&str>| {
         let mut situation = Situation::new(Mode::Reconciling);
         situation.load = Some(LoadStatus {

@@ -1,4 +1,4 @@
-//! The words of objections (cluster-version §3.8).
+//! The words of objections (CV-18.4).
 
 use plimsoll_api::{ConditionStatus, Reason};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn the_sum_lists_reasons_and_messages() {
 
 #[test]
 fn only_an_explicit_false_is_an_objection() {
-    // Scenario 48.
+    // CVS-48.
     let live = |status: &str| {
         json!({
             "metadata": {"name": "a"},

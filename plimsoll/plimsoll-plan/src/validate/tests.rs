@@ -1,4 +1,4 @@
-//! Specs that are invalid, and how that is said (scenarios 41 and 42 of cluster-version §9.E).
+//! Specs that are invalid, and how that is said (CVS-41, CVS-42).
 
 use jiff::Timestamp;
 use plimsoll_api::config::{

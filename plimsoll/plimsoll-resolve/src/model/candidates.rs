@@ -10,7 +10,7 @@ use crate::range::masterminds;
 
 /// Where among others a candidate stands; the least is preferred.
 ///
-/// Design 002: same catalog, then same namespace, then weight; upstream where the design is
+/// DEP-14 and DEP-15: same catalog, then same namespace, then weight; upstream where the design is
 /// silent. What people prefer comes before all of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Preference<'p> {

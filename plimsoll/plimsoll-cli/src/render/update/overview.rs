@@ -1,5 +1,5 @@
-//! How the cluster stands and where it may go: the answers of `oc adm upgrade` (cluster-version
-//! §11.1), in its order.
+//! How the cluster stands and where it may go: the answers of `oc adm upgrade` (CV-31.1),
+//! in its order.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! How an update gets on: the answers of `oc adm upgrade status` (cluster-version §11.2), from the
+//! How an update gets on: the answers of `oc adm upgrade status` (CV-31.3), from the
 //! server's status alone.
 
 use std::io::{self, Write};
