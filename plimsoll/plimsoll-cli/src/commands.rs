@@ -3,7 +3,6 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
-pub mod cluster;
 pub mod demo;
 pub mod deploy;
 pub mod inspect;
@@ -15,10 +14,7 @@ pub mod release;
 pub mod resolve;
 pub mod run;
 pub mod sandbox;
-pub mod standing;
-mod store;
 pub mod update;
-pub mod update_plan;
 
 use std::future::Future;
 use std::process::ExitCode;

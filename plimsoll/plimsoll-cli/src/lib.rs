@@ -1,10 +1,11 @@
 //! The `plimsoll` program as a library: commands, rendering, exit codes.
 
+pub mod arguments;
 pub mod commands;
 pub mod exit;
-pub mod rehearsal;
+mod patch;
+mod process;
 pub mod render;
-pub mod sandbox;
 pub mod traces;
 
 use std::process::ExitCode;

@@ -1,5 +1,7 @@
 //! What people see: live views, tables, logs.
 
+pub mod capability;
+pub mod defects;
 pub mod forecast;
 pub mod format;
 pub mod graph;

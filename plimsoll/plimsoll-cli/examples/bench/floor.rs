@@ -9,7 +9,6 @@ use kube::core::DynamicObject;
 use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
-use plimsoll_cli::commands::standing::api;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
 use plimsoll_plan::capabilities;
@@ -17,6 +16,7 @@ use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
 use plimsoll_plan::prepare;
 use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
+use plimsoll_simulation::standing::api;
 use serde_json::json;
 
 use crate::stage::{DEFINITION, INCOMPLETE};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use k8s_testkit::ClusterKind;
 use plimsoll_api::CLUSTER_VERSION;
-use plimsoll_cli::commands::standing::api;
-use plimsoll_cli::sandbox::standins::{self, StandInOptions};
+use plimsoll_simulation::standing::api;
+use plimsoll_simulation::standins::{self, StandInOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

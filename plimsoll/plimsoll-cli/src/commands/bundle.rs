@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use plimsoll_content::catalog::Code;
 use plimsoll_source::catalog::{bundle, is_bundles};
 
-use super::catalog::write_report;
+use crate::render::defects::write_report;
 use crate::render::format::Format;
 
 /// What can be asked about a bundle.

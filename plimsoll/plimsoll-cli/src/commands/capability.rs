@@ -1,18 +1,14 @@
 //! `plimsoll capability`: what capabilities there are, and what enabling one would create.
 
-mod describe;
 mod explain;
 mod list;
-mod subject;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
-use crate::commands::cluster::ClusterArguments;
+use crate::arguments::capability::{About, Subject};
 use crate::exit;
 use crate::render::format::Format;
 
@@ -47,33 +43,6 @@ pub struct ExplainArguments {
     output: Format,
 }
 
-/// What is asked about: a release, a cluster, or a cluster and the release that it is at.
-#[derive(Debug, Args)]
-struct About {
-    /// Directory of a release payload; with it, a cluster is asked only if --kubeconfig or
-    /// --context names one
-    #[arg(long, value_name = "DIR")]
-    release: Option<PathBuf>,
-    /// Without a cluster: the capability set that counts as enabled
-    #[arg(
-        long,
-        value_name = "SET",
-        default_value = "None",
-        requires = "release",
-        conflicts_with_all = ["kubeconfig", "context"]
-    )]
-    baseline: String,
-    /// Which cluster
-    #[command(flatten)]
-    cluster: ClusterArguments,
-    /// Cluster profile
-    #[arg(long, default_value = DEFAULT_PROFILE)]
-    profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    feature_set: String,
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -86,11 +55,11 @@ pub async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     match command {
         CapabilityCommand::List(arguments) => {
-            let subject = subject::Subject::of(&arguments.about).await?;
+            let subject = Subject::of(&arguments.about).await?;
             list::run(&subject, arguments.output, out)?;
         }
         CapabilityCommand::Explain(arguments) => {
-            let subject = subject::Subject::of(&arguments.about).await?;
+            let subject = Subject::of(&arguments.about).await?;
             explain::run(&subject, &arguments.name, arguments.output, out)?;
         }
     }

@@ -4,7 +4,6 @@ mod convert;
 mod graph;
 mod info;
 mod lint;
-mod opened;
 mod search;
 mod show;
 
@@ -14,11 +13,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::arguments::catalog::CatalogArguments;
 use crate::render::format::Format;
 use crate::render::graph::Picture;
-
-pub(crate) use lint::write_report;
-pub(crate) use opened::{cache_directory, shown};
 
 /// What can be asked about a catalog.
 #[derive(Debug, Subcommand)]
@@ -33,16 +30,6 @@ pub enum CatalogCommand {
     Show(ShowArguments),
     /// Write a catalog of any form as a file-based catalog
     Convert(ConvertArguments),
-}
-
-/// A catalog.
-#[derive(Debug, Args)]
-pub struct CatalogArguments {
-    /// File or directory of the catalog; also a tree of bundle directories
-    catalog: PathBuf,
-    /// Read the catalog itself, whatever is cached of it
-    #[arg(long)]
-    no_cache: bool,
 }
 
 /// Arguments of `plimsoll catalog lint`.

@@ -22,11 +22,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{new_cluster_id, stop_on_signal};
-use super::standing::api;
 use crate::exit;
+use crate::process::{new_cluster_id, stop_on_signal};
 use crate::render::{live, logs, table};
-use crate::sandbox::{sample, standins};
+use plimsoll_simulation::standing::api;
+use plimsoll_simulation::{sample, standins};
 
 /// How to run the demo.
 #[derive(Debug, Args)]

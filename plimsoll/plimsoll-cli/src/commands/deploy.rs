@@ -10,7 +10,7 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::permissions::{Purpose, permissions};
 use serde_json::{Value, json};
 
-use super::store;
+use crate::arguments::store;
 use crate::exit;
 
 /// The port that metrics are served on in a pod.

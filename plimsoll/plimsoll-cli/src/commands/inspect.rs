@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 
-use crate::commands::cluster::ClusterArguments;
+use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 use archive::Archive;
 use gather::Gathering;

@@ -14,7 +14,7 @@ use plimsoll_plan::install_config::{Assessment, assess};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::store;
+use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
 

@@ -14,11 +14,12 @@ use plimsoll_plan::removal::{PRUNE, Prune};
 use serde::Serialize;
 use serde_json::json;
 
-use super::cluster::ClusterArguments;
-use super::standing::{Standing, patch};
+use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
+use crate::patch::patch;
 use crate::render::format::Format;
 use crate::render::table;
+use plimsoll_simulation::standing::Standing;
 
 /// What is done about orphans, and in which cluster.
 #[derive(Debug, Args)]

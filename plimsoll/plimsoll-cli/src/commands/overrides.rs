@@ -18,12 +18,13 @@ use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_plan::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
-use super::cluster::ClusterArguments;
-use super::run::now;
-use super::standing::{api, patch_as};
+use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
+use crate::patch::patch_as;
+use crate::process::now;
 use crate::render::format::Format;
 use crate::render::table;
+use plimsoll_simulation::standing::api;
 
 /// What the patches of this command are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-override";

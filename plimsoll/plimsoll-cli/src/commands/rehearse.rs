@@ -11,14 +11,14 @@ use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 
-use super::cluster::ClusterArguments;
-use super::store::StoreArguments;
+use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::rehearsal::{Rehearsal, Scenery, Snapshot};
 use crate::render::format::read_by_people;
 use crate::render::logs;
 use crate::render::rehearsal::{Format, Report};
-use crate::sandbox::standins::Faults;
+use plimsoll_simulation::rehearsal::{Rehearsal, Scenery, Snapshot};
+use plimsoll_simulation::standins::Faults;
 
 /// What to rehearse, and on what.
 #[derive(Debug, Args)]

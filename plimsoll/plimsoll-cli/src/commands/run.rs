@@ -13,15 +13,16 @@ use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
-    CapabilityWebhook, Clock, Controller, Leadership, Reached, Settings, SystemClock, View,
+    CapabilityWebhook, Controller, Leadership, Reached, Settings, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::ClusterArguments;
-use super::store;
+use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::store;
 use crate::exit;
+use crate::process::{identity, new_cluster_id, stop_on_signal};
 use crate::render::{live, logs};
 use crate::traces::Traces;
 
@@ -226,48 +227,4 @@ fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow
         (None, None) => Reached::Host(listen.ip().to_string()),
     };
     Ok(Some(CapabilityWebhook { listen, reached }))
-}
-
-/// A token that is cancelled by SIGINT or SIGTERM; a second signal ends the process at once.
-///
-/// # Errors
-///
-/// When the signals cannot be listened to.
-pub fn stop_on_signal() -> Result<CancellationToken, anyhow::Error> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut terminations = signal(SignalKind::terminate())?;
-    let stop = CancellationToken::new();
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
-        stopping.cancel();
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
-        #[expect(clippy::exit, reason = "asked twice to stop: whatever is stuck stays so")]
-        std::process::exit(130);
-    });
-    Ok(stop)
-}
-
-/// Who this process is to other controllers: its host and a number that no restart repeats.
-fn identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "localhost" } else { host.trim() };
-    format!("{host}_{}", new_cluster_id())
-}
-
-/// A random UUID of version 4.
-pub fn new_cluster_id() -> String {
-    uuid::Uuid::new_v4().to_string()
-}
-
-/// Seconds since the epoch, for messages.
-pub(crate) fn now() -> jiff::Timestamp {
-    SystemClock.now()
 }

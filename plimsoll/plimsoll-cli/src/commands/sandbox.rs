@@ -12,13 +12,13 @@ use k8s_apiserver::{ApiServer, Options};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use tokio::net::TcpListener;
 
-use super::cluster::ClusterArguments;
-use super::run::stop_on_signal;
-use super::store;
+use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::store;
 use crate::exit;
+use crate::process::stop_on_signal;
 use crate::render::logs;
-use crate::sandbox::snapshot;
-use crate::sandbox::standins::{self, Faults, StandInOptions};
+use plimsoll_simulation::snapshot;
+use plimsoll_simulation::standins::{self, Faults, StandInOptions};
 
 /// Parts of a cluster that is simulated.
 #[derive(Debug, Subcommand)]

@@ -3,6 +3,7 @@
 //! Everything told is the server's own: the status of the ClusterVersion and of the
 //! ReleaseProgress. What is asked for is written to the ClusterVersion, where the controller looks.
 
+pub mod plan;
 mod request;
 
 use std::io::Write;
@@ -13,13 +14,13 @@ use kube::Client;
 use plimsoll_plan::pause::{NEXT, PAUSE_BEFORE};
 use serde_json::json;
 
-use super::cluster::ClusterArguments;
-use super::run::now;
-use super::standing::{Standing, patch};
-use super::update_plan;
+use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
+use crate::patch::patch;
+use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update as render;
+use plimsoll_simulation::standing::Standing;
 use request::Outcome;
 
 /// What is asked about updates, and of which cluster.
@@ -46,7 +47,7 @@ pub enum UpdateCommand {
         output: Format,
     },
     /// Tell what an update of this cluster would do, without doing it
-    Plan(update_plan::UpdatePlanArguments),
+    Plan(plan::UpdatePlanArguments),
     /// Ask for an update
     To(UpdateToArguments),
     /// Ask for nothing any more; what is being applied goes on
@@ -96,7 +97,7 @@ pub async fn run(
     let UpdateArguments { command, cluster, output } = arguments;
     let client = cluster.client().await?;
     if let Some(UpdateCommand::Plan(arguments)) = command {
-        return update_plan::run(&client, arguments, out).await;
+        return plan::run(&client, arguments, out).await;
     }
     let standing = Standing::read(&client).await?;
     match command {

@@ -23,7 +23,7 @@ pub async fn draw(mut views: watch::Receiver<View>, stop: CancellationToken) {
     let mut drawn = 0;
     loop {
         let width = usize::from(term.size().1);
-        let lines = lines(&views.borrow_and_update(), crate::commands::run::now(), width);
+        let lines = lines(&views.borrow_and_update(), crate::process::now(), width);
         // A terminal that went away is no reason to stop the controller.
         let _ = term.clear_last_lines(drawn);
         for line in &lines {

@@ -12,7 +12,7 @@ use plimsoll_plan::forecast::{Change, ChangeKind, Forecast, Hindrance};
 use serde::Serialize;
 
 use super::forecast::{self, Capability, OrphanReport, StepReport};
-use crate::rehearsal::{Ending, Performance, Wait};
+use plimsoll_simulation::rehearsal::{Ending, Performance, Wait};
 
 /// What a rehearsal is told as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

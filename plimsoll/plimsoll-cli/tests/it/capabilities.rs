@@ -7,12 +7,12 @@ use k8s_testkit::ClusterKind;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION};
-use plimsoll_cli::sandbox::sample;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::{CapabilityWebhook, Reached};
 use plimsoll_plan::capabilities::implied_by_update;
 use plimsoll_plan::features::Features;
+use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
 use crate::install::{create_cluster_version, create_with_overrides};

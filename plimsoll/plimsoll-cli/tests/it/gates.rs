@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
+use plimsoll_simulation::standins::Faults;
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, StandIns, condition, on_each_cluster, sample_payloads};

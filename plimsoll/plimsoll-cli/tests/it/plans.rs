@@ -12,16 +12,16 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
-use plimsoll_cli::commands::standing::Standing;
-use plimsoll_cli::commands::update_plan;
-use plimsoll_cli::rehearsal::{Ending, Performance, Rehearsal, Scenery, Snapshot};
 use plimsoll_cli::render::rehearsal::Report;
-use plimsoll_cli::sandbox::sample;
-use plimsoll_cli::sandbox::standins::Faults;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
 use plimsoll_plan::plan::Action;
+use plimsoll_simulation::dry_run;
+use plimsoll_simulation::rehearsal::{Ending, Performance, Rehearsal, Scenery, Snapshot};
+use plimsoll_simulation::sample;
+use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::standins::Faults;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 async fn forecast(rig: &Rig, payload: &Payload) -> Forecast {
     let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
     let asked = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
-    let forecast = update_plan::forecast(&rig.client, &standing, payload, &asked);
+    let forecast = dry_run::forecast(&rig.client, &standing, payload, &asked);
     forecast.await.expect("the cluster answers").0
 }
 

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_testkit::ClusterKind;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use plimsoll_cli::commands::standing::Standing;
-use plimsoll_cli::sandbox::sample;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Directory, SourceFile};
+use plimsoll_simulation::sample;
+use plimsoll_simulation::standing::Standing;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use k8s_testkit::faults::Requests;
 use k8s_testkit::{Fault, Faults};
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
-use plimsoll_cli::sandbox::standins::Faults as StandInFaults;
 use plimsoll_plan::progress::parse_ranges;
+use plimsoll_simulation::standins::Faults as StandInFaults;
 use serde_json::json;
 
 use crate::events::told;

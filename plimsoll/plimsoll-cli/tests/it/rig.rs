@@ -12,9 +12,6 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
-use plimsoll_cli::commands::standing;
-use plimsoll_cli::sandbox::sample;
-use plimsoll_cli::sandbox::standins::{self, Faults, StandInOptions};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
@@ -22,6 +19,9 @@ use plimsoll_controller::{
     Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
+use plimsoll_simulation::sample;
+use plimsoll_simulation::standing;
+use plimsoll_simulation::standins::{self, Faults, StandInOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

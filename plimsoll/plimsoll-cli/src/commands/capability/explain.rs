@@ -10,8 +10,8 @@ use plimsoll_content::capability::meant;
 use plimsoll_plan::capabilities::{Enabling, enabling};
 use serde::Serialize;
 
-use super::describe::Description;
-use super::subject::Subject;
+use crate::arguments::capability::Subject;
+use crate::render::capability::Description;
 use crate::render::format::Format;
 use crate::render::table;
 

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use plimsoll_content::capability::CURRENT;
 
-use super::describe::Description;
-use super::subject::Subject;
+use crate::arguments::capability::Subject;
+use crate::render::capability::Description;
 use crate::render::format::Format;
 use crate::render::table;
 

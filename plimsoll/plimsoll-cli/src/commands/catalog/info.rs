@@ -7,7 +7,7 @@ use plimsoll_content::finding::Severity;
 use serde::Serialize;
 
 use super::InfoArguments;
-use super::opened::with_catalog;
+use crate::arguments::catalog::with_catalog;
 use crate::exit;
 
 /// What the command says.

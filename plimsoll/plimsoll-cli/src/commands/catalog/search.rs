@@ -7,7 +7,7 @@ use plimsoll_content::catalog::Package;
 use serde::Serialize;
 
 use super::SearchArguments;
-use super::opened::with_catalog;
+use crate::arguments::catalog::with_catalog;
 use crate::exit;
 use crate::render::table;
 

@@ -8,10 +8,10 @@ use anyhow::{Context as _, ensure};
 use plimsoll_content::catalog::{Bundle, Channel, Package};
 use serde::Serialize;
 
-use super::lint::{Reported, report};
-use super::opened::with_catalog;
 use super::{ShowArguments, graph};
+use crate::arguments::catalog::with_catalog;
 use crate::exit;
+use crate::render::defects::{Reported, report};
 use crate::render::table;
 
 /// A package as programs read it.

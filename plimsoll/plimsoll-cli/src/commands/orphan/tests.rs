@@ -6,8 +6,8 @@ use plimsoll_api::progress::{Deletion, Orphan};
 use plimsoll_plan::removal::PRUNE;
 
 use super::{PruneArguments, list, pruning};
-use crate::commands::standing::Standing;
 use crate::render::format::Format;
+use plimsoll_simulation::standing::Standing;
 
 fn key(kind: &str, group: &str, namespace: &str, name: &str) -> ObjectKey {
     let text = str::to_owned;

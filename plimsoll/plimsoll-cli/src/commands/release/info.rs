@@ -14,7 +14,7 @@ use plimsoll_content::position::Position;
 use serde::Serialize;
 
 use super::InfoArguments;
-use crate::commands::store;
+use crate::arguments::store;
 use crate::exit;
 use crate::render::table;
 

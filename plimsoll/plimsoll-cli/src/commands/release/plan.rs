@@ -14,7 +14,7 @@ use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::target::Target;
 
-use crate::commands::store::StoreArguments;
+use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::render::forecast::{Format, Report};
 

@@ -8,7 +8,7 @@ use plimsoll_resolve::CatalogSource;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
 use super::ResolveArguments;
-use crate::commands::catalog::{cache_directory, shown};
+use crate::arguments::catalog::{cache_directory, shown};
 
 /// The weight of bundles that are in no catalog yet: they are what is asked about.
 const BUNDLE_WEIGHT: i64 = -1;

@@ -5,7 +5,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::preconditions::digest;
 
 use super::UpdateToArguments;
-use crate::commands::standing::Standing;
+use plimsoll_simulation::standing::Standing;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]

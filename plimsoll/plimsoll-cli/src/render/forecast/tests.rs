@@ -10,7 +10,7 @@ use plimsoll_plan::preconditions::Finding;
 use plimsoll_plan::target::Target;
 
 use super::{Format, Report};
-use crate::sandbox::sample;
+use plimsoll_simulation::sample;
 
 fn forecast() -> Forecast {
     let target = Target { profile: DEFAULT_PROFILE.to_owned(), ..Target::default() };

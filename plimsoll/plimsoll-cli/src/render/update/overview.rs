@@ -9,8 +9,8 @@ use plimsoll_plan::pause::PAUSE_BEFORE;
 use serde::Serialize;
 
 use super::condition;
-use crate::commands::standing::Standing;
 use crate::render::table;
+use plimsoll_simulation::standing::Standing;
 
 /// How a cluster stands and where it may go.
 #[derive(Debug, Clone, PartialEq, Serialize)]

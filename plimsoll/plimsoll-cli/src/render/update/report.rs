@@ -11,8 +11,8 @@ use plimsoll_plan::timeline::{Estimate, estimate};
 use serde::Serialize;
 
 use super::{condition, duration};
-use crate::commands::standing::Standing;
 use crate::render::table;
+use plimsoll_simulation::standing::Standing;
 
 /// Seconds under which a rest is not told to the minute.
 const SOON: u64 = 600;

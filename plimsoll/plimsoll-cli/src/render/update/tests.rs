@@ -8,7 +8,7 @@ use plimsoll_api::progress::{
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Overview, Report, duration};
-use crate::commands::standing::Standing;
+use plimsoll_simulation::standing::Standing;
 
 fn at(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)

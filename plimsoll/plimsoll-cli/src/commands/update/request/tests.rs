@@ -6,7 +6,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 
 use super::super::UpdateToArguments;
 use super::{Outcome, cleared, update};
-use crate::commands::standing::Standing;
+use plimsoll_simulation::standing::Standing;
 
 fn release(version: &str) -> Release {
     Release {

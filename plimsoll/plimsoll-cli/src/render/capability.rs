@@ -4,34 +4,34 @@ use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_content::inclusion::capability_names;
 use serde::Serialize;
 
-use super::subject::Subject;
+use crate::arguments::capability::Subject;
 
 /// A capability, as it is.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Description<'a> {
-    pub(super) name: &'a str,
-    pub(super) description: &'a str,
-    pub(super) enabled: bool,
+pub(crate) struct Description<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) enabled: bool,
     /// Enabled although the spec does not ask for it; unknown without a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) implicit: Option<bool>,
+    pub(crate) implicit: Option<bool>,
     /// What made it necessary, if an update did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) implied_by: Option<&'a ImpliedCapability>,
-    pub(super) sets: Vec<&'a str>,
-    pub(super) requires: &'a [String],
-    pub(super) feature_gates: &'a [String],
+    pub(crate) implied_by: Option<&'a ImpliedCapability>,
+    pub(crate) sets: Vec<&'a str>,
+    pub(crate) requires: &'a [String],
+    pub(crate) feature_gates: &'a [String],
     /// The file of the release that declares it; none for one of the published API.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) declared_in: Option<&'a str>,
+    pub(crate) declared_in: Option<&'a str>,
     /// How many manifests belong to it, included or not; unknown without a release.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) manifests: Option<usize>,
+    pub(crate) manifests: Option<usize>,
 }
 
 impl<'a> Description<'a> {
-    pub(super) fn of(name: &'a str, subject: &'a Subject) -> Self {
+    pub(crate) fn of(name: &'a str, subject: &'a Subject) -> Self {
         let known = subject.registry.capability(name);
         let cluster = subject.cluster.as_ref();
         let sets = subject.registry.sets().iter().filter(|set| set.capabilities.contains(name));
@@ -55,7 +55,7 @@ impl<'a> Description<'a> {
     }
 
     /// `yes`, `no`, or `implicit` for what nobody asks for.
-    pub(super) fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> &'static str {
         match (self.enabled, self.implicit) {
             (true, Some(true)) => "implicit",
             (true, _) => "yes",

@@ -14,7 +14,6 @@
 //! 4. It ends when the release is complete, or when nothing gets on any more and the cluster says
 //!    that it fails. What has become of each object is compared with the forecast.
 
-pub mod clock;
 mod copy;
 mod recorder;
 mod timeline;
@@ -43,14 +42,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::standing::{self, Standing};
-use crate::commands::update_plan;
-use crate::sandbox::standins::{self, FaultError, Faults, Script, StandInOptions};
+use crate::clock::{self, VirtualClock};
+use crate::dry_run;
+use crate::standing::{self, Standing};
+use crate::standins::{self, FaultError, Faults, Script, StandInOptions};
 
 pub use copy::Snapshot;
 pub use timeline::{Ending, Timeline, Transition, Wait};
 
-use clock::VirtualClock;
 use recorder::{Names, Recorder, Request};
 use timeline::FAILING_FOR;
 
@@ -290,7 +289,7 @@ impl Rehearsal {
     ) -> Result<(Forecast, DryRun), anyhow::Error> {
         let cluster = Standing::read_opt(client).await?.unwrap_or_default();
         let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
-        update_plan::forecast(client, &cluster, &self.next, &asked).await
+        dry_run::forecast(client, &cluster, &self.next, &asked).await
     }
 
     /// Begins to play the workloads and operators, those of the outgoing release too, so that they

@@ -9,7 +9,7 @@ use plimsoll_plan::overrides::OVERRIDE_TERMS;
 use serde_json::json;
 
 use super::Standing;
-use crate::sandbox::sample;
+use crate::sample;
 
 /// A cluster that is at 1.0.0, whose controller has a store or none.
 fn standing(has_store: bool) -> Standing {

@@ -38,7 +38,7 @@ fn seeds() -> Range<u64> {
 fn failure(seed: u64) -> Option<String> {
     let scenario = Scenario::of(seed);
     let found = violations(&stage::play(&scenario), releases());
-    let again = "cargo test -p plimsoll-cli --test sim promises";
+    let again = "cargo test -p plimsoll-simulation --test sim promises";
     (!found.is_empty()).then(|| {
         let found = found.join("\n  ");
         format!("seed {seed} fails; again: PLIMSOLL_SEED={seed} {again}\n  {found}\n{scenario:#?}")

@@ -76,7 +76,7 @@ impl Snapshot {
     fn of_bytes(bytes: Vec<u8>, left_out: Vec<String>) -> Self {
         let objects = objects(&bytes).map(|(_, object)| object);
         let newest = objects.filter_map(|object| newest(&object)).max();
-        Self { bytes, newest: newest.unwrap_or_else(super::clock::beginning), left_out }
+        Self { bytes, newest: newest.unwrap_or_else(crate::clock::beginning), left_out }
     }
 
     /// The bytes of the file.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
@@ -24,9 +23,6 @@ use plimsoll_plan::removal::Ledger;
 use plimsoll_plan::target::{self, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-/// What most patches of this program are called in `managedFields`.
-const FIELD_MANAGER: &str = "plimsoll-update";
 
 /// What the server tells of the cluster's version.
 #[derive(Debug, Clone, Default)]
@@ -143,26 +139,6 @@ impl Standing {
 /// The objects of one of our kinds.
 pub fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &api_resource(kind))
-}
-
-/// Changes the ClusterVersion.
-pub(super) async fn patch(client: &Client, patch: &Value) -> Result<(), anyhow::Error> {
-    patch_as(FIELD_MANAGER, client, patch).await
-}
-
-/// Changes the ClusterVersion under another name in `managedFields`.
-pub(super) async fn patch_as(
-    field_manager: &str,
-    client: &Client,
-    patch: &Value,
-) -> Result<(), anyhow::Error> {
-    let parameters =
-        PatchParams { field_manager: Some(field_manager.to_owned()), ..PatchParams::default() };
-    api(client, CLUSTER_VERSION)
-        .patch(CLUSTER_VERSION_NAME, &parameters, &Patch::Merge(patch))
-        .await
-        .context("failed to change ClusterVersion \"version\"")?;
-    Ok(())
 }
 
 async fn get(client: &Client, kind: ApiKind) -> Result<Option<DynamicObject>, anyhow::Error> {

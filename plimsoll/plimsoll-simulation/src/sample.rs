@@ -3,7 +3,7 @@
 use include_dir::{Dir, include_dir};
 use plimsoll_content::payload::{Directory, SourceFile};
 
-static PAYLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/payloads");
+static PAYLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../examples/payloads");
 
 /// Version 1.0.0.
 pub fn v1() -> Vec<SourceFile> {

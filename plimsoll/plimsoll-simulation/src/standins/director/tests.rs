@@ -9,9 +9,9 @@ use plimsoll_api::config::{ClusterOperatorStatus, OperandVersion};
 use serde_json::json;
 
 use super::{Act, Director, Event};
-use crate::sandbox::standins::cast::{Cast, Part, Role};
-use crate::sandbox::standins::faults::Faults;
-use crate::sandbox::standins::look::Look;
+use crate::standins::cast::{Cast, Part, Role};
+use crate::standins::faults::Faults;
+use crate::standins::look::Look;
 
 const DELAY: u64 = 5;
 

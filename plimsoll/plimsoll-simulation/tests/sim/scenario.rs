@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_cli::sandbox::standins::{Fault, Faults, ScriptedFault};
+use plimsoll_simulation::standins::{Fault, Faults, ScriptedFault};
 
 use crate::record::Last;
 use crate::release::{LEVELS, VERSIONS};

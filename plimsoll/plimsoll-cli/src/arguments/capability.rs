@@ -4,46 +4,75 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::bail;
+use clap::Args;
 use kube::Client;
 use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::{Registry, meant};
+use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities::effective;
 
-use super::About;
-use crate::commands::standing::Standing;
-use crate::commands::store;
+use super::cluster::ClusterArguments;
+use super::store;
+use plimsoll_simulation::standing::Standing;
+
+/// What is asked about: a release, a cluster, or a cluster and the release that it is at.
+#[derive(Debug, Args)]
+pub(crate) struct About {
+    /// Directory of a release payload; with it, a cluster is asked only if --kubeconfig or
+    /// --context names one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) release: Option<PathBuf>,
+    /// Without a cluster: the capability set that counts as enabled
+    #[arg(
+        long,
+        value_name = "SET",
+        default_value = "None",
+        requires = "release",
+        conflicts_with_all = ["kubeconfig", "context"]
+    )]
+    pub(crate) baseline: String,
+    /// Which cluster
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
+    /// Cluster profile
+    #[arg(long, default_value = DEFAULT_PROFILE)]
+    pub(crate) profile: String,
+    /// Feature set of the cluster
+    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
+    pub(crate) feature_set: String,
+}
 
 /// A release, a cluster, or a cluster and the release that it is at.
-pub(super) struct Subject {
-    pub(super) registry: Registry,
-    pub(super) gates: BTreeSet<String>,
+pub(crate) struct Subject {
+    pub(crate) registry: Registry,
+    pub(crate) gates: BTreeSet<String>,
     /// The capabilities that are enabled.
-    pub(super) enabled: BTreeSet<String>,
-    pub(super) payload: Option<Payload>,
-    pub(super) cluster: Option<Cluster>,
-    pub(super) profile: String,
-    pub(super) feature_set: String,
+    pub(crate) enabled: BTreeSet<String>,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) cluster: Option<Cluster>,
+    pub(crate) profile: String,
+    pub(crate) feature_set: String,
 }
 
 /// What a cluster says about its capabilities.
-pub(super) struct Cluster {
-    pub(super) version: String,
-    pub(super) known: BTreeSet<String>,
+pub(crate) struct Cluster {
+    pub(crate) version: String,
+    pub(crate) known: BTreeSet<String>,
     /// Enabled although the spec does not ask for them.
-    pub(super) implicit: BTreeSet<String>,
+    pub(crate) implicit: BTreeSet<String>,
     progress: CapabilitiesProgress,
 }
 
 impl Cluster {
     /// What made a capability necessary, if an update did.
-    pub(super) fn implied(&self, name: &str) -> Option<&ImpliedCapability> {
+    pub(crate) fn implied(&self, name: &str) -> Option<&ImpliedCapability> {
         self.progress.implied.iter().rev().find(|implied| implied.capability == name)
     }
 }
 
 impl Subject {
-    pub(super) async fn of(about: &About) -> anyhow::Result<Self> {
+    pub(crate) async fn of(about: &About) -> anyhow::Result<Self> {
         let About { release, baseline, cluster, profile, feature_set } = about;
         let load = |directory: &PathBuf| store::directory(directory, "", profile);
         let payload = release.as_ref().map(load).transpose()?;
@@ -96,7 +125,7 @@ impl Subject {
     }
 
     /// The names that there are: those of the cluster if there is one, else of the release.
-    pub(super) fn names(&self) -> BTreeSet<&str> {
+    pub(crate) fn names(&self) -> BTreeSet<&str> {
         match &self.cluster {
             Some(cluster) if !cluster.known.is_empty() => {
                 cluster.known.union(&self.enabled).map(String::as_str).collect()

@@ -4,18 +4,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_content::catalog::{Index, IndexError};
 use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
-use super::CatalogArguments;
-
 /// How long a load may take before its progress is shown.
 const PATIENCE: Duration = Duration::from_millis(400);
 
+/// A catalog.
+#[derive(Debug, Args)]
+pub struct CatalogArguments {
+    /// File or directory of the catalog; also a tree of bundle directories
+    catalog: PathBuf,
+    /// Read the catalog itself, whatever is cached of it
+    #[arg(long)]
+    no_cache: bool,
+}
+
 /// Opens a catalog and does something with it; when its cached index turns out to be damaged, it
 /// is built anew and the same is done once more.
-pub(super) fn with_catalog<T>(
+pub(crate) fn with_catalog<T>(
     arguments: &CatalogArguments,
     mut act: impl FnMut(&Index<Bytes>) -> Result<T, anyhow::Error>,
 ) -> Result<T, anyhow::Error> {

@@ -7,7 +7,7 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::SourceFile;
 
 use super::{StoreArguments, parse};
-use crate::sandbox::sample;
+use plimsoll_simulation::sample;
 
 fn write(files: &[SourceFile], directory: &Path) {
     for file in files {

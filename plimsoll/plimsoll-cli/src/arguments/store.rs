@@ -37,7 +37,7 @@ impl fmt::Display for Location {
 /// # Errors
 ///
 /// When it names nothing.
-pub(super) fn parse(text: &str) -> Result<Location, String> {
+pub(crate) fn parse(text: &str) -> Result<Location, String> {
     match text.strip_prefix("oci:") {
         Some("") => Err("oci: needs the directory of an image layout".to_owned()),
         Some(path) => Ok(Location::Oci(path.into())),
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Location, String> {
 
 impl Location {
     /// The store there; it is read when it is asked.
-    pub(super) fn open(&self) -> SharedStore {
+    pub(crate) fn open(&self) -> SharedStore {
         match self {
             Self::Directory(path) => Arc::new(PayloadDirectory::new(path)),
             Self::Oci(path) => Arc::new(OciLayout::new(path)),
@@ -136,7 +136,7 @@ fn find<'a>(
 /// # Errors
 ///
 /// When there is none or it is defective.
-pub(super) fn directory(path: &Path, image: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+pub(crate) fn directory(path: &Path, image: &str, profile: &str) -> Result<Payload, anyhow::Error> {
     plimsoll_source::load(path, &template(image, profile))
         .with_context(|| format!("failed to load release `{}`", path.display()))
 }
@@ -179,7 +179,7 @@ fn versions(releases: &[ReleaseHead]) -> Vec<String> {
 }
 
 /// Loads the newest release of a store.
-pub(super) fn newest(store: &dyn PayloadStore, profile: &str) -> Result<Payload, anyhow::Error> {
+pub(crate) fn newest(store: &dyn PayloadStore, profile: &str) -> Result<Payload, anyhow::Error> {
     let listing = store.list()?;
     let version = |version: &str| semver::Version::parse(version).ok();
     let newest = listing.releases.iter().max_by_key(|head| version(&head.release.version));

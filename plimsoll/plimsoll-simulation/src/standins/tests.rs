@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{StandInOptions, run};
-use crate::sandbox::sample;
+use crate::sample;
 
 /// Long enough for a slow machine, short enough to be noticed.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,40 @@
+//! What an update of a cluster would do, tried on it without effect.
+
+use std::sync::Arc;
+
+use kube::Client;
+use plimsoll_content::Payload;
+use plimsoll_controller::DryRun;
+use plimsoll_plan::forecast::{Forecast, of_cluster};
+use plimsoll_plan::target::{self, Target};
+
+use crate::standing::Standing;
+
+/// Forecasts the way of a cluster to a payload, by a dry run on it, given what it asks for.
+///
+/// # Errors
+///
+/// When the cluster cannot be asked.
+pub async fn forecast(
+    client: &Client,
+    cluster: &Standing,
+    payload: &Payload,
+    asked: &Target,
+) -> Result<(Forecast, DryRun), anyhow::Error> {
+    let mode = cluster.mode(&target::release(payload));
+    let mut plan = Arc::new(asked.plan(payload, mode));
+    let mut dry_run = plimsoll_controller::dry_run(client, &plan).await?;
+    let (target, capabilities) = asked.towards(payload, &dry_run.ours);
+    if target != *asked {
+        // What is enabled only because of what is there was not in the plan that was tried.
+        plan = Arc::new(target.plan(payload, mode));
+        dry_run = plimsoll_controller::dry_run(client, &plan).await?;
+    }
+    let mut cluster_kinds = dry_run.cluster_kinds.clone();
+    cluster_kinds.extend(payload.cluster_kinds());
+    let from = cluster.release();
+    let forecast = of_cluster(from, plan, &dry_run.sightings, &dry_run.ours, &cluster_kinds);
+    let preconditions = cluster.findings(payload, &target);
+    let forecast = Forecast { capabilities, preconditions, ..forecast };
+    Ok((forecast, dry_run))
+}

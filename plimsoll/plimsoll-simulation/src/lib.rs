@@ -1,0 +1,12 @@
+//! Updates tried out before they happen: dry runs on a cluster, rehearsals on a copy of it, and
+//! simulated operators for clusters that have no nodes.
+
+#![warn(missing_docs)]
+
+pub mod clock;
+pub mod dry_run;
+pub mod rehearsal;
+pub mod sample;
+pub mod snapshot;
+pub mod standing;
+pub mod standins;
