@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::CompileErrors;
 use crate::ast::{Call, Expr, ExprId, ExprKind, Fold, Struct, operator};
-use crate::environment::Environment;
+use crate::declarations::Declarations;
 use crate::error::CompileError;
 use crate::functions::{Overload, overloads};
 use crate::parse::{Parsed, Places};
@@ -36,13 +36,13 @@ impl Checked {
 
 /// Checks a parsed expression.
 pub(crate) fn check(
-    environment: &Environment,
+    declarations: &Declarations,
     source: &str,
     parsed: Parsed,
 ) -> Result<Checked, CompileErrors> {
     let Parsed { mut root, places } = parsed;
     let mut checker = Checker {
-        environment,
+        declarations,
         types: vec![Type::Error; places.count()],
         places,
         mapping: Mapping::default(),
@@ -62,7 +62,7 @@ pub(crate) fn check(
 }
 
 struct Checker<'a> {
-    environment: &'a Environment,
+    declarations: &'a Declarations,
     places: Places,
     types: Vec<Type>,
     mapping: Mapping,
@@ -177,7 +177,7 @@ impl Checker<'_> {
     }
 
     fn global(&self, name: &str) -> Option<(Type, bool)> {
-        if let Some(of) = self.environment.variables.get(name) {
+        if let Some(of) = self.declarations.variables.get(name) {
             return Some((of.clone(), false));
         }
         named_type(name).map(|of| (of, true))
@@ -298,8 +298,8 @@ impl Checker<'_> {
     }
 
     fn may_use(&self, overload: &Overload) -> bool {
-        (self.environment.stored || !overload.stored_only)
-            && (self.environment.semver_compare || !overload.semver_compare)
+        (self.declarations.stored || !overload.stored_only)
+            && (self.declarations.semver_compare || !overload.semver_compare)
     }
 
     fn optional_select(&mut self, id: ExprId, call: &mut Call) {
@@ -388,7 +388,7 @@ impl Checker<'_> {
 
     fn object(&mut self, id: ExprId, object: &mut Struct) -> Type {
         let name = object.name.trim_start_matches('.').to_owned();
-        let declared = self.environment.objects.get(&name).cloned();
+        let declared = self.declarations.objects.get(&name).cloned();
         object.name.clone_from(&name);
         if declared.is_none() {
             self.undeclared(id, &name);

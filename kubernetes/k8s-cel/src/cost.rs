@@ -2,9 +2,8 @@
 //!
 //! A CRD's rules are accepted or refused by this number, so it is cel-go's to the unit, where
 //! Kubernetes' estimator adds to it.
-mod functions;
+mod estimator;
 mod range;
-mod walk;
 
 use crate::Type;
 use crate::check::Checked;
@@ -30,5 +29,5 @@ impl SizeEstimator for UnknownSizes {
 
 /// Estimates the cost of a checked expression.
 pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
-    walk::Coster::new(checked, sizes).cost(&checked.root)
+    estimator::Coster::new(checked, sizes).cost(&checked.root)
 }

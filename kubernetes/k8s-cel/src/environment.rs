@@ -1,21 +1,15 @@
 //! What an expression may use: variables and functions.
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::declarations::Declarations;
 use crate::types::{ObjectType, Type};
-use crate::{CompileErrors, Program, check, parse, plan};
+use crate::{CompileErrors, Program, check, parse, planner};
 
 /// The variables and functions that expressions are compiled with. The functions are those of
 /// Kubernetes.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    pub(crate) variables: BTreeMap<String, Type>,
-    /// The objects that expressions may make, by name.
-    pub(crate) objects: BTreeMap<String, Arc<ObjectType>>,
-    /// Whether functions of the newest release are declared as well.
-    pub(crate) stored: bool,
-    /// Whether `semver_compare` is declared as well.
-    pub(crate) semver_compare: bool,
+    declarations: Declarations,
 }
 
 impl Environment {
@@ -31,29 +25,28 @@ impl Environment {
     }
 
     fn new(stored: bool) -> Self {
-        let (variables, objects) = (BTreeMap::new(), BTreeMap::new());
-        Self { variables, objects, stored, semver_compare: false }
+        Self { declarations: Declarations { stored, ..Declarations::default() } }
     }
 
     /// The same with `semver_compare(left, right)`, which constraints of operator bundles may use:
     /// -1, 0 or 1 for two texts that are versions, read leniently.
     #[must_use]
     pub fn with_semver_compare(mut self) -> Self {
-        self.semver_compare = true;
+        self.declarations.semver_compare = true;
         self
     }
 
     /// The same with one more variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, of: Type) -> Self {
-        self.variables.insert(name.to_owned(), of);
+        self.declarations.variables.insert(name.to_owned(), of);
         self
     }
 
     /// The same with an object type that expressions may make values of: `Name{field: value}`.
     #[must_use]
     pub fn with_object(mut self, of: Arc<ObjectType>) -> Self {
-        self.objects.insert(of.name.clone(), of);
+        self.declarations.objects.insert(of.name.clone(), of);
         self
     }
 
@@ -63,8 +56,8 @@ impl Environment {
     /// What is wrong with the expression, in cel-go's words.
     pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
         let parsed = parse::parse(source)?;
-        let checked = check::check(self, source, parsed)?;
-        let plan = plan::plan(&checked)
+        let checked = check::check(&self.declarations, source, parsed)?;
+        let plan = planner::plan(&checked)
             .map_err(|error| CompileErrors::of_program(source, &error.to_string()))?;
         Ok(Program::new(source, checked, plan))
     }

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ast::{ACCUMULATOR, operator};
+use crate::bindings::Bindings;
+use crate::budget::EXPRESSION_COST_LIMIT;
 use crate::library::{self, pattern::Constant};
 use crate::plan::{CallPlan, FoldPlan, Plan, Start};
-use crate::program::{Bindings, EXPRESSION_COST_LIMIT};
-use crate::value::{MapKey, MapValue, equal};
+use crate::value::{MapKey, MapValue, display_text, equal};
 use crate::{EvaluationError, Value};
 
 type Outcome = Result<Value, EvaluationError>;
@@ -138,7 +139,7 @@ impl<'a> Evaluator<'a> {
                 other => {
                     let message = format!(
                         "cannot initialize optional list element from non-optional value {}",
-                        library::strings::shown(&other)
+                        display_text(&other)
                     );
                     return Err(EvaluationError::new(message));
                 }
@@ -185,7 +186,7 @@ impl<'a> Evaluator<'a> {
                 other => {
                     let message = format!(
                         "cannot initialize optional entry '{map_key}' from non-optional value {}",
-                        library::strings::shown(&other)
+                        display_text(&other)
                     );
                     return Err(EvaluationError::new(message));
                 }

@@ -17,31 +17,34 @@
 //!   [`Type::object`] and [`Value::Host`] over the host's [`HostObject`].
 
 mod ast;
+mod bindings;
+mod budget;
 mod check;
 mod cost;
+mod declarations;
 mod environment;
 mod error;
 mod escape;
 mod evaluate;
 mod functions;
+pub mod go;
 mod library;
+pub mod names;
 mod parse;
 mod plan;
+mod planner;
 mod program;
-pub mod regexp;
 mod types;
 mod value;
-mod verdicts;
 
+pub use bindings::Bindings;
+pub use budget::{Budget, EXPRESSION_COST_LIMIT, MATCH_CONDITIONS_COST_LIMIT, REQUEST_COST_LIMIT};
 pub use cost::{CostEstimate, SizeEstimate, SizeEstimator, UnknownSizes};
 pub use environment::Environment;
 pub use error::{CompileError, CompileErrors, EvaluationError};
 pub use escape::escape_field_name;
-pub use library::Opaque;
-pub use library::authorizer::{AuthorizationDecision, AuthorizationQuestion, Authorizer};
-pub use program::{
-    Bindings, Budget, EXPRESSION_COST_LIMIT, MATCH_CONDITIONS_COST_LIMIT, Program,
-    REQUEST_COST_LIMIT,
-};
+pub use program::Program;
 pub use types::{ObjectType, Type};
+pub use value::authorization::{AuthorizationDecision, AuthorizationQuestion, Authorizer};
+pub use value::opaque::Opaque;
 pub use value::{HostObject, ListKind, ListValue, MapKey, MapValue, Value};

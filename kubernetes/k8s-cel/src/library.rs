@@ -24,76 +24,16 @@ use crate::{EvaluationError, Value};
 /// What a function returns.
 pub(crate) type Outcome = Result<Value, EvaluationError>;
 
-/// A value of a Kubernetes library.
-#[derive(Clone, Debug)]
-pub enum Opaque {
-    /// `authorizer` and what its methods return.
-    Authorization(Box<authorizer::Check>),
-    /// `quantity('1Gi')`
-    Quantity(quantity::Quantity),
-    /// `ip('10.0.0.1')`
-    Ip(std::net::IpAddr),
-    /// `cidr('10.0.0.0/8')`
-    Cidr(network::Cidr),
-    /// `url('https://example.com')`
-    Url(url::Url),
-    /// `semver('1.2.3')`
-    Version(semver::Version),
-    /// `format.dns1123Label()`
-    Format(&'static named_format::NamedFormat),
-}
-
-impl Opaque {
-    pub(crate) fn type_name(&self) -> &'static str {
-        match self {
-            Self::Authorization(check) => check.type_name(),
-            Self::Quantity(_) => "kubernetes.Quantity",
-            Self::Ip(_) => "net.IP",
-            Self::Cidr(_) => "net.CIDR",
-            Self::Url(_) => "kubernetes.URL",
-            Self::Version(_) => "kubernetes.Semver",
-            Self::Format(_) => "kubernetes.NamedFormat",
-        }
-    }
-
-    pub(crate) fn size(&self) -> Option<u64> {
-        match self {
-            Self::Ip(address) => Some(if address.is_ipv4() { 4 } else { 16 }),
-            Self::Cidr(range) => Some(u64::from(range.length.div_ceil(8))),
-            Self::Authorization(_)
-            | Self::Quantity(_)
-            | Self::Url(_)
-            | Self::Version(_)
-            | Self::Format(_) => None,
-        }
-    }
-
-    pub(crate) fn equals(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Quantity(left), Self::Quantity(right)) => left == right,
-            (Self::Ip(left), Self::Ip(right)) => left == right,
-            (Self::Cidr(left), Self::Cidr(right)) => left == right,
-            (Self::Url(left), Self::Url(right)) => left == right,
-            (Self::Version(left), Self::Version(right)) => left.cmp_precedence(right).is_eq(),
-            (Self::Format(left), Self::Format(right)) => left.name == right.name,
-            _ => false,
-        }
-    }
-
-    pub(crate) fn into_value(self) -> Value {
-        Value::Opaque(std::sync::Arc::new(self))
-    }
-}
-
 /// A family of functions: nothing if it has none that fits the values.
 type Family = fn(&str, &[Value]) -> Option<Outcome>;
 
 /// Calls a function; `pattern` is the compiled pattern where it is constant.
 pub(crate) fn call(function: &str, arguments: &[Value], pattern: Option<&Regex>) -> Outcome {
-    let families: [Family; 12] = [
+    let families: [Family; 13] = [
         arithmetic::call,
         conversion::call,
         strings::call,
+        format::call,
         collection::call,
         optional::call,
         time::call,

@@ -1,5 +1,4 @@
-//! A compiled expression and what it is evaluated with.
-use std::collections::BTreeMap;
+//! A compiled expression.
 use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind};
@@ -7,14 +6,7 @@ use crate::check::Checked;
 use crate::cost::{CostEstimate, SizeEstimator};
 use crate::plan::Plan;
 use crate::types::Type;
-use crate::{EvaluationError, Value, cost, evaluate};
-
-/// Most that evaluating one expression may cost.
-pub const EXPRESSION_COST_LIMIT: u64 = 1_000_000;
-/// Most that all expressions of one request may cost.
-pub const REQUEST_COST_LIMIT: u64 = 10_000_000;
-/// Most that the match conditions of one webhook or policy may cost.
-pub const MATCH_CONDITIONS_COST_LIMIT: u64 = 2_500_000;
+use crate::{Bindings, Budget, EvaluationError, Value, cost, evaluate};
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
@@ -22,74 +14,6 @@ pub struct Program {
     source: String,
     checked: Arc<Checked>,
     plan: Arc<Plan>,
-}
-
-/// The values of an environment's variables.
-#[derive(Clone, Debug, Default)]
-pub struct Bindings {
-    values: BTreeMap<String, Value>,
-}
-
-impl Bindings {
-    /// No values.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The same with the value of one more variable.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.values.insert(name.to_owned(), value);
-        self
-    }
-
-    /// Sets the value of a variable.
-    pub fn set(&mut self, name: &str, value: Value) {
-        self.values.insert(name.to_owned(), value);
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
-        self.values.get(name)
-    }
-}
-
-/// What the expressions of a request may still cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
-    remaining: u64,
-    spent: u64,
-}
-
-impl Budget {
-    /// A budget of so many units.
-    pub fn new(limit: u64) -> Self {
-        Self { remaining: limit, spent: 0 }
-    }
-
-    /// What is left.
-    pub fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// What was spent.
-    pub fn spent(&self) -> u64 {
-        self.spent
-    }
-
-    /// Takes a cost off; false if the budget does not suffice, which leaves nothing of it.
-    pub fn spend(&mut self, cost: u64) -> bool {
-        self.spent = self.spent.saturating_add(cost);
-        let enough = cost <= self.remaining;
-        self.remaining = self.remaining.saturating_sub(cost);
-        enough
-    }
-}
-
-impl Default for Budget {
-    /// What Kubernetes grants one request.
-    fn default() -> Self {
-        Self::new(REQUEST_COST_LIMIT)
-    }
 }
 
 impl Program {
@@ -116,7 +40,7 @@ impl Program {
     /// not.
     ///
     /// # Errors
-    /// When the expression fails, costs more than [`EXPRESSION_COST_LIMIT`], or more than what is
+    /// When the expression fails, costs more than [`crate::EXPRESSION_COST_LIMIT`], or more than what is
     /// left of the budget.
     pub fn evaluate(
         &self,

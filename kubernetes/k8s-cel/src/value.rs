@@ -1,17 +1,23 @@
 //! Values of expressions, and how JSON becomes one.
+pub(crate) mod authorization;
 mod compare;
 mod convert;
+mod display;
 mod map;
+pub(crate) mod opaque;
+pub(crate) mod time;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use compare::{compare, equal};
+pub(crate) use display::display_text;
 pub use map::{ListKind, ListValue, MapKey, MapValue};
 
 use crate::EvaluationError;
-use crate::library::Opaque;
 use crate::types::Type;
+use authorization::{AuthorizationQuestion, Authorizer, Check};
+use opaque::Opaque;
 
 /// A value of an expression. Copies are cheap: containers are shared.
 #[derive(Clone, Debug)]
@@ -77,18 +83,18 @@ impl Value {
     }
 
     /// The `authorizer` variable's value.
-    pub fn authorizer(authorizer: Arc<dyn crate::Authorizer>) -> Self {
-        let check = crate::library::authorizer::Check::new(authorizer);
+    pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Self {
+        let check = Check::new(authorizer);
         Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 
     /// The value of `authorizer.requestResource`: a question about the resource of the request,
     /// which lacks the verb.
     pub fn request_resource(
-        authorizer: Arc<dyn crate::Authorizer>,
-        question: crate::AuthorizationQuestion,
+        authorizer: Arc<dyn Authorizer>,
+        question: AuthorizationQuestion,
     ) -> Self {
-        let check = crate::library::authorizer::Check::about_resource(authorizer, question);
+        let check = Check::about_resource(authorizer, question);
         Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 

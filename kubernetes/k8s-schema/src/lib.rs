@@ -29,7 +29,6 @@ pub mod fields;
 mod go;
 pub mod managed;
 mod metadata;
-pub mod names;
 mod numbers;
 pub mod patch;
 pub mod protobuf;
@@ -52,6 +51,7 @@ pub use definition::{
 pub use error::{FieldError, FieldErrorKind};
 pub use expressions::{Verdict, check_definition};
 pub use go::{go_kind, go_text, go_type};
+pub use k8s_cel::names;
 pub use metadata::{MetadataOwner, validate_metadata};
 pub use numbers::canonical_numbers;
 pub use prune::{prune, unknown_fields};

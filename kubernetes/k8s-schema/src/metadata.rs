@@ -1,4 +1,5 @@
 //! What `metadata` may hold.
+use k8s_cel::go::quote;
 use serde_json::{Map, Value};
 
 use crate::error::go;
@@ -164,7 +165,7 @@ fn new_finalizers(live: &Value, metadata: &Value, path: &str, errors: &mut Vec<F
     if added.is_empty() {
         return;
     }
-    let listed: Vec<String> = added.iter().map(|finalizer| go::quoted(finalizer)).collect();
+    let listed: Vec<String> = added.iter().map(|finalizer| quote(finalizer)).collect();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         listed.join(", ")

@@ -4,9 +4,11 @@ use super::Checked;
 use crate::Value;
 use crate::ast::{Expr, ExprKind};
 use crate::error::CompileError;
-use crate::library::{format, pattern, time};
+use crate::go::regexp;
+use crate::library::format;
 use crate::parse::Places;
 use crate::types::Type;
+use crate::value::time;
 
 /// What is wrong with the literals of a checked expression.
 pub(super) fn defects(checked: &Checked, places: &Places) -> Vec<CompileError> {
@@ -75,7 +77,7 @@ fn argument(expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
         ("timestamp", None) => {
             matches!(literal, Value::Int(at) if time::from_seconds(*at).is_none())
         }
-        ("matches", Some(text)) => pattern::check(text).is_err(),
+        ("matches", Some(text)) => regexp::check(text).is_err(),
         _ => false,
     };
     if is_wrong {

@@ -1,8 +1,8 @@
 //! What calls cost, by what they were called with: Kubernetes' estimates first, then those of
 //! cel-go's list and set functions, then cel-go's own.
 use crate::Value;
-use crate::library::Opaque;
 use crate::plan::CallPlan;
+use crate::value::opaque::Opaque;
 
 const TRAVERSAL: f64 = 0.1;
 const PATTERN: f64 = 0.25;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::{Evaluator, Outcome};
 use crate::plan::{Key, Path, Start, Step};
-use crate::value::MapKey;
+use crate::value::{MapKey, display_text};
 use crate::{EvaluationError, Value};
 
 impl<'a> Evaluator<'a> {
@@ -74,7 +74,7 @@ impl<'a> Evaluator<'a> {
             Key::Computed(path) => self.resolve(path).unwrap_or(Value::Null),
         };
         self.cost = before;
-        let shown = crate::library::strings::shown(&key);
+        let shown = display_text(&key);
         match value {
             Value::List(_) => EvaluationError::new(format!("index out of bounds: {shown}")),
             _ => EvaluationError::no_such_key(shown),

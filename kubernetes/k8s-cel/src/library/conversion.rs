@@ -1,6 +1,8 @@
 //! Conversions between types: `int('1')`, `string(1.5)`, `type(x)`.
-use super::{Opaque, Outcome, failed, strings, time};
+use super::{Outcome, failed};
 use crate::types::Type;
+use crate::value::opaque::Opaque;
+use crate::value::{display_text, time};
 use crate::{EvaluationError, Value};
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
@@ -134,7 +136,7 @@ fn text(value: &Value) -> Option<Outcome> {
         | Value::Uint(_)
         | Value::Double(_)
         | Value::Timestamp(_)
-        | Value::Duration(_) => Ok(Value::string(strings::shown(value))),
+        | Value::Duration(_) => Ok(Value::string(display_text(value))),
         Value::Opaque(of) => match &**of {
             Opaque::Ip(address) => Ok(Value::string(address.to_string())),
             Opaque::Cidr(range) => Ok(Value::string(range.to_string())),

@@ -1,7 +1,8 @@
 //! `'...%s...'.format([...])`.
-use super::strings::{double_text, error, escape, shown};
-use super::{Outcome, time};
+use super::Outcome;
+use crate::go::{float_text, quote};
 use crate::types::Type;
+use crate::value::{display_text, time};
 use crate::{EvaluationError, Value};
 
 const STRING_CLAUSE: &str = "string clause can only be used on strings, bools, bytes, ints, \
@@ -12,7 +13,16 @@ const PRECISION_MAX: usize = 1000;
 
 type Formatted = Result<String, EvaluationError>;
 
-pub(super) fn format(pattern: &str, values: &[Value]) -> Outcome {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+    match (function, arguments) {
+        ("format", [Value::String(pattern), Value::List(values)]) => {
+            Some(format(pattern, &values.items))
+        }
+        _ => None,
+    }
+}
+
+fn format(pattern: &str, values: &[Value]) -> Outcome {
     let mut out = String::new();
     let mut used = 0;
     let mut rest = pattern;
@@ -26,10 +36,10 @@ pub(super) fn format(pattern: &str, values: &[Value]) -> Outcome {
         }
         let value = values.get(used);
         let Some(value) = value else {
-            return Err(error(format!("index {used} out of range")));
+            return Err(EvaluationError::new(format!("index {used} out of range")));
         };
         if rest.is_empty() {
-            return Err(error("unexpected end of string"));
+            return Err(EvaluationError::new("unexpected end of string"));
         }
         let (text, after) = clause(rest, value)?;
         out.push_str(&text);
@@ -42,8 +52,9 @@ pub(super) fn format(pattern: &str, values: &[Value]) -> Outcome {
 
 /// What the clause after a `%` writes, and what follows it.
 fn clause<'a>(text: &'a str, value: &Value) -> Result<(String, &'a str), EvaluationError> {
-    let unreadable =
-        |message: String| error(format!("could not parse formatting clause: {message}"));
+    let unreadable = |message: String| {
+        EvaluationError::new(format!("could not parse formatting clause: {message}"))
+    };
     let (precision, rest) = precision(text).map_err(unreadable)?;
     let mut characters = rest.chars();
     let kind =
@@ -60,8 +71,8 @@ fn clause<'a>(text: &'a str, value: &Value) -> Result<(String, &'a str), Evaluat
             return Err(unreadable(format!("unrecognized formatting clause \"{other}\"")));
         }
     };
-    let formatted =
-        formatted.map_err(|failed| error(format!("error during formatting: {failed}")))?;
+    let formatted = formatted
+        .map_err(|failed| EvaluationError::new(format!("error during formatting: {failed}")))?;
     Ok((formatted, characters.as_str()))
 }
 
@@ -145,7 +156,7 @@ fn precision(text: &str) -> Result<(usize, &str), String> {
 }
 
 fn wrong(expected: &str, value: &Value) -> EvaluationError {
-    error(format!("{expected}, was given {}", value.type_name()))
+    EvaluationError::new(format!("{expected}, was given {}", value.type_name()))
 }
 
 fn plain(value: &Value) -> Formatted {
@@ -154,7 +165,11 @@ fn plain(value: &Value) -> Formatted {
         Value::Null => "null".to_owned(),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
-            Err(_) => return Err(error("invalid UTF-8 in bytes, cannot convert to string")),
+            Err(_) => {
+                return Err(EvaluationError::new(
+                    "invalid UTF-8 in bytes, cannot convert to string",
+                ));
+            }
         },
         Value::Int(_)
         | Value::Uint(_)
@@ -163,7 +178,7 @@ fn plain(value: &Value) -> Formatted {
         | Value::String(_)
         | Value::Timestamp(_)
         | Value::Duration(_)
-        | Value::Type(_) => shown(value),
+        | Value::Type(_) => display_text(value),
         Value::Optional(_) | Value::Opaque(_) | Value::Host(_) => {
             return Err(wrong(STRING_CLAUSE, value));
         }
@@ -187,14 +202,17 @@ fn nested(value: &Value) -> Formatted {
                 entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("{{{}}}", entries.join(", "))
         }
-        Value::String(text) => quoted(text),
-        Value::Bytes(bytes) => format!("b{}", quoted(&String::from_utf8_lossy(bytes))),
+        Value::String(text) => quote(text),
+        Value::Bytes(bytes) => format!("b{}", quote(&String::from_utf8_lossy(bytes))),
         Value::Timestamp(at) => format!("timestamp({:?})", time::timestamp_text(*at)),
         Value::Duration(span) => format!("duration({:?})", time::duration_text(*span)),
-        Value::Double(value) if !value.is_finite() => format!("{:?}", double_text(*value)),
+        Value::Double(value) if !value.is_finite() => format!("{:?}", float_text(*value)),
         Value::Double(value) => format!("{value:.6}"),
         Value::Optional(_) | Value::Opaque(_) | Value::Host(_) => {
-            return Err(error(format!("no formatting function for {}", value.type_name())));
+            return Err(EvaluationError::new(format!(
+                "no formatting function for {}",
+                value.type_name()
+            )));
         }
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Type(_) => {
             plain(value)?
@@ -202,25 +220,9 @@ fn nested(value: &Value) -> Formatted {
     })
 }
 
-/// Text as Go's `%q` writes it.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match escape(character) {
-            Some(escaped) => out.push_str(escaped),
-            None if character.is_ascii_control() => {
-                out.push_str(&format!("\\x{:02x}", u32::from(character)));
-            }
-            None => out.push(character),
-        }
-    }
-    out.push('"');
-    out
-}
-
 fn decimal(value: &Value) -> Formatted {
     match value {
-        Value::Int(_) | Value::Uint(_) => Ok(shown(value)),
+        Value::Int(_) | Value::Uint(_) => Ok(display_text(value)),
         other => Err(wrong("decimal clause can only be used on integers", other)),
     }
 }

@@ -1,43 +1,10 @@
 //! IP addresses and ranges of them.
-use std::fmt;
 use std::net::IpAddr;
 
-use super::{Opaque, Outcome};
+use super::Outcome;
+use crate::go::quote;
+use crate::value::opaque::{Cidr, Opaque};
 use crate::{EvaluationError, Value};
-
-/// A range of addresses, with the address that it was written with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
-    pub(crate) address: IpAddr,
-    pub(crate) length: u8,
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.address, self.length)
-    }
-}
-
-impl Cidr {
-    fn masked(self) -> Self {
-        let address = match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
-                IpAddr::from((u32::from(address) & mask).to_be_bytes())
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
-                IpAddr::from((u128::from(address) & mask).to_be_bytes())
-            }
-        };
-        Self { address, length: self.length }
-    }
-
-    fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && self.masked() == (Self { address, length: self.length }).masked()
-    }
-}
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     match arguments {
@@ -118,7 +85,7 @@ fn on_range(function: &str, range: Cidr, rest: &[Value]) -> Option<Outcome> {
 
 /// Why Go's `netip` does not read an address, for the cases that people meet.
 fn reason(text: &str) -> String {
-    let quoted = super::format::quoted(text);
+    let quoted = quote(text);
     if text.contains(':') {
         return format!("ParseAddr({quoted}): unexpected character (at {quoted})");
     }
@@ -136,7 +103,7 @@ fn reason(text: &str) -> String {
         }
         if let Some(at) = field.find(|c: char| !c.is_ascii_digit()) {
             let rest = &text[text.find(field).unwrap_or_default() + at..];
-            let rest = super::format::quoted(rest);
+            let rest = quote(rest);
             return format!("ParseAddr({quoted}): unexpected character (at {rest})");
         }
         if field.parse::<u8>().is_err() {
@@ -148,7 +115,7 @@ fn reason(text: &str) -> String {
 }
 
 fn parse_address(text: &str) -> Result<IpAddr, EvaluationError> {
-    let quoted = super::format::quoted(text);
+    let quoted = quote(text);
     let without_zone = text.split_once('%').map(|(address, _)| address);
     if let Some(address) = without_zone
         && matches!(address.parse(), Ok(IpAddr::V6(_)))
@@ -171,7 +138,7 @@ fn parse_address(text: &str) -> Result<IpAddr, EvaluationError> {
 
 fn parse_range(text: &str) -> Result<Cidr, EvaluationError> {
     let prefix = "network address parse error during conversion from string: ";
-    let quoted = super::format::quoted(text);
+    let quoted = quote(text);
     let unreadable = |detail: String| {
         let message = format!("{prefix}{prefix}netip.ParsePrefix({quoted}): {detail}");
         EvaluationError::new(message)
@@ -181,7 +148,7 @@ fn parse_range(text: &str) -> Result<Cidr, EvaluationError> {
     let most = if address.is_ipv4() { 32 } else { 128 };
     let shaped = length.bytes().all(|byte| byte.is_ascii_digit())
         && !(length.len() > 1 && length.starts_with('0'));
-    let shown = super::format::quoted(length);
+    let shown = quote(length);
     let bits: u32 = length
         .parse()
         .ok()

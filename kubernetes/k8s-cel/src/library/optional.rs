@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::{Outcome, failed};
 use crate::Value;
+use crate::value::display_text;
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     let present = |value: &Value| Some(Ok(Value::Optional(Some(Arc::new(value.clone())))));
@@ -26,7 +27,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
                     Value::Optional(Some(value)) => items.push((**value).clone()),
                     Value::Optional(None) => {}
                     other => {
-                        let shown = super::strings::shown(other);
+                        let shown = display_text(other);
                         return failed(format!("value {shown} is not optional"));
                     }
                 }

@@ -1,19 +1,9 @@
 //! Quantities such as `100m` and `1Gi`.
 use std::cmp::Ordering;
 
-use super::{Opaque, Outcome, failed};
+use super::{Outcome, failed};
+use crate::value::opaque::{Opaque, Quantity};
 use crate::{EvaluationError, Value};
-
-/// A quantity, in thousand-millionths.
-///
-/// Kubernetes keeps arbitrary precision above; here amounts end at 2^127 of these units, which is
-/// some 10^29.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quantity {
-    nano: i128,
-    /// Whether it was written as a whole number of its unit.
-    whole: bool,
-}
 
 const UNIT: i128 = 1_000_000_000;
 const WRONG_FORMAT: &str = "quantities must match the regular expression \

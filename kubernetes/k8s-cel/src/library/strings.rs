@@ -1,6 +1,8 @@
 //! Functions on text, and how values are shown as text.
-use super::{Outcome, failed, format, time};
-use crate::{EvaluationError, Value};
+use super::{Outcome, failed};
+use crate::Value;
+use crate::go;
+use crate::value::display_text;
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     let Some(Value::String(text)) = arguments.first() else {
@@ -55,7 +57,6 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
         }
         ("substring", [Value::Int(start), Value::Int(end)]) => substring(text, *start, *end, true),
         ("strings.quote", []) => Some(Ok(Value::string(quote(text)))),
-        ("format", [Value::List(values)]) => Some(format::format(text, &values.items)),
         ("size", []) => Some(Ok(Value::Int(text.chars().count() as i64))),
         _ => None,
     }
@@ -150,7 +151,7 @@ fn join(arguments: &[Value]) -> Option<Outcome> {
     for item in &list.items {
         match item {
             Value::String(text) => parts.push(&**text),
-            other => return failed(format!("join: invalid input: {}", shown(other))),
+            other => return failed(format!("join: invalid input: {}", display_text(other))),
         }
     }
     Some(Ok(Value::string(parts.join(separator))))
@@ -159,79 +160,11 @@ fn join(arguments: &[Value]) -> Option<Outcome> {
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
-        match escape(character) {
+        match go::short_escape(character) {
             Some(escaped) => out.push_str(escaped),
             None => out.push(character),
         }
     }
     out.push('"');
     out
-}
-
-/// The characters that have escapes of their own in quotes, and these.
-pub(super) fn escape(character: char) -> Option<&'static str> {
-    Some(match character {
-        '\u{7}' => "\\a",
-        '\u{8}' => "\\b",
-        '\u{c}' => "\\f",
-        '\n' => "\\n",
-        '\r' => "\\r",
-        '\t' => "\\t",
-        '\u{b}' => "\\v",
-        '\\' => "\\\\",
-        '"' => "\\\"",
-        _ => return None,
-    })
-}
-
-/// A value as messages show it, and as `string()` converts those that it does.
-pub(crate) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Uint(value) => value.to_string(),
-        Value::Double(value) => double_text(*value),
-        Value::String(text) => text.to_string(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::Timestamp(at) => time::timestamp_text(*at),
-        Value::Duration(nanoseconds) => time::duration_text(*nanoseconds),
-        Value::List(list) => {
-            let items: Vec<String> = list.items.iter().map(shown).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Map(map) => {
-            let entries: Vec<String> =
-                map.entries.iter().map(|(key, value)| format!("{key}: {}", shown(value))).collect();
-            format!("{{{}}}", entries.join(", "))
-        }
-        Value::Optional(None) => "optional.none()".to_owned(),
-        Value::Optional(Some(value)) => format!("optional.of({})", shown(value)),
-        Value::Type(of) => of.runtime_name().to_owned(),
-        Value::Opaque(_) | Value::Host(_) => value.type_name(),
-    }
-}
-
-/// A double as Go's `%g` writes it.
-pub(super) fn double_text(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() };
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Go's limits for the shortest notation.
-    if value != 0.0 && !(-4..6).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    format!("{value}")
-}
-
-/// An error that a text function reports.
-pub(super) fn error(message: impl Into<String>) -> EvaluationError {
-    EvaluationError::new(message)
 }

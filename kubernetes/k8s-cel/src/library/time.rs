@@ -1,15 +1,9 @@
 //! Timestamps and durations.
-use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
-use jiff::{SignedDuration, Timestamp};
 
 use super::{Outcome, failed};
+use crate::value::time::{SECOND, in_range, local_time};
 use crate::{EvaluationError, Value};
-
-const SECOND: i64 = 1_000_000_000;
-/// The years 1 to 9999, in seconds since 1970.
-const SECONDS_MIN: i64 = -62_135_596_800;
-const SECONDS_MAX: i64 = 253_402_300_799;
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     match arguments {
@@ -50,19 +44,6 @@ fn part(function: &str, at: i128, zone: &TimeZone) -> Option<Outcome> {
     Some(Ok(Value::Int(value)))
 }
 
-/// The date and time in a zone. The library's own moments end a day before the year 9999 does.
-fn local_time(at: i128, zone: &TimeZone) -> Option<DateTime> {
-    let clamped = at.clamp(Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
-    let offset = zone.to_offset(Timestamp::from_nanosecond(clamped).ok()?).seconds();
-    let second = i128::from(SECOND);
-    let local = at + i128::from(offset) * second;
-    let seconds = i64::try_from(local.div_euclid(second)).ok()?;
-    let nanoseconds = i64::try_from(local.rem_euclid(second)).ok()?;
-    let span =
-        SignedDuration::from_secs(seconds).checked_add(SignedDuration::from_nanos(nanoseconds))?;
-    jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0).checked_add(span).ok()
-}
-
 /// `UTC`, `+02:00`, or the name of a zone.
 fn time_zone(text: &str) -> Result<TimeZone, String> {
     let number = |part: &str| {
@@ -89,127 +70,4 @@ fn time_zone(text: &str) -> Result<TimeZone, String> {
 pub(super) fn shift(at: i128, nanoseconds: i128) -> Outcome {
     let shifted = at.checked_add(nanoseconds).filter(|at| in_range(*at));
     shifted.map(Value::Timestamp).ok_or_else(|| EvaluationError::new("timestamp overflow"))
-}
-
-fn in_range(at: i128) -> bool {
-    let seconds = at.div_euclid(i128::from(SECOND));
-    (i128::from(SECONDS_MIN)..=i128::from(SECONDS_MAX)).contains(&seconds)
-}
-
-/// The moment so many seconds after 1970 began.
-pub(crate) fn from_seconds(seconds: i64) -> Option<i128> {
-    Some(i128::from(seconds) * i128::from(SECOND)).filter(|at| in_range(*at))
-}
-
-/// A moment in RFC 3339's notation; Go's reader insists on capital letters and on seconds.
-pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
-    let bytes = text.as_bytes();
-    let shape = bytes.len() >= 20
-        && text.is_ascii()
-        && bytes[4] == b'-'
-        && bytes[7] == b'-'
-        && bytes[10] == b'T'
-        && bytes[13] == b':'
-        && bytes[16] == b':'
-        && bytes.get(17..19) != Some(b"60");
-    if !shape {
-        return None;
-    }
-    let zone_at = text[19..].find(['Z', '+', '-'])? + 19;
-    let (local, zone) = text.split_at(zone_at);
-    let fraction = &local[19..];
-    let digits = fraction.strip_prefix('.').unwrap_or_default();
-    let plain = fraction.is_empty()
-        || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
-    if !plain {
-        return None;
-    }
-    let offset = zone_seconds(zone)?;
-    let local: DateTime = local[..19].parse().ok()?;
-    let start = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
-    let seconds = local.duration_since(start).as_secs() - offset;
-    let nanoseconds: i128 = format!("{digits:0<9}").get(..9)?.parse().ok()?;
-    let at = i128::from(seconds) * i128::from(SECOND) + nanoseconds;
-    in_range(at).then_some(at)
-}
-
-/// The seconds east of Greenwich that `Z` or `+02:00` says.
-fn zone_seconds(zone: &str) -> Option<i64> {
-    if zone == "Z" {
-        return Some(0);
-    }
-    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
-    let number = |text: &str, most: i64| {
-        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<i64>().ok().filter(|value| plain && *value <= most)
-    };
-    let seconds = number(hours, 24)? * 3600 + number(minutes, 60)? * 60;
-    Some(if zone.starts_with('-') { -seconds } else { seconds })
-}
-
-/// `1h30m`, as Go reads durations.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        let whole_length = digits(rest);
-        let whole: i128 = if whole_length == 0 { 0 } else { rest[..whole_length].parse().ok()? };
-        rest = &rest[whole_length..];
-        let mut fraction = "";
-        if let Some(after) = rest.strip_prefix('.') {
-            let length = digits(after);
-            fraction = &after[..length];
-            rest = &after[length..];
-        }
-        if whole_length == 0 && fraction.is_empty() {
-            return None;
-        }
-        let units: [(&str, i128); 8] = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("\u{b5}s", 1_000),
-            ("\u{3bc}s", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("m", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ];
-        let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
-        let (_, unit) = units.iter().find(|(name, _)| *name == &rest[..end])?;
-        rest = &rest[end..];
-        total = total.checked_add(whole.checked_mul(*unit)?)?;
-        if !fraction.is_empty() {
-            let part: f64 = format!("0.{fraction}").parse().ok()?;
-            total += (part * *unit as f64) as i128;
-        }
-        if total > i128::from(i64::MAX) + 1 {
-            return None;
-        }
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
-
-/// A moment as `string()` writes it.
-pub(crate) fn timestamp_text(at: i128) -> String {
-    match local_time(at, &TimeZone::UTC) {
-        Some(local) => format!("{local}Z"),
-        None => format!("{at}"),
-    }
-}
-
-/// A duration as `string()` writes it: in seconds.
-pub(crate) fn duration_text(nanoseconds: i64) -> String {
-    let seconds = (nanoseconds / SECOND) as f64 + (nanoseconds % SECOND) as f64 / SECOND as f64;
-    format!("{seconds}s")
 }

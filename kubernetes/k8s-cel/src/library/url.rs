@@ -1,17 +1,9 @@
 //! URLs, as Go's `net/url` reads request URIs.
-use super::{Opaque, Outcome};
+use super::Outcome;
+use crate::go::quote;
 use crate::value::MapKey;
+use crate::value::opaque::{Opaque, Url};
 use crate::{EvaluationError, MapValue, Value};
-
-/// The parts of a URL that expressions ask for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Url {
-    scheme: String,
-    host: String,
-    path: String,
-    query: String,
-    whole: String,
-}
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     match (function, arguments) {
@@ -58,7 +50,7 @@ fn host_and_port(host: &str) -> (&str, &str) {
 /// # Errors
 /// Why it is none, in Go's words.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
-    let wrong = |reason: String| format!("parse {}: {reason}", super::format::quoted(text));
+    let wrong = |reason: String| format!("parse {}: {reason}", quote(text));
     if text.chars().any(|c| u32::from(c) < 0x20 || c == '\u{7f}') {
         return Err(wrong("net/url: invalid control character in URL".to_owned()));
     }
@@ -134,10 +126,10 @@ fn host(authority: &str) -> Result<String, String> {
     let valid_port = port.is_empty()
         || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
     if !valid_port {
-        return Err(format!("invalid port {} after host", super::format::quoted(port)));
+        return Err(format!("invalid port {} after host", quote(port)));
     }
     if let Some(wrong) = host.chars().find(|c| " \"<>\\^`{|}".contains(*c)) {
-        let shown = super::format::quoted(&wrong.to_string());
+        let shown = quote(&wrong.to_string());
         return Err(format!("invalid character {shown} in host name"));
     }
     check_escapes(host)?;
@@ -152,7 +144,7 @@ fn check_escapes(text: &str) -> Result<(), String> {
         if *byte == b'%' && !valid {
             let end = (at + 3).min(bytes.len());
             let shown = String::from_utf8_lossy(&bytes[at..end]).into_owned();
-            return Err(format!("invalid URL escape {}", super::format::quoted(&shown)));
+            return Err(format!("invalid URL escape {}", quote(&shown)));
         }
     }
     Ok(())

@@ -3,7 +3,8 @@ use std::cmp::Ordering;
 
 use semver::Version;
 
-use super::{Opaque, Outcome};
+use super::Outcome;
+use crate::value::opaque::Opaque;
 use crate::{EvaluationError, Value};
 
 pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use super::{ListKind, ListValue, MapKey, MapValue, Value};
+use super::{ListKind, ListValue, MapKey, MapValue, Value, time};
 use crate::EvaluationError;
 
 impl Value {
@@ -35,12 +35,12 @@ impl Value {
 
     /// A moment in RFC 3339's notation.
     pub fn timestamp_from(text: &str) -> Option<Self> {
-        crate::library::time::parse_timestamp(text).map(Self::Timestamp)
+        time::parse_timestamp(text).map(Self::Timestamp)
     }
 
     /// A duration such as `1h30m`.
     pub fn duration_from(text: &str) -> Option<Self> {
-        crate::library::time::parse_duration(text).map(Self::Duration)
+        time::parse_duration(text).map(Self::Duration)
     }
 
     /// A list whose items relate as `kind` says.
@@ -62,10 +62,8 @@ impl Value {
             Self::Double(value) => Json::from(*value),
             Self::String(text) => Json::String(text.to_string()),
             Self::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
-            Self::Timestamp(at) => Json::String(crate::library::time::timestamp_text(*at)),
-            Self::Duration(nanoseconds) => {
-                Json::String(crate::library::time::duration_text(*nanoseconds))
-            }
+            Self::Timestamp(at) => Json::String(time::timestamp_text(*at)),
+            Self::Duration(nanoseconds) => Json::String(time::duration_text(*nanoseconds)),
             Self::List(list) => {
                 Json::Array(list.items.iter().map(Self::to_json).collect::<Result<_, _>>()?)
             }

@@ -2,7 +2,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{FieldError, FieldErrorKind};
-use k8s_cel::regexp;
+use k8s_cel::go::regexp;
 
 mod completeness;
 
@@ -228,7 +228,7 @@ fn check_validations(
     }
     let regex = text(schema, "pattern");
     if !regex.is_empty()
-        && let Some(problem) = regexp::problem(regex)
+        && let Err(problem) = regexp::check(regex)
     {
         let detail = format!("must be a valid regular expression, but isn't: {problem}");
         errors.push(invalid(child(path, "pattern"), regex.into(), &detail));

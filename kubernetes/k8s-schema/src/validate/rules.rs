@@ -1,10 +1,9 @@
 //! The single value validations.
 use serde_json::{Map, Number, Value};
 
-use k8s_cel::regexp;
+use k8s_cel::go::{float_text, regexp};
 
 use super::{Outcome, below};
-use crate::error::go;
 use crate::fields::values_equal;
 use crate::schema::node::{DeclaredType, Node, Rules};
 use crate::{FieldError, FieldErrorKind};
@@ -28,7 +27,7 @@ pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome
                 let text = format!("should be at least {limit} chars long");
                 invalid(path, value.clone(), &text, out);
             } else if let Some(text_pattern) = &rules.pattern {
-                let compiled = rules.compiled.get_or_init(|| regexp::compile(text_pattern));
+                let compiled = rules.compiled.get_or_init(|| regexp::compile(text_pattern).ok());
                 if compiled.as_ref().is_some_and(|regex| !regex.is_match(text)) {
                     invalid(path, value.clone(), &format!("should match '{text_pattern}'"), out);
                 }
@@ -50,7 +49,7 @@ fn bound_for(number: &Number, bound: &Number) -> (std::cmp::Ordering, String) {
         None => {
             let limit = as_float(bound);
             let order = as_float(number).partial_cmp(&limit);
-            (order.unwrap_or(std::cmp::Ordering::Equal), go::float(limit))
+            (order.unwrap_or(std::cmp::Ordering::Equal), float_text(limit))
         }
     }
 }
@@ -89,7 +88,7 @@ fn multiple(number: &Number, factor: &Number, value: &Value, path: &str, out: &m
             let (number, factor) = (as_float(number), as_float(factor));
             let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
             let off = (quotient - quotient.round()).abs();
-            (factor > 0.0 && off <= WHOLE_TOLERANCE, go::float(factor))
+            (factor > 0.0 && off <= WHOLE_TOLERANCE, float_text(factor))
         }
     };
     if shown.starts_with('-') || shown == "0" {

@@ -1,10 +1,9 @@
 //! What calls may cost: cel-go's list and set functions first, then Kubernetes' functions, then
 //! cel-go's own.
-use super::range::scaled;
-use super::walk::{Coster, LIST_COST};
-use super::{CostEstimate, SizeEstimate};
+use super::{CostEstimate, Coster, LIST_COST, SizeEstimate};
 use crate::Value;
 use crate::ast::{Expr, ExprKind};
+use crate::cost::range::scaled;
 use crate::types::Type;
 
 const TRAVERSAL: f64 = 0.1;

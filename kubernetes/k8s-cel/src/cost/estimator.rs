@@ -1,24 +1,26 @@
 //! The walk over a tree that adds costs up, with the paths and sizes of what it has passed.
+mod functions;
+
 use std::collections::BTreeMap;
 
-use super::functions::{self, Node};
 use super::{CostEstimate, SizeEstimate, SizeEstimator};
 use crate::Value;
 use crate::ast::{ACCUMULATOR, Call, Expr, ExprId, ExprKind, Fold};
 use crate::check::Checked;
 use crate::types::Type;
+use functions::Node;
 
 const ONE: CostEstimate = CostEstimate::fixed(1);
-pub(super) const LIST_COST: CostEstimate = CostEstimate::fixed(10);
+const LIST_COST: CostEstimate = CostEstimate::fixed(10);
 const MAP_COST: CostEstimate = CostEstimate::fixed(30);
 const OBJECT_COST: CostEstimate = CostEstimate::fixed(40);
 
 /// The sizes of the keys and values within a list or a map.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntrySize {
+struct EntrySize {
     is_list: bool,
     key: SizeEstimate,
-    pub(super) value: SizeEstimate,
+    value: SizeEstimate,
 }
 
 impl EntrySize {
@@ -41,7 +43,7 @@ struct Local {
 
 pub(super) struct Coster<'a> {
     checked: &'a Checked,
-    pub(super) sizes: &'a dyn SizeEstimator,
+    sizes: &'a dyn SizeEstimator,
     paths: BTreeMap<ExprId, Vec<String>>,
     computed: BTreeMap<ExprId, SizeEstimate>,
     entries: BTreeMap<ExprId, EntrySize>,
@@ -269,7 +271,7 @@ impl<'a> Coster<'a> {
     }
 
     /// An argument, as the functions' estimates see it.
-    pub(super) fn node<'e>(&mut self, expr: &'e Expr) -> Node<'e> {
+    fn node<'e>(&mut self, expr: &'e Expr) -> Node<'e> {
         let mut path = self.path(expr);
         if path.first().is_some_and(|first| first == ACCUMULATOR || first == "__result__") {
             path.clear();
@@ -284,7 +286,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    pub(super) fn set_entries(&mut self, expr: &Expr, left: &Expr, right: &Expr) {
+    fn set_entries(&mut self, expr: &Expr, left: &Expr, right: &Expr) {
         if let (Some(left), Some(right)) = (self.entry_size(left), self.entry_size(right)) {
             self.entries.insert(expr.id, left.union(right));
         }

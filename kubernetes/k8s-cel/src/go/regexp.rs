@@ -6,8 +6,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::verdicts::Verdicts;
 use regex::{Regex, RegexBuilder};
+
+use super::memo::Memo;
 
 /// How large a compiled pattern may grow, in bytes; ten times what the longest patterns of known
 /// definitions need.
@@ -19,20 +20,28 @@ const POSIX: [&str; 14] = [
     "space", "upper", "word", "xdigit",
 ];
 
-/// The pattern, compiled; nothing if it is no regular expression.
-pub fn compile(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(&translate(pattern)).size_limit(COMPILED_LEN_MAX).build().ok()
+/// Compiles a pattern.
+///
+/// # Errors
+/// When Go would not compile the pattern, with Go's message; or when it compiles to more than
+/// [`COMPILED_LEN_MAX`] bytes.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    if let Some(why) = repetitions(pattern) {
+        return Err(format!("error parsing regexp: {why}"));
+    }
+    RegexBuilder::new(&translate(pattern))
+        .size_limit(COMPILED_LEN_MAX)
+        .build()
+        .map_err(|_| format!("error parsing regexp: {}", explain(pattern)))
 }
 
-/// Why Go would not read the pattern.
-pub fn problem(pattern: &str) -> Option<String> {
-    static KNOWN: Verdicts = Verdicts::new();
-    KNOWN.of(pattern, find_problem)
-}
-
-fn find_problem(pattern: &str) -> Option<String> {
-    let refused = || compile(pattern).is_none().then(|| explain(pattern));
-    repetitions(pattern).or_else(refused).map(|why| format!("error parsing regexp: {why}"))
+/// Checks that a pattern compiles. Results are remembered.
+///
+/// # Errors
+/// As [`compile`].
+pub fn check(pattern: &str) -> Result<(), String> {
+    static MEMO: Memo = Memo::new();
+    MEMO.error_of(pattern, |pattern| compile(pattern).err()).map_or(Ok(()), Err)
 }
 
 /// How often something may be asked to repeat in Go.
@@ -84,7 +93,7 @@ fn is_operator(text: &str) -> bool {
     matches!(text, "*" | "+" | "?") || (text.starts_with('{') && text.len() > 1)
 }
 
-/// The commonest mistakes in Go's words.
+/// The most frequent syntax errors in Go's words.
 fn explain(pattern: &str) -> String {
     let mut open = 0_u32;
     let mut previous = None;

@@ -1,0 +1,90 @@
+//! What the `authorizer` variable stands for: the host's [`Authorizer`], the checks that expressions
+//! put together, and its decisions.
+use std::fmt;
+use std::sync::Arc;
+
+/// Answers whether the user of the request may do something. The host provides it.
+pub trait Authorizer: fmt::Debug + Send + Sync {
+    /// Decides about one request.
+    fn authorize(&self, question: &AuthorizationQuestion) -> AuthorizationDecision;
+}
+
+/// What an expression asks about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthorizationQuestion {
+    /// The namespace and name of the service account asked about, instead of the user of the
+    /// request.
+    pub service_account: Option<(String, String)>,
+    /// The path, for requests that are not about resources.
+    pub path: Option<String>,
+    /// The verb.
+    pub verb: String,
+    /// The API group.
+    pub group: String,
+    /// The plural name of the kind.
+    pub resource: String,
+    /// The subresource; empty for none.
+    pub subresource: String,
+    /// The namespace; empty for none.
+    pub namespace: String,
+    /// The name; empty for none.
+    pub name: String,
+    /// The field selector as written; empty for none.
+    pub field_selector: String,
+    /// The label selector as written; empty for none.
+    pub label_selector: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthorizationDecision {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// Why.
+    pub reason: String,
+    /// What went wrong while deciding.
+    pub error: Option<String>,
+}
+
+/// `authorizer` or a step of a question to it.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) stage: Stage,
+    pub(crate) question: AuthorizationQuestion,
+}
+
+/// How far a question is put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Start,
+    Path,
+    Group,
+    Resource,
+    Decided(AuthorizationDecision),
+}
+
+impl Check {
+    /// The value of the `authorizer` variable.
+    pub(crate) fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer, stage: Stage::Start, question: AuthorizationQuestion::default() }
+    }
+
+    /// The value of `authorizer.requestResource`, which asks about a resource.
+    pub(crate) fn about_resource(
+        authorizer: Arc<dyn Authorizer>,
+        question: AuthorizationQuestion,
+    ) -> Self {
+        Self { authorizer, stage: Stage::Resource, question }
+    }
+
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self.stage {
+            Stage::Start => "kubernetes.authorization.Authorizer",
+            Stage::Path => "kubernetes.authorization.PathCheck",
+            Stage::Group => "kubernetes.authorization.GroupCheck",
+            Stage::Resource => "kubernetes.authorization.ResourceCheck",
+            Stage::Decided(_) => "kubernetes.authorization.Decision",
+        }
+    }
+}
