@@ -22,7 +22,7 @@ pub(crate) enum ExprKind {
     List(Vec<Item>),
     Map(Vec<Entry>),
     Struct(Box<Struct>),
-    Fold(Box<Fold>),
+    Comprehension(Box<Comprehension>),
 }
 
 /// `operand.field`, or `has(operand.field)`.
@@ -73,15 +73,22 @@ pub(crate) struct FieldInit {
 
 /// A comprehension: what `all`, `map` and the other macros become.
 #[derive(Clone, Debug)]
-pub(crate) struct Fold {
+pub(crate) struct Comprehension {
+    /// The list or map that is iterated over.
     pub(crate) range: Expr,
+    /// The name of an item, or of a key if there is a second variable.
     pub(crate) variable: String,
-    /// The second variable, of two-variable comprehensions.
+    /// The second variable, of two-variable comprehensions: the name of a value.
     pub(crate) second: Option<String>,
+    /// The name of the accumulated value.
     pub(crate) accumulator: String,
+    /// The accumulator's initial value.
     pub(crate) start: Expr,
+    /// Iteration ends when this is false.
     pub(crate) condition: Expr,
+    /// The accumulator's value after an iteration.
     pub(crate) step: Expr,
+    /// The value of the whole.
     pub(crate) result: Expr,
 }
 
@@ -90,7 +97,7 @@ pub(crate) const ACCUMULATOR: &str = "@result";
 /// The range variable of comprehensions that only name a value.
 pub(crate) const UNUSED: &str = "#unused";
 
-impl Fold {
+impl Comprehension {
     /// Whether this only gives the start value a name for the result.
     pub(crate) fn is_binding(&self) -> bool {
         matches!(&self.range.kind, ExprKind::List(items) if items.is_empty())
@@ -129,8 +136,14 @@ impl Expr {
                 entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect()
             }
             ExprKind::Struct(object) => object.fields.iter().map(|field| &field.value).collect(),
-            ExprKind::Fold(fold) => {
-                vec![&fold.range, &fold.start, &fold.condition, &fold.step, &fold.result]
+            ExprKind::Comprehension(comprehension) => {
+                vec![
+                    &comprehension.range,
+                    &comprehension.start,
+                    &comprehension.condition,
+                    &comprehension.step,
+                    &comprehension.result,
+                ]
             }
         }
     }

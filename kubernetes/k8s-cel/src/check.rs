@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::CompileErrors;
-use crate::ast::{Call, Expr, ExprId, ExprKind, Fold, Struct, operator};
+use crate::ast::{Call, Comprehension, Expr, ExprId, ExprKind, Struct, operator};
 use crate::declarations::Declarations;
 use crate::error::CompileError;
 use crate::functions::{Overload, overloads};
-use crate::parse::{Parsed, Places};
+use crate::parse::{Parsed, SourceInfo};
 use crate::types::Type;
 use unify::{Mapping, instantiate, is_dyn_or_error, most_general};
 
@@ -40,11 +40,11 @@ pub(crate) fn check(
     source: &str,
     parsed: Parsed,
 ) -> Result<Checked, CompileErrors> {
-    let Parsed { mut root, places } = parsed;
+    let Parsed { mut root, source_info } = parsed;
     let mut checker = Checker {
         declarations,
-        types: vec![Type::Error; places.count()],
-        places,
+        types: vec![Type::Error; source_info.count()],
+        source_info,
         mapping: Mapping::default(),
         overloads: BTreeMap::new(),
         type_names: BTreeMap::new(),
@@ -53,17 +53,17 @@ pub(crate) fn check(
     };
     checker.expression(&mut root);
     let types = checker.types.iter().map(|of| checker.mapping.substitute(of, true)).collect();
-    let Checker { overloads, type_names, mut errors, places, .. } = checker;
+    let Checker { overloads, type_names, mut errors, source_info, .. } = checker;
     let checked = Checked { root, types, overloads, type_names };
     if errors.is_empty() {
-        errors = literals::defects(&checked, &places);
+        errors = literals::literal_errors(&checked, &source_info);
     }
     if errors.is_empty() { Ok(checked) } else { Err(CompileErrors::new(source, errors)) }
 }
 
 struct Checker<'a> {
     declarations: &'a Declarations,
-    places: Places,
+    source_info: SourceInfo,
     types: Vec<Type>,
     mapping: Mapping,
     overloads: BTreeMap<ExprId, Vec<&'static str>>,
@@ -75,7 +75,7 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn error(&mut self, id: ExprId, message: impl Into<String>) {
-        let error = self.places.error(id, message);
+        let error = self.source_info.error(id, message);
         self.errors.push(error);
     }
 
@@ -134,7 +134,7 @@ impl Checker<'_> {
                 Type::map(key, value)
             }
             ExprKind::Struct(object) => self.object(id, object),
-            ExprKind::Fold(fold) => self.fold(fold),
+            ExprKind::Comprehension(comprehension) => self.comprehension(comprehension),
         };
         self.types[id] = of;
     }
@@ -416,12 +416,12 @@ impl Checker<'_> {
         declared.map_or(Type::Error, Type::Object)
     }
 
-    fn fold(&mut self, fold: &mut Fold) -> Type {
-        self.expression(&mut fold.range);
-        self.expression(&mut fold.start);
-        let range = self.mapping.substitute(&self.get(&fold.range), false);
-        let accumulator = self.get(&fold.start);
-        let two = fold.second.is_some();
+    fn comprehension(&mut self, comprehension: &mut Comprehension) -> Type {
+        self.expression(&mut comprehension.range);
+        self.expression(&mut comprehension.start);
+        let range = self.mapping.substitute(&self.get(&comprehension.range), false);
+        let accumulator = self.get(&comprehension.start);
+        let two = comprehension.second.is_some();
         let (first, second) = match &range {
             Type::List(element) if two => (Type::Int, (**element).clone()),
             Type::List(element) => ((**element).clone(), Type::Dyn),
@@ -435,25 +435,25 @@ impl Checker<'_> {
                     "expression of type '{other}' cannot be range of a comprehension (must be \
                      list, map, or dynamic)"
                 );
-                self.error(fold.range.id, message);
+                self.error(comprehension.range.id, message);
                 (Type::Error, Type::Error)
             }
         };
         let outside = self.scopes.len();
-        self.scopes.push((fold.accumulator.clone(), accumulator.clone()));
+        self.scopes.push((comprehension.accumulator.clone(), accumulator.clone()));
         let within = self.scopes.len();
-        self.scopes.push((fold.variable.clone(), first));
-        if let Some(name) = &fold.second {
+        self.scopes.push((comprehension.variable.clone(), first));
+        if let Some(name) = &comprehension.second {
             self.scopes.push((name.clone(), second));
         }
-        self.expression(&mut fold.condition);
-        self.expect(&fold.condition, &Type::Bool);
-        self.expression(&mut fold.step);
-        self.expect(&fold.step, &accumulator);
+        self.expression(&mut comprehension.condition);
+        self.expect(&comprehension.condition, &Type::Bool);
+        self.expression(&mut comprehension.step);
+        self.expect(&comprehension.step, &accumulator);
         self.scopes.truncate(within);
-        self.expression(&mut fold.result);
+        self.expression(&mut comprehension.result);
         self.scopes.truncate(outside);
-        self.mapping.substitute(&self.get(&fold.result), false)
+        self.mapping.substitute(&self.get(&comprehension.result), false)
     }
 
     fn expect(&mut self, expr: &Expr, expected: &Type) {

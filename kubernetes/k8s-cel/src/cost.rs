@@ -29,5 +29,5 @@ impl SizeEstimator for UnknownSizes {
 
 /// Estimates the cost of a checked expression.
 pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
-    estimator::Coster::new(checked, sizes).cost(&checked.root)
+    estimator::CostEstimator::new(checked, sizes).cost(&checked.root)
 }

@@ -1,9 +1,9 @@
 //! The evaluator: runs plans and counts what they cost.
 //!
-//! The cost is what cel-go's tracker counts: one for each variable and each step of a path, 10, 30
-//! and 40 for each list, map and object that is made, and for calls what [`cost`] says.
+//! The cost is what cel-go's tracker counts: one for each variable and each qualifier of an attribute, 10,
+//! 30 and 40 for each list, map and object that is made, and for calls what [`cost`] says.
+mod attribute;
 mod cost;
-mod path;
 #[cfg(test)]
 mod tests;
 
@@ -13,26 +13,24 @@ use std::sync::Arc;
 use crate::ast::{ACCUMULATOR, operator};
 use crate::bindings::Bindings;
 use crate::budget::EXPRESSION_COST_LIMIT;
-use crate::library::{self, pattern::Constant};
-use crate::plan::{CallPlan, FoldPlan, Plan, Start};
-use crate::value::{MapKey, MapValue, display_text, equal};
+use crate::library::{self, pattern::ConstantPattern};
+use crate::plan::{AttributeRoot, CallPlan, ComprehensionPlan, Plan};
+use crate::value::{EvaluationResult, MapKey, MapValue, display_text, equal};
 use crate::{EvaluationError, Value};
-
-type Outcome = Result<Value, EvaluationError>;
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const OBJECT_COST: u64 = 40;
 
 /// The value of a plan and what it cost.
-pub(crate) fn run(plan: &Plan, bindings: &Bindings) -> (Outcome, u64) {
+pub(crate) fn run(plan: &Plan, bindings: &Bindings) -> (EvaluationResult, u64) {
     let mut evaluator = Evaluator { bindings, scopes: Vec::new(), cost: 0 };
     let outcome = evaluator.run(plan);
     (outcome, evaluator.cost)
 }
 
 /// The value of a plan without variables.
-pub(crate) fn constant(plan: &Plan) -> Outcome {
+pub(crate) fn constant(plan: &Plan) -> EvaluationResult {
     run(plan, &Bindings::new()).0
 }
 
@@ -45,9 +43,9 @@ struct Evaluator<'a> {
 
 /// The variables of a running comprehension.
 struct Scope<'a> {
-    fold: &'a FoldPlan,
+    comprehension: &'a ComprehensionPlan,
     /// Computed when it is first asked for.
-    accumulator: Option<Outcome>,
+    accumulator: Option<EvaluationResult>,
     first: Value,
     second: Value,
     /// Whether the result is being computed, which does not see the range's variables.
@@ -61,41 +59,41 @@ impl<'a> Evaluator<'a> {
         if self.cost > EXPRESSION_COST_LIMIT { Err(EvaluationError::CostLimit) } else { Ok(()) }
     }
 
-    fn run(&mut self, plan: &'a Plan) -> Outcome {
+    fn run(&mut self, plan: &'a Plan) -> EvaluationResult {
         match plan {
             Plan::Constant(value) => Ok(value.clone()),
-            Plan::Path(path) => self.path_value(path),
+            Plan::Attribute(attribute) => self.attribute_value(attribute),
             Plan::And(terms) => self.logic(terms, false),
             Plan::Or(terms) => self.logic(terms, true),
             Plan::Call(call) => self.call(call),
-            Plan::Otherwise(terms, unwraps) => self.otherwise(terms, *unwraps),
-            Plan::Among(value, list) => {
+            Plan::OptionalOr(terms, unwraps) => self.optional_or(terms, *unwraps),
+            Plan::SetMembership(value, list) => {
                 let value = self.run(value)?;
                 Ok(Value::Bool(list.iter().any(|item| equal(item, &value))))
             }
             Plan::List(items) => self.list(items),
             Plan::Map(entries) => self.map(entries),
             Plan::Object(name, fields) => self.object(name, fields),
-            Plan::Fold(fold) => self.fold(fold),
+            Plan::Comprehension(comprehension) => self.comprehension(comprehension),
         }
     }
 
-    fn path_value(&mut self, path: &'a crate::plan::Path) -> Outcome {
-        let outcome = self.resolve(path);
+    fn attribute_value(&mut self, attribute: &'a crate::plan::Attribute) -> EvaluationResult {
+        let outcome = self.resolve(attribute);
         if matches!(outcome, Err(EvaluationError::CostLimit)) {
             return outcome;
         }
-        if !matches!(path.start, Start::Choice(..)) && !path.test_only {
+        if !matches!(attribute.root, AttributeRoot::Conditional(..)) && !attribute.test_only {
             self.charge(1)?;
         }
         match outcome {
-            Ok(Value::Optional(value)) if path.test_only => Ok(Value::Bool(value.is_some())),
+            Ok(Value::Optional(value)) if attribute.test_only => Ok(Value::Bool(value.is_some())),
             other => other,
         }
     }
 
     /// `&&` and `||`: what decides alone hides the error of the other side.
-    fn logic(&mut self, terms: &'a [Plan; 2], decides: bool) -> Outcome {
+    fn logic(&mut self, terms: &'a [Plan; 2], decides: bool) -> EvaluationResult {
         let mut error = None;
         for term in terms {
             let failed = match self.run(term) {
@@ -110,7 +108,7 @@ impl<'a> Evaluator<'a> {
         error.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
-    fn otherwise(&mut self, terms: &'a [Plan; 2], unwraps: bool) -> Outcome {
+    fn optional_or(&mut self, terms: &'a [Plan; 2], unwraps: bool) -> EvaluationResult {
         match self.run(&terms[0])? {
             Value::Optional(Some(value)) if unwraps => Ok((*value).clone()),
             Value::Optional(Some(value)) => Ok(Value::Optional(Some(value))),
@@ -119,10 +117,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn list(&mut self, items: &'a [(Plan, bool)]) -> Outcome {
+    fn list(&mut self, items: &'a [(Plan, bool)]) -> EvaluationResult {
         let mut values = Vec::with_capacity(items.len());
-        let made = self.items(items, &mut values);
-        self.made(made, LIST_COST)?;
+        let built = self.items(items, &mut values);
+        self.charge_aggregate(built, LIST_COST)?;
         Ok(Value::list(values))
     }
 
@@ -149,7 +147,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Charges for a container, whether making it failed or not.
-    fn made(
+    fn charge_aggregate(
         &mut self,
         outcome: Result<(), EvaluationError>,
         cost: u64,
@@ -160,10 +158,10 @@ impl<'a> Evaluator<'a> {
         outcome
     }
 
-    fn map(&mut self, entries: &'a [(Plan, Plan, bool)]) -> Outcome {
+    fn map(&mut self, entries: &'a [(Plan, Plan, bool)]) -> EvaluationResult {
         let mut values = BTreeMap::new();
-        let made = self.entries(entries, &mut values);
-        self.made(made, MAP_COST)?;
+        let built = self.entries(entries, &mut values);
+        self.charge_aggregate(built, MAP_COST)?;
         Ok(Value::Map(Arc::new(MapValue { entries: values, object: None })))
     }
 
@@ -195,25 +193,25 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    fn object(&mut self, name: &str, fields: &'a [(String, Plan, bool)]) -> Outcome {
+    fn object(&mut self, name: &str, fields: &'a [(String, Plan, bool)]) -> EvaluationResult {
         let mut values = Vec::new();
-        let mut made = Ok(());
+        let mut built = Ok(());
         for (field, plan, optional) in fields {
             match self.run(plan) {
                 Ok(value) if !optional => values.push((field.clone(), value)),
                 Ok(Value::Optional(Some(value))) => values.push((field.clone(), (*value).clone())),
                 Ok(_) => {}
                 Err(error) => {
-                    made = Err(error);
+                    built = Err(error);
                     break;
                 }
             }
         }
-        self.made(made, OBJECT_COST)?;
+        self.charge_aggregate(built, OBJECT_COST)?;
         Ok(Value::object(name, values))
     }
 
-    fn call(&mut self, call: &'a CallPlan) -> Outcome {
+    fn call(&mut self, call: &'a CallPlan) -> EvaluationResult {
         if call.function == operator::NOT_STRICTLY_FALSE {
             let value = self.run(&call.arguments[0]);
             if let Err(EvaluationError::CostLimit) = value {
@@ -251,7 +249,7 @@ impl<'a> Evaluator<'a> {
             self.charge(cost)?;
             return extended;
         }
-        let pattern = call.pattern.as_ref().and_then(Constant::regex);
+        let pattern = call.pattern.as_ref().and_then(ConstantPattern::regex);
         let outcome = library::call(&call.function, &arguments, pattern);
         self.charge(cost::of_call(call, &arguments, outcome.as_ref().ok()))?;
         outcome
@@ -261,14 +259,14 @@ impl<'a> Evaluator<'a> {
     /// the accumulator's old value is not needed again.
     fn extends_accumulator(&self, call: &CallPlan) -> bool {
         let extends = call.overload == Some("add_list") || call.function == operator::MAP_INSERT;
-        let scope = self.scopes.last().map(|scope| scope.fold.accumulator.as_str());
+        let scope = self.scopes.last().map(|scope| scope.comprehension.accumulator.as_str());
         extends && scope == Some(ACCUMULATOR) && call.arguments.first().is_some_and(is_accumulator)
     }
 
-    fn fold(&mut self, fold: &'a FoldPlan) -> Outcome {
-        let range = self.run(&fold.range)?;
+    fn comprehension(&mut self, comprehension: &'a ComprehensionPlan) -> EvaluationResult {
+        let range = self.run(&comprehension.range)?;
         let scope = Scope {
-            fold,
+            comprehension,
             accumulator: None,
             first: Value::Null,
             second: Value::Null,
@@ -276,27 +274,27 @@ impl<'a> Evaluator<'a> {
         };
         self.scopes.push(scope);
         let depth = self.scopes.len();
-        let outcome = self.fold_range(fold, &range);
+        let outcome = self.iterate(comprehension, &range);
         self.scopes.truncate(depth - 1);
         outcome
     }
 
-    fn fold_range(&mut self, fold: &'a FoldPlan, range: &Value) -> Outcome {
+    fn iterate(&mut self, comprehension: &'a ComprehensionPlan, range: &Value) -> EvaluationResult {
         match range {
             Value::List(list) => {
                 for (index, item) in list.items.iter().enumerate() {
-                    let (first, second) = match &fold.second {
+                    let (first, second) = match &comprehension.second {
                         Some(_) => (Value::Int(index as i64), item.clone()),
                         None => (item.clone(), Value::Null),
                     };
-                    if !self.fold_entry(fold, first, second)? {
+                    if !self.iteration(comprehension, first, second)? {
                         break;
                     }
                 }
             }
             Value::Map(map) => {
                 for (key, value) in &map.entries {
-                    if !self.fold_entry(fold, key.value(), value.clone())? {
+                    if !self.iteration(comprehension, key.value(), value.clone())? {
                         break;
                     }
                 }
@@ -309,25 +307,25 @@ impl<'a> Evaluator<'a> {
         if let Some(scope) = self.scopes.last_mut() {
             scope.finished = true;
         }
-        self.run(&fold.result)
+        self.run(&comprehension.result)
     }
 
     /// Whether the next entry is to be looked at.
-    fn fold_entry(
+    fn iteration(
         &mut self,
-        fold: &'a FoldPlan,
+        comprehension: &'a ComprehensionPlan,
         first: Value,
         second: Value,
     ) -> Result<bool, EvaluationError> {
         if let Some(scope) = self.scopes.last_mut() {
             (scope.first, scope.second) = (first, second);
         }
-        match self.run(&fold.condition) {
+        match self.run(&comprehension.condition) {
             Ok(Value::Bool(false)) => return Ok(false),
             Err(EvaluationError::CostLimit) => return Err(EvaluationError::CostLimit),
             Ok(_) | Err(_) => {}
         }
-        let next = self.run(&fold.step);
+        let next = self.run(&comprehension.step);
         if let Err(EvaluationError::CostLimit) = next {
             return Err(EvaluationError::CostLimit);
         }
@@ -339,6 +337,6 @@ impl<'a> Evaluator<'a> {
 }
 
 fn is_accumulator(plan: &Plan) -> bool {
-    matches!(plan, Plan::Path(path) if path.steps.is_empty()
-        && matches!(&path.start, Start::Variable(name) if name == ACCUMULATOR))
+    matches!(plan, Plan::Attribute(attribute) if attribute.qualifiers.is_empty()
+        && matches!(&attribute.root, AttributeRoot::Variable(name) if name == ACCUMULATOR))
 }

@@ -24,7 +24,8 @@ pub(crate) struct Overload {
 
 /// What Kubernetes does not declare, and an environment has only when it is asked for: the function
 /// that constraints of operator bundles may use.
-const SEMVER_COMPARE: &str = "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | asked";
+const SEMVER_COMPARE: &str =
+    "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | opt-in";
 
 /// The signatures of a function; nothing if there is no such function.
 pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
@@ -53,7 +54,7 @@ fn read() -> BTreeMap<String, Vec<Overload>> {
             id: (*id).to_owned(),
             is_method: *style == "m",
             stored_only: rest.contains(&"stored"),
-            semver_compare: rest.contains(&"asked"),
+            semver_compare: rest.contains(&"opt-in"),
             arguments: types,
             result,
             parameters: reader.parameters,

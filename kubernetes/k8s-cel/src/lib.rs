@@ -45,6 +45,6 @@ pub use error::{CompileError, CompileErrors, EvaluationError};
 pub use escape::escape_field_name;
 pub use program::Program;
 pub use types::{ObjectType, Type};
-pub use value::authorization::{AuthorizationDecision, AuthorizationQuestion, Authorizer};
+pub use value::authorization::{AuthorizationAttributes, AuthorizationDecision, Authorizer};
 pub use value::opaque::Opaque;
 pub use value::{HostObject, ListKind, ListValue, MapKey, MapValue, Value};

@@ -19,16 +19,18 @@ mod version;
 
 use regex::Regex;
 
+pub(crate) use crate::value::EvaluationResult;
 use crate::{EvaluationError, Value};
 
-/// What a function returns.
-pub(crate) type Outcome = Result<Value, EvaluationError>;
-
 /// A family of functions: nothing if it has none that fits the values.
-type Family = fn(&str, &[Value]) -> Option<Outcome>;
+type Family = fn(&str, &[Value]) -> Option<EvaluationResult>;
 
 /// Calls a function; `pattern` is the compiled pattern where it is constant.
-pub(crate) fn call(function: &str, arguments: &[Value], pattern: Option<&Regex>) -> Outcome {
+pub(crate) fn call(
+    function: &str,
+    arguments: &[Value],
+    pattern: Option<&Regex>,
+) -> EvaluationResult {
     let families: [Family; 13] = [
         arithmetic::call,
         conversion::call,
@@ -66,6 +68,6 @@ pub(crate) fn no_overload(function: &str, arguments: &[Value]) -> EvaluationErro
 }
 
 /// Shorthand for an error with a message.
-pub(crate) fn failed(message: impl Into<String>) -> Option<Outcome> {
+pub(crate) fn failed(message: impl Into<String>) -> Option<EvaluationResult> {
     Some(Err(EvaluationError::new(message)))
 }

@@ -1,6 +1,6 @@
 //! Text to trees: a recursive-descent parser of cel-spec's grammar.
 //!
-//! Ids are given, and places remembered, as cel-go does it: both show in messages. The depth of a
+//! Ids are given, and source_info remembered, as cel-go does it: both show in messages. The depth of a
 //! tree is limited, so nothing that walks one can run out of stack.
 mod lexer;
 mod macros;
@@ -47,19 +47,19 @@ const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NU
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
     pub(crate) root: Expr,
-    pub(crate) places: Places,
+    pub(crate) source_info: SourceInfo,
 }
 
 /// Where the nodes of a tree are in its text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SourceInfo {
     /// The first character of each node, by id.
     offsets: Vec<usize>,
     /// The first character of each line but the first.
     lines: Vec<usize>,
 }
 
-impl Places {
+impl SourceInfo {
     fn new(source: &str) -> Self {
         let lines = source
             .chars()
@@ -105,11 +105,13 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, CompileErrors> {
         let error = CompileError { line: 0, column: 0, message };
         return Err(CompileErrors::new(source, vec![error]));
     }
-    let places = Places::new(source);
+    let source_info = SourceInfo::new(source);
     let (tokens, unreadable) = lexer::tokens(source);
-    let errors =
-        unreadable.into_iter().map(|error| places.error_at(error.offset, error.message)).collect();
-    let mut parser = Parser { tokens, at: 0, depth: 0, places, errors };
+    let errors = unreadable
+        .into_iter()
+        .map(|error| source_info.error_at(error.offset, error.message))
+        .collect();
+    let mut parser = Parser { tokens, at: 0, depth: 0, source_info, errors };
     let root = parser.whole();
     match root {
         Ok(root) if parser.errors.is_empty() && !fits(&root, TREE_DEPTH_MAX) => {
@@ -117,8 +119,10 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, CompileErrors> {
             let error = CompileError { line: 0, column: 0, message };
             Err(CompileErrors::new(source, vec![error]))
         }
-        Ok(root) if parser.errors.is_empty() => Ok(Parsed { root, places: parser.places }),
-        Ok(_) | Err(Stop) => Err(CompileErrors::new(source, parser.errors)),
+        Ok(root) if parser.errors.is_empty() => {
+            Ok(Parsed { root, source_info: parser.source_info })
+        }
+        Ok(_) | Err(ParseAborted) => Err(CompileErrors::new(source, parser.errors)),
     }
 }
 
@@ -135,15 +139,15 @@ fn fits(root: &Expr, levels: usize) -> bool {
 }
 
 /// The text cannot be read further; the error is recorded.
-struct Stop;
+struct ParseAborted;
 
-type Parse<T> = Result<T, Stop>;
+type ParseResult<T> = Result<T, ParseAborted>;
 
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
     depth: usize,
-    places: Places,
+    source_info: SourceInfo,
     errors: Vec<CompileError>,
 }
 
@@ -168,7 +172,7 @@ impl<'a> Parser<'a> {
     }
 
     fn node(&mut self, offset: usize, kind: ExprKind) -> Expr {
-        Expr { id: self.places.add(offset), kind }
+        Expr { id: self.source_info.add(offset), kind }
     }
 
     fn call(&mut self, id: ExprId, function: &str, arguments: Vec<Expr>) -> Expr {
@@ -178,18 +182,18 @@ impl<'a> Parser<'a> {
 
     /// Records an error that reading goes on after.
     fn defect(&mut self, offset: usize, message: impl Into<String>) -> Expr {
-        let error = self.places.error_at(offset, message);
+        let error = self.source_info.error_at(offset, message);
         self.errors.push(error);
         self.node(offset, ExprKind::Unspecified)
     }
 
-    fn stop<T>(&mut self, offset: usize, message: impl Into<String>) -> Parse<T> {
-        let error = self.places.error_at(offset, message);
+    fn stop<T>(&mut self, offset: usize, message: impl Into<String>) -> ParseResult<T> {
+        let error = self.source_info.error_at(offset, message);
         self.errors.push(error);
-        Err(Stop)
+        Err(ParseAborted)
     }
 
-    fn mismatch<T>(&mut self, expected: &str) -> Parse<T> {
+    fn mismatch<T>(&mut self, expected: &str) -> ParseResult<T> {
         let token = self.peek();
         let message =
             format!("Syntax error: mismatched input '{}' expecting {expected}", token.text);
@@ -197,17 +201,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes one level deeper; whoever calls it comes back up.
-    fn descend(&mut self) -> Parse<()> {
+    fn descend(&mut self) -> ParseResult<()> {
         self.depth += 1;
         if self.depth <= DEPTH_MAX {
             return Ok(());
         }
         let message = format!("expression recursion limit exceeded: {DEPTH_MAX}");
         self.errors = vec![CompileError { line: 0, column: 0, message }];
-        Err(Stop)
+        Err(ParseAborted)
     }
 
-    fn whole(&mut self) -> Parse<Expr> {
+    fn whole(&mut self) -> ParseResult<Expr> {
         let root = self.expression()?;
         let token = self.peek();
         if token.kind == TokenKind::End {
@@ -219,7 +223,7 @@ impl<'a> Parser<'a> {
         self.stop(token.offset, message)
     }
 
-    fn expression(&mut self) -> Parse<Expr> {
+    fn expression(&mut self) -> ParseResult<Expr> {
         self.descend()?;
         let condition = self.disjunction()?;
         let whole = match self.take("?") {
@@ -230,8 +234,8 @@ impl<'a> Parser<'a> {
         Ok(whole)
     }
 
-    fn choice(&mut self, operator: Token<'a>, condition: Expr) -> Parse<Expr> {
-        let id = self.places.add(operator.offset);
+    fn choice(&mut self, operator: Token<'a>, condition: Expr) -> ParseResult<Expr> {
+        let id = self.source_info.add(operator.offset);
         let truthy = self.disjunction()?;
         if self.take(":").is_none() {
             return self.mismatch("':'");
@@ -241,13 +245,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Terms that `||` connects, as a balanced tree.
-    fn disjunction(&mut self) -> Parse<Expr> {
+    fn disjunction(&mut self) -> ParseResult<Expr> {
         let first = self.conjunction()?;
         self.logic("||", operator::OR, first, Self::conjunction)
     }
 
     /// Terms that `&&` connects, as a balanced tree.
-    fn conjunction(&mut self) -> Parse<Expr> {
+    fn conjunction(&mut self) -> ParseResult<Expr> {
         let first = self.operation(0)?;
         self.logic("&&", operator::AND, first, |parser| parser.operation(0))
     }
@@ -257,13 +261,13 @@ impl<'a> Parser<'a> {
         symbol: &str,
         function: &str,
         first: Expr,
-        term: fn(&mut Self) -> Parse<Expr>,
-    ) -> Parse<Expr> {
+        term: fn(&mut Self) -> ParseResult<Expr>,
+    ) -> ParseResult<Expr> {
         let mut terms = vec![Some(first)];
         let mut operators = Vec::new();
         while let Some(token) = self.take(symbol) {
             terms.push(Some(term(self)?));
-            operators.push(self.places.add(token.offset));
+            operators.push(self.source_info.add(token.offset));
         }
         Ok(self.balanced(function, &mut terms, &operators))
     }
@@ -286,7 +290,7 @@ impl<'a> Parser<'a> {
 
     /// Relations, sums and products whose operators bind at least as strongly as `level`; those of
     /// a level bind to the left.
-    fn operation(&mut self, level: usize) -> Parse<Expr> {
+    fn operation(&mut self, level: usize) -> ParseResult<Expr> {
         let depth = self.depth;
         let mut left = self.unary()?;
         while let Some((function, strength)) = binary(self.peek().kind) {
@@ -294,7 +298,7 @@ impl<'a> Parser<'a> {
                 break;
             }
             let token = self.next();
-            let id = self.places.add(token.offset);
+            let id = self.source_info.add(token.offset);
             // The depth of a chain is that of its tree.
             self.descend()?;
             let right = self.operation(strength + 1)?;
@@ -304,7 +308,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn unary(&mut self) -> Parse<Expr> {
+    fn unary(&mut self) -> ParseResult<Expr> {
         for (symbol, function) in [("!", operator::NOT), ("-", operator::NEGATE)] {
             let is_number = matches!(self.ahead(1), TokenKind::Int | TokenKind::Float);
             if symbol == "-" && is_number {
@@ -318,14 +322,14 @@ impl<'a> Parser<'a> {
             if count % 2 == 0 {
                 return self.member();
             }
-            let id = self.places.add(first.offset);
+            let id = self.source_info.add(first.offset);
             let operand = self.member()?;
             return Ok(self.call(id, function, vec![operand]));
         }
         self.member()
     }
 
-    fn member(&mut self) -> Parse<Expr> {
+    fn member(&mut self) -> ParseResult<Expr> {
         let depth = self.depth;
         let mut operand = self.primary()?;
         loop {
@@ -333,7 +337,7 @@ impl<'a> Parser<'a> {
                 operand = self.select(dot, operand)?;
             } else if let Some(open) = self.take("[") {
                 let optional = self.take("?").is_some();
-                let id = self.places.add(open.offset);
+                let id = self.source_info.add(open.offset);
                 let index = self.expression()?;
                 self.close("]")?;
                 let function = if optional { operator::OPTIONAL_INDEX } else { operator::INDEX };
@@ -347,7 +351,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `.field`, `.?field` or `.method(arguments)`.
-    fn select(&mut self, dot: Token<'a>, operand: Expr) -> Parse<Expr> {
+    fn select(&mut self, dot: Token<'a>, operand: Expr) -> ParseResult<Expr> {
         let optional = self.take("?").is_some();
         let token = self.peek();
         let Some(name) = token.field() else {
@@ -364,7 +368,7 @@ impl<'a> Parser<'a> {
         };
         self.next();
         if optional {
-            let id = self.places.add(dot.offset);
+            let id = self.source_info.add(dot.offset);
             let field = self.node(token.offset, ExprKind::Literal(Value::from(name)));
             return Ok(self.call(id, operator::OPTIONAL_SELECT, vec![operand, field]));
         }
@@ -373,7 +377,7 @@ impl<'a> Parser<'a> {
             let select = Select { operand, field: name.to_owned(), test_only: false };
             return Ok(self.node(dot.offset, ExprKind::Select(Box::new(select))));
         };
-        let id = self.places.add(open.offset);
+        let id = self.source_info.add(open.offset);
         let arguments = self.arguments()?;
         Ok(self.call_or_macro(id, name, Some(operand), arguments))
     }
@@ -385,21 +389,21 @@ impl<'a> Parser<'a> {
         target: Option<Expr>,
         arguments: Vec<Expr>,
     ) -> Expr {
-        match macros::expand(&mut self.places, id, function, target, arguments) {
+        match macros::expand(&mut self.source_info, id, function, target, arguments) {
             macros::Expansion::Expanded(expr) => *expr,
             macros::Expansion::Plain(target, arguments) => {
                 let call = Call { function: function.to_owned(), target, arguments };
                 Expr { id, kind: ExprKind::Call(Box::new(call)) }
             }
             macros::Expansion::Wrong(at, message) => {
-                let offset = self.places.offset(at);
+                let offset = self.source_info.offset(at);
                 self.defect(offset, message)
             }
         }
     }
 
     /// Arguments up to and with the closing parenthesis.
-    fn arguments(&mut self) -> Parse<Vec<Expr>> {
+    fn arguments(&mut self) -> ParseResult<Vec<Expr>> {
         let mut arguments = Vec::new();
         if self.take(")").is_some() {
             return Ok(arguments);
@@ -413,7 +417,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn close(&mut self, symbol: &str) -> Parse<()> {
+    fn close(&mut self, symbol: &str) -> ParseResult<()> {
         if self.take(symbol).is_some() {
             return Ok(());
         }
@@ -428,7 +432,7 @@ impl<'a> Parser<'a> {
         self.stop(token.offset, format!("Syntax error: {message}"))
     }
 
-    fn primary(&mut self) -> Parse<Expr> {
+    fn primary(&mut self) -> ParseResult<Expr> {
         let token = self.peek();
         match token.kind {
             TokenKind::Symbol("(") => {
@@ -482,7 +486,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An identifier, a call, or an object with a dotted name.
-    fn name(&mut self) -> Parse<Expr> {
+    fn name(&mut self) -> ParseResult<Expr> {
         let start = self.peek().offset;
         let leading = if self.take(".").is_some() { "." } else { "" };
         let token = self.peek();
@@ -503,12 +507,12 @@ impl<'a> Parser<'a> {
         let Some(open) = self.take("(") else {
             return Ok(self.node(token.offset, ExprKind::Ident(name)));
         };
-        let id = self.places.add(open.offset);
+        let id = self.source_info.add(open.offset);
         let arguments = self.arguments()?;
         Ok(self.call_or_macro(id, &name, None, arguments))
     }
 
-    fn object(&mut self, leading: &str) -> Parse<Option<Expr>> {
+    fn object(&mut self, leading: &str) -> ParseResult<Option<Expr>> {
         let mut length = 1;
         while self.ahead(length) == TokenKind::Symbol(".")
             && self.ahead(length + 1) == TokenKind::Identifier
@@ -521,7 +525,7 @@ impl<'a> Parser<'a> {
         let parts: Vec<&str> = (0..length).map(|_| self.next().text).collect();
         let name = format!("{leading}{}", parts.concat());
         let open = self.next();
-        let id = self.places.add(open.offset);
+        let id = self.source_info.add(open.offset);
         let mut fields = Vec::new();
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
@@ -531,7 +535,7 @@ impl<'a> Parser<'a> {
                 return self.mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
             };
             let Some(colon) = self.take(":") else { return self.mismatch("':'") };
-            let id = self.places.add(colon.offset);
+            let id = self.source_info.add(colon.offset);
             let value = self.expression()?;
             fields.push(FieldInit { id, name: name.to_owned(), value, optional });
             if self.take(",").is_none() {
@@ -543,9 +547,9 @@ impl<'a> Parser<'a> {
         Ok(Some(Expr { id, kind: ExprKind::Struct(Box::new(object)) }))
     }
 
-    fn list(&mut self) -> Parse<Expr> {
+    fn list(&mut self) -> ParseResult<Expr> {
         let open = self.next();
-        let id = self.places.add(open.offset);
+        let id = self.source_info.add(open.offset);
         let mut items = Vec::new();
         self.take_lone_comma("]");
         while self.take("]").is_none() {
@@ -566,16 +570,16 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn map(&mut self) -> Parse<Expr> {
+    fn map(&mut self) -> ParseResult<Expr> {
         let open = self.next();
-        let id = self.places.add(open.offset);
+        let id = self.source_info.add(open.offset);
         let mut entries = Vec::new();
         self.take_lone_comma("}");
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
             let key = self.expression()?;
             let Some(colon) = self.take(":") else { return self.mismatch("':'") };
-            self.places.add(colon.offset);
+            self.source_info.add(colon.offset);
             let value = self.expression()?;
             entries.push(Entry { key, value, optional });
             if self.take(",").is_none() {
@@ -586,7 +590,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { id, kind: ExprKind::Map(entries) })
     }
 
-    fn literal(&mut self) -> Parse<Expr> {
+    fn literal(&mut self) -> ParseResult<Expr> {
         let start = self.peek().offset;
         let sign = if self.take("-").is_some() { "-" } else { "" };
         let token = self.next();

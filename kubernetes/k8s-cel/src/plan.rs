@@ -4,65 +4,86 @@ use std::sync::Arc;
 use crate::Value;
 use crate::library::pattern;
 
-/// A step of evaluation.
+/// A node of a plan. Flags of entries say whether the entry is left out when its value is absent
+/// (`[?item]`).
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
+    /// A value known when the expression was compiled.
     Constant(Value),
-    Path(Box<Path>),
+    /// A variable or another value, with its qualifiers.
+    Attribute(Box<Attribute>),
+    /// `a && b`
     And(Box<[Plan; 2]>),
+    /// `a || b`
     Or(Box<[Plan; 2]>),
+    /// A function call.
     Call(Box<CallPlan>),
-    /// `optional.or(optional)`, or with `orValue`.
-    Otherwise(Box<[Plan; 2]>, bool),
+    /// `optional.or(optional)`, or with the flag `optional.orValue(value)`.
+    OptionalOr(Box<[Plan; 2]>, bool),
     /// `x in [...]` with a constant list.
-    Among(Box<Plan>, Arc<[Value]>),
+    SetMembership(Box<Plan>, Arc<[Value]>),
+    /// `[item, ...]`
     List(Vec<(Plan, bool)>),
+    /// `{key: value, ...}`
     Map(Vec<(Plan, Plan, bool)>),
+    /// `Name{field: value, ...}`
     Object(String, Vec<(String, Plan, bool)>),
-    Fold(Box<FoldPlan>),
+    /// What the macros become.
+    Comprehension(Box<ComprehensionPlan>),
 }
 
-/// A value and the way from it to another.
+/// A value and the qualifiers that lead from it to another: `object.spec.items[0]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
-    pub(crate) start: Start,
-    pub(crate) steps: Vec<Step>,
-    /// Whether this asks if the last step is possible.
+pub(crate) struct Attribute {
+    pub(crate) root: AttributeRoot,
+    pub(crate) qualifiers: Vec<Qualifier>,
+    /// Whether this is `has(...)`: the last qualifier is only tested.
     pub(crate) test_only: bool,
 }
 
+/// Where an attribute begins.
 #[derive(Clone, Debug)]
-pub(crate) enum Start {
+pub(crate) enum AttributeRoot {
+    /// The variable of this name.
     Variable(String),
-    Value(Plan),
-    Choice(Plan, Box<Path>, Box<Path>),
+    /// The value of another plan.
+    Computed(Plan),
+    /// `condition ? attribute : attribute`
+    Conditional(Plan, Box<Attribute>, Box<Attribute>),
 }
 
+/// One field, key or index.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    pub(crate) key: Key,
+pub(crate) struct Qualifier {
+    pub(crate) key: QualifierKey,
+    /// Whether it is `?.field` or `[?key]`: absence is a value.
     pub(crate) optional: bool,
+    /// Whether only its presence is tested.
     pub(crate) test: bool,
 }
 
+/// The key of a qualifier.
 #[derive(Clone, Debug)]
-pub(crate) enum Key {
+pub(crate) enum QualifierKey {
     Constant(Value),
-    Computed(Path),
+    Computed(Attribute),
 }
 
+/// A call of a function or operator.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPlan {
     pub(crate) function: String,
-    /// The one signature that the call can mean; nothing if the values decide.
+    /// The only overload that the call can mean; nothing if the values decide.
     pub(crate) overload: Option<&'static str>,
+    /// The target, if there is one, and the arguments.
     pub(crate) arguments: Vec<Plan>,
-    /// The pattern, where it is constant.
-    pub(crate) pattern: Option<pattern::Constant>,
+    /// The pattern of `matches`, `find` and `findAll`, where it is constant.
+    pub(crate) pattern: Option<pattern::ConstantPattern>,
 }
 
+/// A comprehension; fields as in [`crate::ast::Comprehension`].
 #[derive(Clone, Debug)]
-pub(crate) struct FoldPlan {
+pub(crate) struct ComprehensionPlan {
     pub(crate) range: Plan,
     pub(crate) variable: String,
     pub(crate) second: Option<String>,
@@ -73,15 +94,17 @@ pub(crate) struct FoldPlan {
     pub(crate) result: Plan,
 }
 
-impl Path {
-    /// Adds a step; of a choice, to both ways.
-    pub(crate) fn add(&mut self, step: &Step) {
-        match &mut self.start {
-            Start::Choice(_, truthy, falsy) => {
-                truthy.add(step);
-                falsy.add(step);
+impl Attribute {
+    /// Adds a qualifier; to both branches of a conditional.
+    pub(crate) fn add(&mut self, qualifier: &Qualifier) {
+        match &mut self.root {
+            AttributeRoot::Conditional(_, truthy, falsy) => {
+                truthy.add(qualifier);
+                falsy.add(qualifier);
             }
-            Start::Variable(_) | Start::Value(_) => self.steps.push(step.clone()),
+            AttributeRoot::Variable(_) | AttributeRoot::Computed(_) => {
+                self.qualifiers.push(qualifier.clone())
+            }
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Checked trees to plans: selections become paths, constants are computed once.
+//! Checked trees to plans: selections become attributes, constants are computed once.
 //!
 //! What is computed here costs nothing when the plan is run, so constants have to be found where
 //! cel-go's planner finds them.
-use crate::ast::{Call, Expr, ExprKind, Fold, operator};
+use crate::ast::{Call, Comprehension, Expr, ExprKind, operator};
 use crate::check::Checked;
 use crate::evaluate;
 use crate::library::pattern;
-use crate::plan::{CallPlan, FoldPlan, Key, Path, Plan, Start, Step};
+use crate::plan::{
+    Attribute, AttributeRoot, CallPlan, ComprehensionPlan, Plan, Qualifier, QualifierKey,
+};
 use crate::{EvaluationError, Value};
 
 /// Plans a checked expression.
@@ -28,18 +30,18 @@ impl Planner<'_> {
             ExprKind::Literal(value) => Plan::Constant(value.clone()),
             ExprKind::Ident(name) => match self.checked.type_names.get(&expr.id) {
                 Some(of) => Plan::Constant(Value::Type(of.clone())),
-                None => Plan::Path(Box::new(Path {
-                    start: Start::Variable(name.clone()),
-                    steps: Vec::new(),
+                None => Plan::Attribute(Box::new(Attribute {
+                    root: AttributeRoot::Variable(name.clone()),
+                    qualifiers: Vec::new(),
                     test_only: false,
                 })),
             },
             ExprKind::Select(select) => {
-                let mut path = into_path(self.expression(&select.operand)?);
-                let key = Key::Constant(Value::from(select.field.as_str()));
-                path.add(&Step { key, optional: false, test: select.test_only });
-                path.test_only |= select.test_only;
-                Plan::Path(Box::new(path))
+                let mut attribute = into_attribute(self.expression(&select.operand)?);
+                let key = QualifierKey::Constant(Value::from(select.field.as_str()));
+                attribute.add(&Qualifier { key, optional: false, test: select.test_only });
+                attribute.test_only |= select.test_only;
+                Plan::Attribute(Box::new(attribute))
             }
             ExprKind::Call(call) => self.call(expr, call)?,
             ExprKind::List(items) => {
@@ -73,20 +75,20 @@ impl Planner<'_> {
                     .collect::<Result<Vec<_>, EvaluationError>>()?;
                 Plan::Object(object.name.clone(), fields)
             }
-            ExprKind::Fold(fold) => self.fold(fold)?,
+            ExprKind::Comprehension(comprehension) => self.comprehension(comprehension)?,
         })
     }
 
-    fn fold(&self, fold: &Fold) -> Result<Plan, EvaluationError> {
-        Ok(Plan::Fold(Box::new(FoldPlan {
-            range: self.expression(&fold.range)?,
-            variable: fold.variable.clone(),
-            second: fold.second.clone(),
-            accumulator: fold.accumulator.clone(),
-            start: self.expression(&fold.start)?,
-            condition: self.expression(&fold.condition)?,
-            step: self.expression(&fold.step)?,
-            result: self.expression(&fold.result)?,
+    fn comprehension(&self, comprehension: &Comprehension) -> Result<Plan, EvaluationError> {
+        Ok(Plan::Comprehension(Box::new(ComprehensionPlan {
+            range: self.expression(&comprehension.range)?,
+            variable: comprehension.variable.clone(),
+            second: comprehension.second.clone(),
+            accumulator: comprehension.accumulator.clone(),
+            start: self.expression(&comprehension.start)?,
+            condition: self.expression(&comprehension.condition)?,
+            step: self.expression(&comprehension.step)?,
+            result: self.expression(&comprehension.result)?,
         })))
     }
 
@@ -109,32 +111,36 @@ impl Planner<'_> {
         Ok(match call.function.as_str() {
             operator::AND => Plan::And(pair(&mut arguments)),
             operator::OR => Plan::Or(pair(&mut arguments)),
-            "or" if call.target.is_some() => Plan::Otherwise(pair(&mut arguments), false),
-            "orValue" if call.target.is_some() => Plan::Otherwise(pair(&mut arguments), true),
+            "or" if call.target.is_some() => Plan::OptionalOr(pair(&mut arguments), false),
+            "orValue" if call.target.is_some() => Plan::OptionalOr(pair(&mut arguments), true),
             operator::CONDITIONAL => {
                 let [truthy, falsy] = *pair(&mut arguments);
                 let condition = arguments.pop().unwrap_or(Plan::Constant(Value::Null));
-                let start = Start::Choice(
+                let root = AttributeRoot::Conditional(
                     condition,
                     Box::new(into_branch(truthy)),
                     Box::new(into_branch(falsy)),
                 );
-                Plan::Path(Box::new(Path { start, steps: Vec::new(), test_only: false }))
+                Plan::Attribute(Box::new(Attribute {
+                    root,
+                    qualifiers: Vec::new(),
+                    test_only: false,
+                }))
             }
             operator::INDEX | operator::OPTIONAL_INDEX | operator::OPTIONAL_SELECT => {
                 let [operand, index] = *pair(&mut arguments);
                 let key = match index {
-                    Plan::Constant(value) => Key::Constant(value),
-                    other => Key::Computed(into_path(other)),
+                    Plan::Constant(value) => QualifierKey::Constant(value),
+                    other => QualifierKey::Computed(into_attribute(other)),
                 };
                 let optional = call.function != operator::INDEX;
-                let mut path = into_path(operand);
-                path.add(&Step { key, optional, test: false });
-                Plan::Path(Box::new(path))
+                let mut attribute = into_attribute(operand);
+                attribute.add(&Qualifier { key, optional, test: false });
+                Plan::Attribute(Box::new(attribute))
             }
             operator::IN if overload == Some("in_list") => {
                 let [value, list] = *pair(&mut arguments);
-                return Ok(among(value, list));
+                return Ok(set_membership(value, list));
             }
             _ => {
                 let pattern = constant_pattern(&call.function, &arguments)?;
@@ -148,16 +154,20 @@ impl Planner<'_> {
     }
 }
 
-fn into_path(plan: Plan) -> Path {
+fn into_attribute(plan: Plan) -> Attribute {
     match plan {
-        Plan::Path(path) => *path,
-        other => Path { start: Start::Value(other), steps: Vec::new(), test_only: false },
+        Plan::Attribute(attribute) => *attribute,
+        other => Attribute {
+            root: AttributeRoot::Computed(other),
+            qualifiers: Vec::new(),
+            test_only: false,
+        },
     }
 }
 
 /// A branch of a choice: asking whether a step is possible is what its last step does already.
-fn into_branch(plan: Plan) -> Path {
-    Path { test_only: false, ..into_path(plan) }
+fn into_branch(plan: Plan) -> Attribute {
+    Attribute { test_only: false, ..into_attribute(plan) }
 }
 
 fn folded(plan: Plan, constant: bool) -> Result<Plan, EvaluationError> {
@@ -165,7 +175,7 @@ fn folded(plan: Plan, constant: bool) -> Result<Plan, EvaluationError> {
 }
 
 /// `value in list`, which is cheap if the list is constant and plain.
-fn among(value: Plan, list: Plan) -> Plan {
+fn set_membership(value: Plan, list: Plan) -> Plan {
     if let Plan::Constant(Value::List(items)) = &list {
         let is_plain = |item: &Value| {
             matches!(
@@ -181,7 +191,7 @@ fn among(value: Plan, list: Plan) -> Plan {
             return Plan::Constant(Value::Bool(false));
         }
         if items.items.iter().all(is_plain) {
-            return Plan::Among(Box::new(value), items.items.clone().into());
+            return Plan::SetMembership(Box::new(value), items.items.clone().into());
         }
     }
     Plan::Call(Box::new(CallPlan {
@@ -195,10 +205,10 @@ fn among(value: Plan, list: Plan) -> Plan {
 fn constant_pattern(
     function: &str,
     arguments: &[Plan],
-) -> Result<Option<pattern::Constant>, EvaluationError> {
+) -> Result<Option<pattern::ConstantPattern>, EvaluationError> {
     match (function, arguments) {
         ("matches" | "find" | "findAll", [_, Plan::Constant(Value::String(text)), ..]) => {
-            pattern::Constant::new(text).map(Some).map_err(EvaluationError::Failed)
+            pattern::ConstantPattern::new(text).map(Some).map_err(EvaluationError::Failed)
         }
         _ => Ok(None),
     }

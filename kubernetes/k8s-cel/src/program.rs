@@ -63,15 +63,15 @@ impl Program {
 fn reads(expr: &Expr, variable: &str) -> bool {
     match &expr.kind {
         ExprKind::Ident(name) => name.strip_prefix('.').unwrap_or(name) == variable,
-        ExprKind::Fold(fold) => {
+        ExprKind::Comprehension(comprehension) => {
             let hides = |name: &str| name == variable;
-            let hidden = hides(&fold.variable)
-                || fold.second.as_deref().is_some_and(hides)
-                || hides(&fold.accumulator);
-            reads(&fold.range, variable)
-                || reads(&fold.start, variable)
+            let hidden = hides(&comprehension.variable)
+                || comprehension.second.as_deref().is_some_and(hides)
+                || hides(&comprehension.accumulator);
+            reads(&comprehension.range, variable)
+                || reads(&comprehension.start, variable)
                 || (!hidden
-                    && [&fold.condition, &fold.step, &fold.result]
+                    && [&comprehension.condition, &comprehension.step, &comprehension.result]
                         .iter()
                         .any(|part| reads(part, variable)))
         }

@@ -22,9 +22,9 @@ pub enum Type {
     Double,
     /// Unicode text.
     String,
-    /// Octets.
+    /// Bytes.
     Bytes,
-    /// A moment.
+    /// A point in time.
     Timestamp,
     /// A span of time.
     Duration,

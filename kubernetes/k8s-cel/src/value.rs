@@ -16,8 +16,11 @@ pub use map::{ListKind, ListValue, MapKey, MapValue};
 
 use crate::EvaluationError;
 use crate::types::Type;
-use authorization::{AuthorizationQuestion, Authorizer, Check};
+use authorization::{AuthorizationAttributes, AuthorizationCheck, Authorizer};
 use opaque::Opaque;
+
+/// The value of an expression, or why it has none.
+pub(crate) type EvaluationResult = Result<Value, EvaluationError>;
 
 /// A value of an expression. Copies are cheap: containers are shared.
 #[derive(Clone, Debug)]
@@ -34,9 +37,9 @@ pub enum Value {
     Double(f64),
     /// `'text'`
     String(Arc<str>),
-    /// `b'octets'`
+    /// `b'bytes'`
     Bytes(Arc<[u8]>),
-    /// A moment: nanoseconds since 1970, within the years 1 to 9999.
+    /// A point in time: nanoseconds since 1970, within the years 1 to 9999.
     Timestamp(i128),
     /// Nanoseconds.
     Duration(i64),
@@ -84,17 +87,17 @@ impl Value {
 
     /// The `authorizer` variable's value.
     pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Self {
-        let check = Check::new(authorizer);
+        let check = AuthorizationCheck::new(authorizer);
         Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 
-    /// The value of `authorizer.requestResource`: a question about the resource of the request,
+    /// The value of `authorizer.requestResource`: a attributes about the resource of the request,
     /// which lacks the verb.
     pub fn request_resource(
         authorizer: Arc<dyn Authorizer>,
-        question: AuthorizationQuestion,
+        attributes: AuthorizationAttributes,
     ) -> Self {
-        let check = Check::about_resource(authorizer, question);
+        let check = AuthorizationCheck::about_resource(authorizer, attributes);
         Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_cel::{
-    AuthorizationDecision, AuthorizationQuestion, Authorizer, Bindings, Budget, Environment, Type,
-    Value as CelValue,
+    AuthorizationAttributes, AuthorizationDecision, Authorizer, Bindings, Budget, Environment,
+    Type, Value as CelValue,
 };
 
 use super::Attributes;
@@ -18,11 +18,11 @@ use crate::user::UserInfo;
 /// What the expressions of one policy or webhook asked, with the answers that are known.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    asked: Mutex<Vec<(AuthorizationQuestion, Option<AuthorizationDecision>)>>,
+    asked: Mutex<Vec<(AuthorizationAttributes, Option<AuthorizationDecision>)>>,
 }
 
 impl Authorizer for Ledger {
-    fn authorize(&self, question: &AuthorizationQuestion) -> AuthorizationDecision {
+    fn authorize(&self, question: &AuthorizationAttributes) -> AuthorizationDecision {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decision)) = asked.iter().find(|(known, _)| known == question) {
             return decision.clone().unwrap_or_default();
@@ -48,7 +48,7 @@ impl Ledger {
 fn decide(
     cluster: &Cluster,
     user: &UserInfo,
-    question: &AuthorizationQuestion,
+    question: &AuthorizationAttributes,
 ) -> AuthorizationDecision {
     let wanted = match &question.path {
         Some(path) => Wanted { verb: question.verb.as_str().into(), resource: None, path },

@@ -6,19 +6,19 @@ use crate::ast::{Expr, ExprKind};
 use crate::error::CompileError;
 use crate::go::regexp;
 use crate::library::format;
-use crate::parse::Places;
+use crate::parse::SourceInfo;
 use crate::types::Type;
 use crate::value::time;
 
 /// What is wrong with the literals of a checked expression.
-pub(super) fn defects(checked: &Checked, places: &Places) -> Vec<CompileError> {
+pub(super) fn literal_errors(checked: &Checked, source_info: &SourceInfo) -> Vec<CompileError> {
     let mut errors = Vec::new();
     visit(&checked.root, false, &mut |expr, in_format| {
-        argument(expr, places, &mut errors);
+        argument(expr, source_info, &mut errors);
         if !in_format {
-            mixed(checked, expr, places, &mut errors);
+            mixed(checked, expr, source_info, &mut errors);
         }
-        format_call(checked, expr, places, &mut errors);
+        format_call(checked, expr, source_info, &mut errors);
     });
     errors
 }
@@ -33,7 +33,12 @@ fn visit<'a>(expr: &'a Expr, in_format: bool, see: &mut impl FnMut(&'a Expr, boo
 }
 
 /// A constant pattern that is formatted with a list literal.
-fn format_call(checked: &Checked, expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
+fn format_call(
+    checked: &Checked,
+    expr: &Expr,
+    source_info: &SourceInfo,
+    errors: &mut Vec<CompileError>,
+) {
     let ExprKind::Call(call) = &expr.kind else { return };
     let (Some(target), [list]) = (&call.target, call.arguments.as_slice()) else { return };
     let ExprKind::Literal(Value::String(pattern)) = &target.kind else { return };
@@ -52,18 +57,18 @@ fn format_call(checked: &Checked, expr: &Expr, places: &Places, errors: &mut Vec
         format::accepts(kind, of).inspect_err(|_| wrong = Some(item.value.id))
     });
     if let Err(message) = read {
-        errors.push(places.error(wrong.unwrap_or(expr.id), message));
+        errors.push(source_info.error(wrong.unwrap_or(expr.id), message));
     } else if items.len() > used {
         let message = format!(
             "too many arguments supplied to string.format (expected {used}, got {})",
             items.len()
         );
-        errors.push(places.error(expr.id, message));
+        errors.push(source_info.error(expr.id, message));
     }
 }
 
 /// The literal argument of `duration`, `timestamp` and `matches`.
-fn argument(expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
+fn argument(expr: &Expr, source_info: &SourceInfo, errors: &mut Vec<CompileError>) {
     let ExprKind::Call(call) = &expr.kind else { return };
     let Some(first) = call.arguments.first() else { return };
     let ExprKind::Literal(literal) = &first.kind else { return };
@@ -81,14 +86,14 @@ fn argument(expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
         _ => false,
     };
     if is_wrong {
-        errors.push(places.error(first.id, format!("invalid {} argument", call.function)));
+        errors.push(source_info.error(first.id, format!("invalid {} argument", call.function)));
     }
 }
 
-fn mixed(checked: &Checked, expr: &Expr, places: &Places, errors: &mut Vec<CompileError>) {
+fn mixed(checked: &Checked, expr: &Expr, source_info: &SourceInfo, errors: &mut Vec<CompileError>) {
     let mut differ = |expr: &Expr, expected: &Type, found: &Type| {
         let message = format!("expected type '{expected}' but found '{found}'");
-        errors.push(places.error(expr.id, message));
+        errors.push(source_info.error(expr.id, message));
     };
     let inner = |of: &Type, optional: bool| match of {
         Type::Optional(inner) if optional => (**inner).clone(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::{CostEstimate, SizeEstimate, SizeEstimator};
 use crate::Value;
-use crate::ast::{ACCUMULATOR, Call, Expr, ExprId, ExprKind, Fold};
+use crate::ast::{ACCUMULATOR, Call, Comprehension, Expr, ExprId, ExprKind};
 use crate::check::Checked;
 use crate::types::Type;
-use functions::Node;
+use functions::CostNode;
 
 const ONE: CostEstimate = CostEstimate::fixed(1);
 const LIST_COST: CostEstimate = CostEstimate::fixed(10);
@@ -34,23 +34,23 @@ impl EntrySize {
 }
 
 /// A variable of a comprehension.
-struct Local {
+struct LocalVariable {
     name: String,
     path: Vec<String>,
     size: Option<SizeEstimate>,
     entries: Option<EntrySize>,
 }
 
-pub(super) struct Coster<'a> {
+pub(super) struct CostEstimator<'a> {
     checked: &'a Checked,
     sizes: &'a dyn SizeEstimator,
     paths: BTreeMap<ExprId, Vec<String>>,
     computed: BTreeMap<ExprId, SizeEstimate>,
     entries: BTreeMap<ExprId, EntrySize>,
-    locals: Vec<Local>,
+    locals: Vec<LocalVariable>,
 }
 
-impl<'a> Coster<'a> {
+impl<'a> CostEstimator<'a> {
     pub(super) fn new(checked: &'a Checked, sizes: &'a dyn SizeEstimator) -> Self {
         Self {
             checked,
@@ -121,12 +121,14 @@ impl<'a> Coster<'a> {
                 .fields
                 .iter()
                 .fold(OBJECT_COST, |sum, field| sum.plus(self.cost(&field.value))),
-            ExprKind::Fold(fold) if fold.is_binding() => self.binding(expr, fold),
-            ExprKind::Fold(fold) => self.fold(expr, fold),
+            ExprKind::Comprehension(comprehension) if comprehension.is_binding() => {
+                self.binding(expr, comprehension)
+            }
+            ExprKind::Comprehension(comprehension) => self.comprehension(expr, comprehension),
         }
     }
 
-    fn local(&self, name: &str) -> Option<&Local> {
+    fn local(&self, name: &str) -> Option<&LocalVariable> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
@@ -153,7 +155,7 @@ impl<'a> Coster<'a> {
         }
         let costs: Vec<CostEstimate> =
             call.arguments.iter().map(|argument| self.cost(argument)).collect();
-        let arguments: Vec<Node<'_>> =
+        let arguments: Vec<CostNode<'_>> =
             call.arguments.iter().map(|argument| self.node(argument)).collect();
         let Some(overloads) = self.checked.overloads.get(&expr.id) else {
             return CostEstimate::default();
@@ -167,7 +169,7 @@ impl<'a> Coster<'a> {
         let mut most = CostEstimate { min: u64::MAX, max: 0 };
         let mut result: Option<SizeEstimate> = None;
         for overload in overloads {
-            let called = functions::Called {
+            let called = functions::OverloadCall {
                 function: &call.function,
                 overload,
                 target: target.as_ref(),
@@ -195,17 +197,17 @@ impl<'a> Coster<'a> {
         sum.plus(most)
     }
 
-    fn binding(&mut self, expr: &Expr, fold: &Fold) -> CostEstimate {
-        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.start));
-        self.push_binding(&fold.accumulator, &fold.start);
-        sum = sum.plus(self.cost(&fold.result));
+    fn binding(&mut self, expr: &Expr, comprehension: &Comprehension) -> CostEstimate {
+        let mut sum = self.cost(&comprehension.range).plus(self.cost(&comprehension.start));
+        self.push_binding(&comprehension.accumulator, &comprehension.start);
+        sum = sum.plus(self.cost(&comprehension.result));
         self.locals.pop();
-        self.copy_sizes(expr, &fold.result);
+        self.copy_sizes(expr, &comprehension.result);
         sum
     }
 
     fn push_binding(&mut self, name: &str, start: &Expr) {
-        let local = Local {
+        let local = LocalVariable {
             name: name.to_owned(),
             path: self.path(start),
             size: self.size(start),
@@ -214,31 +216,33 @@ impl<'a> Coster<'a> {
         self.locals.push(local);
     }
 
-    fn fold(&mut self, expr: &Expr, fold: &Fold) -> CostEstimate {
-        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.start));
-        self.push_binding(&fold.accumulator, &fold.start);
+    fn comprehension(&mut self, expr: &Expr, comprehension: &Comprehension) -> CostEstimate {
+        let mut sum = self.cost(&comprehension.range).plus(self.cost(&comprehension.start));
+        self.push_binding(&comprehension.accumulator, &comprehension.start);
         let depth = self.locals.len();
-        match &fold.second {
+        match &comprehension.second {
             Some(second) => {
-                self.push_range(&fold.variable, &fold.range, Part::Key);
-                self.push_range(second, &fold.range, Part::Value);
+                self.push_range(&comprehension.variable, &comprehension.range, RangePart::Key);
+                self.push_range(second, &comprehension.range, RangePart::Value);
             }
-            None => self.push_range(&fold.variable, &fold.range, Part::Single),
+            None => {
+                self.push_range(&comprehension.variable, &comprehension.range, RangePart::Single)
+            }
         }
-        let step = self.cost(&fold.condition).plus(self.cost(&fold.step));
+        let step = self.cost(&comprehension.condition).plus(self.cost(&comprehension.step));
         self.locals.truncate(depth);
-        sum = sum.plus(self.cost(&fold.result));
+        sum = sum.plus(self.cost(&comprehension.result));
         self.locals.pop();
-        let count = self.size_or_unknown(&fold.range);
+        let count = self.size_or_unknown(&comprehension.range);
         sum = sum.plus(count.times_cost(step));
-        match &fold.start.kind {
+        match &comprehension.start.kind {
             ExprKind::Literal(_) => {
-                let size = self.size(&fold.start);
+                let size = self.size(&comprehension.start);
                 self.set_size(expr, size);
             }
             ExprKind::List(_) | ExprKind::Map(_) => {
                 self.set_size(expr, Some(count));
-                if let Some(entry) = self.entry_size(&fold.step) {
+                if let Some(entry) = self.entry_size(&comprehension.step) {
                     self.entries.insert(expr.id, entry);
                 }
             }
@@ -247,16 +251,16 @@ impl<'a> Coster<'a> {
         sum
     }
 
-    fn push_range(&mut self, name: &str, range: &Expr, part: Part) {
+    fn push_range(&mut self, name: &str, range: &Expr, part: RangePart) {
         let entry = self.entry_size(range);
         let is_list = match entry {
             Some(entry) => entry.is_list,
             None => matches!(self.type_of(range), Type::List(_)),
         };
         let takes_value = match part {
-            Part::Key => false,
-            Part::Value => true,
-            Part::Single => is_list,
+            RangePart::Key => false,
+            RangePart::Value => true,
+            RangePart::Single => is_list,
         };
         let step = match (takes_value, is_list) {
             (true, true) => "@items",
@@ -267,17 +271,17 @@ impl<'a> Coster<'a> {
         let mut path = self.path(range);
         path.push(step.to_owned());
         let size = entry.map(|entry| if takes_value { entry.value } else { entry.key });
-        self.locals.push(Local { name: name.to_owned(), path, size, entries: None });
+        self.locals.push(LocalVariable { name: name.to_owned(), path, size, entries: None });
     }
 
     /// An argument, as the functions' estimates see it.
-    fn node<'e>(&mut self, expr: &'e Expr) -> Node<'e> {
+    fn node<'e>(&mut self, expr: &'e Expr) -> CostNode<'e> {
         let mut path = self.path(expr);
         if path.first().is_some_and(|first| first == ACCUMULATOR || first == "__result__") {
             path.clear();
         }
         let (of, size) = (self.type_of(expr).clone(), self.size(expr));
-        Node { expr, path, of, size }
+        CostNode { expr, path, of, size }
     }
 
     fn set_size(&mut self, expr: &Expr, size: Option<SizeEstimate>) {
@@ -338,7 +342,7 @@ impl<'a> Coster<'a> {
 
 /// What a variable of a comprehension takes from its range.
 #[derive(Clone, Copy)]
-enum Part {
+enum RangePart {
     Key,
     Value,
     Single,

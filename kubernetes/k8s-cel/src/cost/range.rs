@@ -3,18 +3,18 @@
 /// A range of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostEstimate {
-    /// The least.
+    /// The lower bound.
     pub min: u64,
-    /// The most.
+    /// The upper bound.
     pub max: u64,
 }
 
 /// A range of sizes, in what `size()` counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeEstimate {
-    /// The least.
+    /// The lower bound.
     pub min: u64,
-    /// The most.
+    /// The upper bound.
     pub max: u64,
 }
 

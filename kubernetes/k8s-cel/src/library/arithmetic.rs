@@ -2,14 +2,14 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Outcome, failed, time};
+use super::{EvaluationResult, failed, time};
 use crate::value::{compare, equal};
 use crate::{EvaluationError, Value};
 
 const OVERFLOW: &str = "integer overflow";
 const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("!_", [Value::Bool(value)]) => Some(Ok(Value::Bool(!value))),
         ("-_", [Value::Int(value)]) => {
@@ -30,7 +30,7 @@ fn error(message: &str) -> EvaluationError {
     EvaluationError::new(message)
 }
 
-fn ordered(function: &str, left: &Value, right: &Value) -> Option<Outcome> {
+fn ordered(function: &str, left: &Value, right: &Value) -> Option<EvaluationResult> {
     let is_nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());
     let is_number =
         |value: &Value| matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_));
@@ -46,7 +46,7 @@ fn ordered(function: &str, left: &Value, right: &Value) -> Option<Outcome> {
     })))
 }
 
-fn add(left: &Value, right: &Value) -> Option<Outcome> {
+fn add(left: &Value, right: &Value) -> Option<EvaluationResult> {
     Some(match (left, right) {
         (Value::Int(left), Value::Int(right)) => {
             left.checked_add(*right).map(Value::Int).ok_or_else(|| error(OVERFLOW))
@@ -69,7 +69,7 @@ fn add(left: &Value, right: &Value) -> Option<Outcome> {
     })
 }
 
-fn subtract(left: &Value, right: &Value) -> Option<Outcome> {
+fn subtract(left: &Value, right: &Value) -> Option<EvaluationResult> {
     Some(match (left, right) {
         (Value::Int(left), Value::Int(right)) => {
             left.checked_sub(*right).map(Value::Int).ok_or_else(|| error(OVERFLOW))
@@ -89,7 +89,7 @@ fn subtract(left: &Value, right: &Value) -> Option<Outcome> {
     })
 }
 
-fn multiply(function: &str, left: &Value, right: &Value) -> Option<Outcome> {
+fn multiply(function: &str, left: &Value, right: &Value) -> Option<EvaluationResult> {
     Some(match (function, left, right) {
         ("_*_", Value::Int(left), Value::Int(right)) => {
             left.checked_mul(*right).map(Value::Int).ok_or_else(|| error(OVERFLOW))

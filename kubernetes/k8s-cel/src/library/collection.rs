@@ -2,11 +2,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::value::{ListValue, MapKey, compare, equal};
 use crate::{EvaluationError, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("size", [value]) => Some(Ok(Value::Int(value.size()? as i64))),
         ("@in", [value, Value::List(list)]) => contains(list, value),
@@ -30,7 +30,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn contains(list: &ListValue, value: &Value) -> Option<Outcome> {
+fn contains(list: &ListValue, value: &Value) -> Option<EvaluationResult> {
     Some(Ok(Value::Bool(list.items.iter().any(|item| equal(item, value)))))
 }
 
@@ -38,7 +38,7 @@ fn includes_all(list: &ListValue, part: &ListValue) -> bool {
     part.items.iter().all(|item| list.items.iter().any(|other| equal(other, item)))
 }
 
-fn range(count: i64) -> Option<Outcome> {
+fn range(count: i64) -> Option<EvaluationResult> {
     // What is longer costs more than any expression may.
     const RANGE_MAX: i64 = 1_000_000;
     if count < 0 {
@@ -50,7 +50,7 @@ fn range(count: i64) -> Option<Outcome> {
     Some(Ok(Value::list((0..count).map(Value::Int).collect())))
 }
 
-fn on_list(function: &str, list: &Arc<ListValue>, rest: &[Value]) -> Option<Outcome> {
+fn on_list(function: &str, list: &Arc<ListValue>, rest: &[Value]) -> Option<EvaluationResult> {
     let items = &list.items;
     match (function, rest) {
         ("isSorted", []) => {
@@ -85,11 +85,11 @@ fn on_list(function: &str, list: &Arc<ListValue>, rest: &[Value]) -> Option<Outc
     }
 }
 
-fn index(found: Option<usize>) -> Option<Outcome> {
+fn index(found: Option<usize>) -> Option<EvaluationResult> {
     Some(Ok(Value::Int(found.map_or(-1, |at| at as i64))))
 }
 
-fn sum(items: &[Value]) -> Option<Outcome> {
+fn sum(items: &[Value]) -> Option<EvaluationResult> {
     let mut total = match items.first() {
         None | Some(Value::Int(_)) => Value::Int(0),
         Some(Value::Uint(_)) => Value::Uint(0),
@@ -106,7 +106,7 @@ fn sum(items: &[Value]) -> Option<Outcome> {
     Some(Ok(total))
 }
 
-fn extreme(items: &[Value], name: &str, wanted: Ordering) -> Option<Outcome> {
+fn extreme(items: &[Value], name: &str, wanted: Ordering) -> Option<EvaluationResult> {
     let mut best: Option<&Value> = None;
     for item in items {
         if best.is_none_or(|best| compare(item, best) == Some(wanted)) {
@@ -119,7 +119,7 @@ fn extreme(items: &[Value], name: &str, wanted: Ordering) -> Option<Outcome> {
     }
 }
 
-fn slice(items: &[Value], start: i64, end: i64) -> Option<Outcome> {
+fn slice(items: &[Value], start: i64, end: i64) -> Option<EvaluationResult> {
     let what = format!("cannot slice({start}, {end})");
     if start < 0 || end < 0 {
         return failed(format!("{what}, negative indexes not supported"));
@@ -145,7 +145,7 @@ fn flatten(items: &[Value], depth: i64) -> Vec<Value> {
 }
 
 /// The items in the order of their keys.
-fn sort(items: &[Value], keys: &[Value]) -> Option<Outcome> {
+fn sort(items: &[Value], keys: &[Value]) -> Option<EvaluationResult> {
     if items.len() != keys.len() {
         return failed(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys \
@@ -169,7 +169,7 @@ fn sort(items: &[Value], keys: &[Value]) -> Option<Outcome> {
 }
 
 /// Extends the first argument, a list or a map, by the others; with what that costs.
-pub(crate) fn extend(mut arguments: Vec<Value>) -> (Outcome, u64) {
+pub(crate) fn extend(mut arguments: Vec<Value>) -> (EvaluationResult, u64) {
     let rest = arguments.split_off(1);
     let outcome = match (arguments.remove(0), rest.as_slice()) {
         (Value::List(mut list), [Value::List(more)]) => {

@@ -1,11 +1,11 @@
 //! Conversions between types: `int('1')`, `string(1.5)`, `type(x)`.
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::types::Type;
 use crate::value::opaque::Opaque;
 use crate::value::{display_text, time};
 use crate::{EvaluationError, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     let [value] = arguments else { return None };
     match function {
         "dyn" => Some(Ok(value.clone())),
@@ -52,7 +52,7 @@ fn conversion_error(from: &Type, to: &Type) -> EvaluationError {
     EvaluationError::new(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn boolean(value: &Value) -> Option<Outcome> {
+fn boolean(value: &Value) -> Option<EvaluationResult> {
     match value {
         Value::Bool(_) => Some(Ok(value.clone())),
         Value::String(text) => Some(match &**text {
@@ -64,7 +64,7 @@ fn boolean(value: &Value) -> Option<Outcome> {
     }
 }
 
-fn double(value: &Value) -> Option<Outcome> {
+fn double(value: &Value) -> Option<EvaluationResult> {
     Some(match value {
         Value::Double(_) => Ok(value.clone()),
         Value::Int(value) => Ok(Value::Double(*value as f64)),
@@ -85,7 +85,7 @@ fn parse_double(text: &str) -> Option<f64> {
     (value.is_finite() || value.is_nan() || names_infinity).then_some(value)
 }
 
-fn integer(value: &Value) -> Option<Outcome> {
+fn integer(value: &Value) -> Option<EvaluationResult> {
     let overflow = || EvaluationError::new("integer overflow");
     Some(match value {
         Value::Int(_) => Ok(value.clone()),
@@ -106,7 +106,7 @@ fn integer(value: &Value) -> Option<Outcome> {
     })
 }
 
-fn unsigned(value: &Value) -> Option<Outcome> {
+fn unsigned(value: &Value) -> Option<EvaluationResult> {
     let overflow = || EvaluationError::new("unsigned integer overflow");
     Some(match value {
         Value::Uint(_) => Ok(value.clone()),
@@ -125,7 +125,7 @@ fn unsigned(value: &Value) -> Option<Outcome> {
     })
 }
 
-fn text(value: &Value) -> Option<Outcome> {
+fn text(value: &Value) -> Option<EvaluationResult> {
     Some(match value {
         Value::String(_) => Ok(value.clone()),
         Value::Bytes(bytes) => std::str::from_utf8(bytes)

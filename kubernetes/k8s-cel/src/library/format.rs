@@ -1,5 +1,5 @@
 //! `'...%s...'.format([...])`.
-use super::Outcome;
+use super::EvaluationResult;
 use crate::go::{float_text, quote};
 use crate::types::Type;
 use crate::value::{display_text, time};
@@ -13,7 +13,7 @@ const PRECISION_MAX: usize = 1000;
 
 type Formatted = Result<String, EvaluationError>;
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("format", [Value::String(pattern), Value::List(values)]) => {
             Some(format(pattern, &values.items))
@@ -22,7 +22,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn format(pattern: &str, values: &[Value]) -> Outcome {
+fn format(pattern: &str, values: &[Value]) -> EvaluationResult {
     let mut out = String::new();
     let mut used = 0;
     let mut rest = pattern;

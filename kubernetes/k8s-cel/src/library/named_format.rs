@@ -4,7 +4,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Outcome, url};
+use super::{EvaluationResult, url};
 use crate::Value;
 use crate::go::regexp;
 use crate::names;
@@ -71,7 +71,7 @@ static TABLE: [NamedFormat; 13] = [
     },
 ];
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     let find = |name: &str| TABLE.iter().find(|format| format.name == name);
     match (function, arguments) {
         ("format.named", [Value::String(name)]) => {

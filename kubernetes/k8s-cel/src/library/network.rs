@@ -1,12 +1,12 @@
 //! IP addresses and ranges of them.
 use std::net::IpAddr;
 
-use super::Outcome;
+use super::EvaluationResult;
 use crate::go::quote;
 use crate::value::opaque::{Cidr, Opaque};
 use crate::{EvaluationError, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match arguments {
         [Value::String(text)] => on_text(function, text),
         [Value::Opaque(of), rest @ ..] => match &**of {
@@ -18,24 +18,24 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn yes(holds: bool) -> Option<Outcome> {
+fn boolean(holds: bool) -> Option<EvaluationResult> {
     Some(Ok(Value::Bool(holds)))
 }
 
-fn on_text(function: &str, text: &str) -> Option<Outcome> {
+fn on_text(function: &str, text: &str) -> Option<EvaluationResult> {
     match function {
         "ip" => Some(parse_address(text).map(|address| Opaque::Ip(address).into_value())),
-        "isIP" => yes(parse_address(text).is_ok()),
+        "isIP" => boolean(parse_address(text).is_ok()),
         "ip.isCanonical" => {
             Some(parse_address(text).map(|address| Value::Bool(address.to_string() == text)))
         }
         "cidr" => Some(parse_range(text).map(|range| Opaque::Cidr(range).into_value())),
-        "isCIDR" => yes(parse_range(text).is_ok()),
+        "isCIDR" => boolean(parse_range(text).is_ok()),
         _ => None,
     }
 }
 
-fn on_address(function: &str, address: IpAddr) -> Option<Outcome> {
+fn on_address(function: &str, address: IpAddr) -> Option<EvaluationResult> {
     let link_local_multicast = match address {
         IpAddr::V4(address) => address.octets()[..3] == [224, 0, 0],
         IpAddr::V6(address) => address.octets()[0] == 0xff && address.octets()[1] & 0xf == 2,
@@ -46,20 +46,20 @@ fn on_address(function: &str, address: IpAddr) -> Option<Outcome> {
     };
     match function {
         "family" => Some(Ok(Value::Int(if address.is_ipv4() { 4 } else { 6 }))),
-        "isUnspecified" => yes(address.is_unspecified()),
-        "isLoopback" => yes(address.is_loopback()),
-        "isLinkLocalMulticast" => yes(link_local_multicast),
-        "isLinkLocalUnicast" => yes(link_local),
+        "isUnspecified" => boolean(address.is_unspecified()),
+        "isLoopback" => boolean(address.is_loopback()),
+        "isLinkLocalMulticast" => boolean(link_local_multicast),
+        "isLinkLocalUnicast" => boolean(link_local),
         "isGlobalUnicast" => {
             let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
             let special = address.is_unspecified() || address.is_loopback();
-            yes(!broadcast && !special && !address.is_multicast() && !link_local)
+            boolean(!broadcast && !special && !address.is_multicast() && !link_local)
         }
         _ => None,
     }
 }
 
-fn on_range(function: &str, range: Cidr, rest: &[Value]) -> Option<Outcome> {
+fn on_range(function: &str, range: Cidr, rest: &[Value]) -> Option<EvaluationResult> {
     let other = match rest {
         [] => None,
         [Value::String(text)] => Some(match function {
@@ -75,9 +75,9 @@ fn on_range(function: &str, range: Cidr, rest: &[Value]) -> Option<Outcome> {
         ("ip", None) => Some(Ok(Opaque::Ip(range.address).into_value())),
         ("prefixLength", None) => Some(Ok(Value::Int(i64::from(range.length)))),
         ("masked", None) => Some(Ok(Opaque::Cidr(range.masked()).into_value())),
-        ("containsIP", Some(Ok(Opaque::Ip(address)))) => yes(range.contains(address)),
+        ("containsIP", Some(Ok(Opaque::Ip(address)))) => boolean(range.contains(address)),
         ("containsCIDR", Some(Ok(Opaque::Cidr(other)))) => {
-            yes(range.length <= other.length && range.contains(other.address))
+            boolean(range.length <= other.length && range.contains(other.address))
         }
         _ => None,
     }

@@ -1,11 +1,11 @@
 //! Values that may be absent.
 use std::sync::Arc;
 
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::value::display_text;
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     let present = |value: &Value| Some(Ok(Value::Optional(Some(Arc::new(value.clone())))));
     match (function, arguments) {
         ("optional.none", []) => Some(Ok(Value::Optional(None))),

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::go::regexp;
 
@@ -11,7 +11,7 @@ pub(super) fn call(
     function: &str,
     arguments: &[Value],
     compiled: Option<&Regex>,
-) -> Option<Outcome> {
+) -> Option<EvaluationResult> {
     let [Value::String(text), Value::String(source), rest @ ..] = arguments else { return None };
     if !matches!(function, "matches" | "find" | "findAll") {
         return None;
@@ -47,12 +47,12 @@ pub(super) fn call(
 
 /// A constant pattern, compiled when it is first used: most rules are only ever checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Constant {
+pub(crate) struct ConstantPattern {
     text: Arc<str>,
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Constant {
+impl ConstantPattern {
     /// A pattern that compiles.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Quantities such as `100m` and `1Gi`.
 use std::cmp::Ordering;
 
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::value::opaque::{Opaque, Quantity};
 use crate::{EvaluationError, Value};
 
@@ -9,7 +9,7 @@ const UNIT: i128 = 1_000_000_000;
 const WRONG_FORMAT: &str = "quantities must match the regular expression \
                             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("quantity", [Value::String(text)]) => Some(
             parse(text)
@@ -25,9 +25,9 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn on_quantity(function: &str, quantity: Quantity, rest: &[Value]) -> Option<Outcome> {
+fn on_quantity(function: &str, quantity: Quantity, rest: &[Value]) -> Option<EvaluationResult> {
     let other = match rest {
-        [] => return alone(function, quantity),
+        [] => return unary(function, quantity),
         [Value::Int(value)] => Quantity { nano: i128::from(*value) * UNIT, whole: true },
         [Value::Opaque(of)] => match &**of {
             Opaque::Quantity(other) => *other,
@@ -48,7 +48,7 @@ fn on_quantity(function: &str, quantity: Quantity, rest: &[Value]) -> Option<Out
     }
 }
 
-fn alone(function: &str, quantity: Quantity) -> Option<Outcome> {
+fn unary(function: &str, quantity: Quantity) -> Option<EvaluationResult> {
     let integer = i64::try_from(quantity.nano / UNIT)
         .ok()
         .filter(|_| quantity.whole && quantity.nano % UNIT == 0);

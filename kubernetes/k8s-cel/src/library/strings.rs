@@ -1,19 +1,19 @@
 //! Functions on text, and how values are shown as text.
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::go;
 use crate::value::display_text;
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     let Some(Value::String(text)) = arguments.first() else {
         return if function == "join" { join(arguments) } else { None };
     };
     let text = &**text;
     let rest = &arguments[1..];
     match (function, rest) {
-        ("contains", [Value::String(part)]) => yes(text.contains(&**part)),
-        ("startsWith", [Value::String(part)]) => yes(text.starts_with(&**part)),
-        ("endsWith", [Value::String(part)]) => yes(text.ends_with(&**part)),
+        ("contains", [Value::String(part)]) => boolean(text.contains(&**part)),
+        ("startsWith", [Value::String(part)]) => boolean(text.starts_with(&**part)),
+        ("endsWith", [Value::String(part)]) => boolean(text.ends_with(&**part)),
         ("charAt", [Value::Int(index)]) => {
             let length = text.chars().count();
             match usize::try_from(*index).ok().filter(|index| *index <= length) {
@@ -62,11 +62,11 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn yes(holds: bool) -> Option<Outcome> {
+fn boolean(holds: bool) -> Option<EvaluationResult> {
     Some(Ok(Value::Bool(holds)))
 }
 
-fn index_of(text: &str, part: &str, from: i64) -> Option<Outcome> {
+fn index_of(text: &str, part: &str, from: i64) -> Option<EvaluationResult> {
     let Ok(start) = usize::try_from(from) else {
         return failed(format!("index out of range: {from}"));
     };
@@ -80,7 +80,7 @@ fn index_of(text: &str, part: &str, from: i64) -> Option<Outcome> {
     Some(Ok(Value::Int(found.map_or(-1, |found| found as i64))))
 }
 
-fn last_index_of(text: &str, part: &str, from: i64) -> Option<Outcome> {
+fn last_index_of(text: &str, part: &str, from: i64) -> Option<EvaluationResult> {
     let Ok(start) = usize::try_from(from) else {
         return failed(format!("index out of range: {from}"));
     };
@@ -101,7 +101,7 @@ fn last_index_of(text: &str, part: &str, from: i64) -> Option<Outcome> {
     Some(Ok(Value::Int(found.unwrap_or(-1))))
 }
 
-fn split(text: &str, by: &str, count: i64) -> Option<Outcome> {
+fn split(text: &str, by: &str, count: i64) -> Option<EvaluationResult> {
     let parts: Vec<&str> = match (by.is_empty(), usize::try_from(count)) {
         (_, Ok(0)) => Vec::new(),
         (true, limit) => characters(text, limit.unwrap_or(usize::MAX)),
@@ -127,7 +127,7 @@ fn characters(text: &str, limit: usize) -> Vec<&str> {
     parts
 }
 
-fn substring(text: &str, start: i64, end: i64, has_end: bool) -> Option<Outcome> {
+fn substring(text: &str, start: i64, end: i64, has_end: bool) -> Option<EvaluationResult> {
     let length = text.chars().count() as i64;
     if has_end && start > end {
         return failed(format!("invalid substring range. start: {start}, end: {end}"));
@@ -141,7 +141,7 @@ fn substring(text: &str, start: i64, end: i64, has_end: bool) -> Option<Outcome>
     Some(Ok(Value::string(part)))
 }
 
-fn join(arguments: &[Value]) -> Option<Outcome> {
+fn join(arguments: &[Value]) -> Option<EvaluationResult> {
     let (list, separator) = match arguments {
         [Value::List(list)] => (list, ""),
         [Value::List(list), Value::String(separator)] => (list, &**separator),

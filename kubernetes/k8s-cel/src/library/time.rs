@@ -1,11 +1,11 @@
 //! Timestamps and durations.
 use jiff::tz::{Offset, TimeZone};
 
-use super::{Outcome, failed};
+use super::{EvaluationResult, failed};
 use crate::value::time::{SECOND, in_range, local_time};
 use crate::{EvaluationError, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match arguments {
         [Value::Duration(nanoseconds)] => {
             let unit = match function {
@@ -26,7 +26,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn part(function: &str, at: i128, zone: &TimeZone) -> Option<Outcome> {
+fn part(function: &str, at: i128, zone: &TimeZone) -> Option<EvaluationResult> {
     let local = local_time(at, zone)?;
     let value = match function {
         "getFullYear" => i64::from(local.year()),
@@ -66,8 +66,8 @@ fn time_zone(text: &str) -> Result<TimeZone, String> {
         .map_err(|_| format!("timezone offset out of range: {text}"))
 }
 
-/// The moment so many nanoseconds later.
-pub(super) fn shift(at: i128, nanoseconds: i128) -> Outcome {
+/// The point in time so many nanoseconds later.
+pub(super) fn shift(at: i128, nanoseconds: i128) -> EvaluationResult {
     let shifted = at.checked_add(nanoseconds).filter(|at| in_range(*at));
     shifted.map(Value::Timestamp).ok_or_else(|| EvaluationError::new("timestamp overflow"))
 }

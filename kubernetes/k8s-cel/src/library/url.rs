@@ -1,11 +1,11 @@
 //! URLs, as Go's `net/url` reads request URIs.
-use super::Outcome;
+use super::EvaluationResult;
 use crate::go::quote;
 use crate::value::MapKey;
 use crate::value::opaque::{Opaque, Url};
 use crate::{EvaluationError, MapValue, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("url", [Value::String(text)]) => Some(match parse(text) {
             Ok(url) => Ok(Opaque::Url(url).into_value()),

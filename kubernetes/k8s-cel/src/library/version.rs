@@ -3,11 +3,11 @@ use std::cmp::Ordering;
 
 use semver::Version;
 
-use super::Outcome;
+use super::EvaluationResult;
 use crate::value::opaque::Opaque;
 use crate::{EvaluationError, Value};
 
-pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResult> {
     match (function, arguments) {
         ("semver", [Value::String(text)]) => Some(read(text, false)),
         ("semver", [Value::String(text), Value::Bool(lenient)]) => Some(read(text, *lenient)),
@@ -26,18 +26,18 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn compare(left: &str, right: &str) -> Outcome {
+fn compare(left: &str, right: &str) -> EvaluationResult {
     let version = |text: &str| parse(text.trim(), true).map_err(EvaluationError::new);
     Ok(Value::Int(version(left)?.cmp_precedence(&version(right)?) as i64))
 }
 
-fn read(text: &str, lenient: bool) -> Outcome {
+fn read(text: &str, lenient: bool) -> EvaluationResult {
     parse(text, lenient)
         .map(|version| Opaque::Version(version).into_value())
         .map_err(EvaluationError::new)
 }
 
-fn on_version(function: &str, version: &Version, rest: &[Value]) -> Option<Outcome> {
+fn on_version(function: &str, version: &Version, rest: &[Value]) -> Option<EvaluationResult> {
     let [other] = rest else {
         let part = match function {
             "major" => version.major,

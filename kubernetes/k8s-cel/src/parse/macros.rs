@@ -1,9 +1,9 @@
 //! Macros: calls that become comprehensions.
-use super::Places;
+use super::SourceInfo;
 use crate::Value;
 use crate::ast::{
-    ACCUMULATOR, Call, Entry, Expr, ExprId, ExprKind, FieldInit, Fold, Item, Select, Struct,
-    UNUSED, operator,
+    ACCUMULATOR, Call, Comprehension, Entry, Expr, ExprId, ExprKind, FieldInit, Item, Select,
+    Struct, UNUSED, operator,
 };
 
 /// The name that `sortBy` gives to the list.
@@ -23,13 +23,13 @@ type Expanded = Result<Expr, (ExprId, String)>;
 
 /// Expands a call if it is a macro. New nodes lie where the call does.
 pub(super) fn expand(
-    places: &mut Places,
+    source_info: &mut SourceInfo,
     id: ExprId,
     function: &str,
     target: Option<Expr>,
     arguments: Vec<Expr>,
 ) -> Expansion {
-    let mut maker = Maker { offset: places.offset(id), places };
+    let mut maker = MacroExpander { offset: source_info.offset(id), source_info };
     let expanded = match (function, target, arguments.len()) {
         ("has", None, 1) => maker.has(arguments),
         ("all", Some(range), 2 | 3) => maker.quantifier(Quantifier::All, range, arguments),
@@ -69,14 +69,14 @@ enum Target {
     Entry,
 }
 
-struct Maker<'a> {
-    places: &'a mut Places,
+struct MacroExpander<'a> {
+    source_info: &'a mut SourceInfo,
     offset: usize,
 }
 
-impl Maker<'_> {
+impl MacroExpander<'_> {
     fn node(&mut self, kind: ExprKind) -> Expr {
-        Expr { id: self.places.add(self.offset), kind }
+        Expr { id: self.source_info.add(self.offset), kind }
     }
 
     fn ident(&mut self, name: &str) -> Expr {
@@ -106,8 +106,8 @@ impl Maker<'_> {
         self.node(ExprKind::Call(Box::new(call)))
     }
 
-    fn fold(&mut self, fold: Fold) -> Expr {
-        self.node(ExprKind::Fold(Box::new(fold)))
+    fn comprehension(&mut self, comprehension: Comprehension) -> Expr {
+        self.node(ExprKind::Comprehension(Box::new(comprehension)))
     }
 
     fn has(&mut self, mut arguments: Vec<Expr>) -> Expanded {
@@ -156,7 +156,16 @@ impl Maker<'_> {
             }
         }
         let accumulator = ACCUMULATOR.to_owned();
-        Ok(self.fold(Fold { range, variable, second, accumulator, start, condition, step, result }))
+        Ok(self.comprehension(Comprehension {
+            range,
+            variable,
+            second,
+            accumulator,
+            start,
+            condition,
+            step,
+            result,
+        }))
     }
 
     fn map(&mut self, range: Expr, arguments: Vec<Expr>) -> Expanded {
@@ -168,7 +177,16 @@ impl Maker<'_> {
         let result = self.accumulator();
         let accumulator = ACCUMULATOR.to_owned();
         let second = None;
-        Ok(self.fold(Fold { range, variable, second, accumulator, start, condition, step, result }))
+        Ok(self.comprehension(Comprehension {
+            range,
+            variable,
+            second,
+            accumulator,
+            start,
+            condition,
+            step,
+            result,
+        }))
     }
 
     /// `@result + [item]`, if the filter lets it.
@@ -195,7 +213,16 @@ impl Maker<'_> {
         let result = self.accumulator();
         let accumulator = ACCUMULATOR.to_owned();
         let second = None;
-        Ok(self.fold(Fold { range, variable, second, accumulator, start, condition, step, result }))
+        Ok(self.comprehension(Comprehension {
+            range,
+            variable,
+            second,
+            accumulator,
+            start,
+            condition,
+            step,
+            result,
+        }))
     }
 
     fn transform(&mut self, target: Target, range: Expr, arguments: Vec<Expr>) -> Expanded {
@@ -222,7 +249,16 @@ impl Maker<'_> {
         };
         let result = self.accumulator();
         let (variable, accumulator) = (name, ACCUMULATOR.to_owned());
-        Ok(self.fold(Fold { range, variable, second, accumulator, start, condition, step, result }))
+        Ok(self.comprehension(Comprehension {
+            range,
+            variable,
+            second,
+            accumulator,
+            start,
+            condition,
+            step,
+            result,
+        }))
     }
 
     /// Gives a value a name within an expression.
@@ -232,7 +268,16 @@ impl Maker<'_> {
         let step = self.ident(name);
         let (variable, accumulator) = (UNUSED.to_owned(), name.to_owned());
         let second = None;
-        self.fold(Fold { range, variable, second, accumulator, start, condition, step, result })
+        self.comprehension(Comprehension {
+            range,
+            variable,
+            second,
+            accumulator,
+            start,
+            condition,
+            step,
+            result,
+        })
     }
 
     fn optional_map(&mut self, target: Expr, mut arguments: Vec<Expr>, flat: bool) -> Expanded {
@@ -258,7 +303,7 @@ impl Maker<'_> {
             ExprKind::List(_)
                 | ExprKind::Select(_)
                 | ExprKind::Ident(_)
-                | ExprKind::Fold(_)
+                | ExprKind::Comprehension(_)
                 | ExprKind::Call(_)
         );
         if !sortable {
@@ -275,7 +320,7 @@ impl Maker<'_> {
 
     /// The same tree with new ids.
     fn copy(&mut self, expr: &Expr) -> Expr {
-        let id = self.places.add(self.places.offset(expr.id));
+        let id = self.source_info.add(self.source_info.offset(expr.id));
         let kind = match &expr.kind {
             ExprKind::Unspecified => ExprKind::Unspecified,
             ExprKind::Literal(value) => ExprKind::Literal(value.clone()),
@@ -312,23 +357,25 @@ impl Maker<'_> {
                     .fields
                     .iter()
                     .map(|field| FieldInit {
-                        id: self.places.add(self.offset),
+                        id: self.source_info.add(self.offset),
                         name: field.name.clone(),
                         value: self.copy(&field.value),
                         optional: field.optional,
                     })
                     .collect(),
             })),
-            ExprKind::Fold(fold) => ExprKind::Fold(Box::new(Fold {
-                range: self.copy(&fold.range),
-                variable: fold.variable.clone(),
-                second: fold.second.clone(),
-                accumulator: fold.accumulator.clone(),
-                start: self.copy(&fold.start),
-                condition: self.copy(&fold.condition),
-                step: self.copy(&fold.step),
-                result: self.copy(&fold.result),
-            })),
+            ExprKind::Comprehension(comprehension) => {
+                ExprKind::Comprehension(Box::new(Comprehension {
+                    range: self.copy(&comprehension.range),
+                    variable: comprehension.variable.clone(),
+                    second: comprehension.second.clone(),
+                    accumulator: comprehension.accumulator.clone(),
+                    start: self.copy(&comprehension.start),
+                    condition: self.copy(&comprehension.condition),
+                    step: self.copy(&comprehension.step),
+                    result: self.copy(&comprehension.result),
+                }))
+            }
         };
         Expr { id, kind }
     }

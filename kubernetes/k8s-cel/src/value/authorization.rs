@@ -6,12 +6,12 @@ use std::sync::Arc;
 /// Answers whether the user of the request may do something. The host provides it.
 pub trait Authorizer: fmt::Debug + Send + Sync {
     /// Decides about one request.
-    fn authorize(&self, question: &AuthorizationQuestion) -> AuthorizationDecision;
+    fn authorize(&self, attributes: &AuthorizationAttributes) -> AuthorizationDecision;
 }
 
 /// What an expression asks about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AuthorizationQuestion {
+pub struct AuthorizationAttributes {
     /// The namespace and name of the service account asked about, instead of the user of the
     /// request.
     pub service_account: Option<(String, String)>,
@@ -35,28 +35,28 @@ pub struct AuthorizationQuestion {
     pub label_selector: String,
 }
 
-/// The answer.
+/// The answer of an [`Authorizer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizationDecision {
     /// Whether it is allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason that the authorizer gives; empty for none.
     pub reason: String,
     /// What went wrong while deciding.
     pub error: Option<String>,
 }
 
-/// `authorizer` or a step of a question to it.
+/// `authorizer` or a step of a attributes to it.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct AuthorizationCheck {
     pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) stage: Stage,
-    pub(crate) question: AuthorizationQuestion,
+    pub(crate) state: CheckState,
+    pub(crate) attributes: AuthorizationAttributes,
 }
 
-/// How far a question is put together.
+/// How far a attributes is put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum CheckState {
     Start,
     Path,
     Group,
@@ -64,27 +64,31 @@ pub(crate) enum Stage {
     Decided(AuthorizationDecision),
 }
 
-impl Check {
+impl AuthorizationCheck {
     /// The value of the `authorizer` variable.
     pub(crate) fn new(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { authorizer, stage: Stage::Start, question: AuthorizationQuestion::default() }
+        Self {
+            authorizer,
+            state: CheckState::Start,
+            attributes: AuthorizationAttributes::default(),
+        }
     }
 
     /// The value of `authorizer.requestResource`, which asks about a resource.
     pub(crate) fn about_resource(
         authorizer: Arc<dyn Authorizer>,
-        question: AuthorizationQuestion,
+        attributes: AuthorizationAttributes,
     ) -> Self {
-        Self { authorizer, stage: Stage::Resource, question }
+        Self { authorizer, state: CheckState::Resource, attributes }
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
-        match self.stage {
-            Stage::Start => "kubernetes.authorization.Authorizer",
-            Stage::Path => "kubernetes.authorization.PathCheck",
-            Stage::Group => "kubernetes.authorization.GroupCheck",
-            Stage::Resource => "kubernetes.authorization.ResourceCheck",
-            Stage::Decided(_) => "kubernetes.authorization.Decision",
+        match self.state {
+            CheckState::Start => "kubernetes.authorization.Authorizer",
+            CheckState::Path => "kubernetes.authorization.PathCheck",
+            CheckState::Group => "kubernetes.authorization.GroupCheck",
+            CheckState::Resource => "kubernetes.authorization.ResourceCheck",
+            CheckState::Decided(_) => "kubernetes.authorization.Decision",
         }
     }
 }

@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// A moment in RFC 3339's notation.
+    /// A point in time in RFC 3339's notation.
     pub fn timestamp_from(text: &str) -> Option<Self> {
         time::parse_timestamp(text).map(Self::Timestamp)
     }

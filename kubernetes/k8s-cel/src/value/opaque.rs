@@ -2,14 +2,14 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::authorization::Check;
+use super::authorization::AuthorizationCheck;
 use crate::Value;
 
 /// A value of a Kubernetes library.
 #[derive(Clone, Debug)]
 pub enum Opaque {
     /// `authorizer` and what its methods return.
-    Authorization(Box<Check>),
+    Authorization(Box<AuthorizationCheck>),
     /// `quantity('1Gi')`
     Quantity(Quantity),
     /// `ip('10.0.0.1')`

@@ -27,12 +27,12 @@ pub(crate) fn in_range(at: i128) -> bool {
     (i128::from(SECONDS_MIN)..=i128::from(SECONDS_MAX)).contains(&seconds)
 }
 
-/// The moment so many seconds after 1970 began.
+/// The point in time so many seconds after 1970 began.
 pub(crate) fn from_seconds(seconds: i64) -> Option<i128> {
     Some(i128::from(seconds) * i128::from(SECOND)).filter(|at| in_range(*at))
 }
 
-/// A moment in RFC 3339's notation; Go's reader insists on capital letters and on seconds.
+/// A point in time in RFC 3339's notation; Go's reader insists on capital letters and on seconds.
 pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
     let bytes = text.as_bytes();
     let shape = bytes.len() >= 20
@@ -131,7 +131,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// A moment as `string()` writes it.
+/// A point in time as `string()` writes it.
 pub(crate) fn timestamp_text(at: i128) -> String {
     match local_time(at, &TimeZone::UTC) {
         Some(local) => format!("{local}Z"),

@@ -1,6 +1,6 @@
 //! What calls may cost: cel-go's list and set functions first, then Kubernetes' functions, then
 //! cel-go's own.
-use super::{CostEstimate, Coster, LIST_COST, SizeEstimate};
+use super::{CostEstimate, CostEstimator, LIST_COST, SizeEstimate};
 use crate::Value;
 use crate::ast::{Expr, ExprKind};
 use crate::cost::range::scaled;
@@ -15,7 +15,7 @@ const ONE: CostEstimate = CostEstimate::fixed(1);
 
 /// An argument of a call.
 #[derive(Clone, Debug)]
-pub(super) struct Node<'e> {
+pub(super) struct CostNode<'e> {
     pub(super) expr: &'e Expr,
     pub(super) path: Vec<String>,
     pub(super) of: Type,
@@ -24,31 +24,37 @@ pub(super) struct Node<'e> {
 }
 
 /// A call and one function that it may mean.
-pub(super) struct Called<'e> {
+pub(super) struct OverloadCall<'e> {
     pub(super) function: &'e str,
     pub(super) overload: &'e str,
-    pub(super) target: Option<&'e Node<'e>>,
-    pub(super) arguments: &'e [Node<'e>],
+    pub(super) target: Option<&'e CostNode<'e>>,
+    pub(super) arguments: &'e [CostNode<'e>],
     pub(super) costs: &'e [CostEstimate],
 }
 
 type Estimate = (CostEstimate, Option<SizeEstimate>);
 
 /// The cost of a call with its arguments, and the size of its result.
-pub(super) fn estimate(coster: &mut Coster<'_>, expr: &Expr, called: &Called<'_>) -> Estimate {
+pub(super) fn estimate(
+    estimator: &mut CostEstimator<'_>,
+    expr: &Expr,
+    called: &OverloadCall<'_>,
+) -> Estimate {
     let arguments = called.costs.iter().fold(CostEstimate::default(), |sum, cost| sum.plus(*cost));
-    let known = extension(coster, called).or_else(|| kubernetes(coster, called));
+    let known = extension(estimator, called).or_else(|| kubernetes(estimator, called));
     if let Some((cost, size)) = known {
         return (cost.plus(arguments), size);
     }
-    language(coster, expr, called, arguments)
+    language(estimator, expr, called, arguments)
 }
 
-fn size_of(coster: &Coster<'_>, node: &Node<'_>) -> SizeEstimate {
-    node.size.or_else(|| coster.sizes.size(&node.path, &node.of)).unwrap_or(SizeEstimate::UNKNOWN)
+fn size_of(estimator: &CostEstimator<'_>, node: &CostNode<'_>) -> SizeEstimate {
+    node.size
+        .or_else(|| estimator.sizes.size(&node.path, &node.of))
+        .unwrap_or(SizeEstimate::UNKNOWN)
 }
 
-fn literal_int(node: &Node<'_>, otherwise: u64) -> u64 {
+fn literal_int(node: &CostNode<'_>, otherwise: u64) -> u64 {
     match &node.expr.kind {
         ExprKind::Literal(Value::Int(value)) => u64::try_from(*value).unwrap_or(0),
         _ => otherwise,
@@ -56,12 +62,12 @@ fn literal_int(node: &Node<'_>, otherwise: u64) -> u64 {
 }
 
 /// cel-go's list and set functions.
-fn extension(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
+fn extension(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option<Estimate> {
     let allocating = |factor: f64, size: SizeEstimate| {
         Some((size.scaled(factor).plus(ONE).plus(LIST_COST), Some(size)))
     };
-    let sorted = |node: &Node<'_>, of_text: bool| {
-        let size = size_of(coster, node);
+    let sorted = |node: &CostNode<'_>, of_text: bool| {
+        let size = size_of(estimator, node);
         allocating(if of_text { 2.0 + TRAVERSAL } else { 2.0 }, size.times(size))
     };
     let of_text =
@@ -73,21 +79,21 @@ fn extension(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
             [left, right],
         ) => {
             let factor = if called.overload == "list_sets_equivalent_list" { 2.0 } else { 1.0 };
-            let both = size_of(coster, left).times(size_of(coster, right));
+            let both = size_of(estimator, left).times(size_of(estimator, right));
             Some((both.scaled(factor).plus(ONE), None))
         }
         ("list_slice", Some(list), [start, end]) => {
             let start = literal_int(start, 0);
-            let end = literal_int(end, size_of(coster, list).max);
+            let end = literal_int(end, size_of(estimator, list).max);
             allocating(1.0, SizeEstimate::fixed(end.wrapping_sub(start)))
         }
         ("lists_range", None, [count]) => {
             allocating(1.0, SizeEstimate::fixed(literal_int(count, u64::MAX)))
         }
-        ("list_reverse", Some(list), []) => allocating(1.0, size_of(coster, list)),
-        ("list_flatten", Some(list), []) => allocating(1.0, size_of(coster, list)),
+        ("list_reverse", Some(list), []) => allocating(1.0, size_of(estimator, list)),
+        ("list_flatten", Some(list), []) => allocating(1.0, size_of(estimator, list)),
         ("list_flatten_int", Some(list), [depth]) => {
-            allocating(literal_int(depth, u64::MAX) as f64, size_of(coster, list))
+            allocating(literal_int(depth, u64::MAX) as f64, size_of(estimator, list))
         }
         ("list_distinct", Some(list), []) => sorted(list, false),
         (overload, Some(list), []) if overload.ends_with("_sort") => sorted(list, of_text),
@@ -99,8 +105,8 @@ fn extension(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
 }
 
 /// Kubernetes' functions; by name, whatever they are called on.
-fn kubernetes(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
-    let size = |node: &Node<'_>| size_of(coster, node);
+fn kubernetes(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option<Estimate> {
+    let size = |node: &CostNode<'_>| size_of(estimator, node);
     let first = called.arguments.first();
     match called.function {
         "check" => Some((CostEstimate::fixed(350_000), None)),
@@ -112,7 +118,7 @@ fn kubernetes(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
             Some((LIST_COST.plus(text.scaled(TRAVERSAL)).plus(requirements), None))
         }
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
-            Some((over_list(coster, called.function, called.target?), None))
+            Some((over_list(estimator, called.function, called.target?), None))
         }
         "url" => {
             let text = size(first?);
@@ -122,7 +128,7 @@ fn kubernetes(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
             let text = size(called.target?);
             Some((text.scaled(TRAVERSAL), Some(text)))
         }
-        "replace" | "split" | "join" | "find" | "findAll" => on_text(coster, called),
+        "replace" | "split" | "join" | "find" | "findAll" => on_text(estimator, called),
         "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver"
         | "semver_compare" => Some((size(first?).scaled(TRAVERSAL), None)),
         "ip" if called.overload == "cidr_ip" => Some((ONE, None)),
@@ -176,21 +182,21 @@ fn kubernetes(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
 }
 
 /// Functions that look at each item of a list, or at each character of a text.
-fn over_list(coster: &Coster<'_>, function: &str, target: &Node<'_>) -> CostEstimate {
-    let size = size_of(coster, target);
+fn over_list(estimator: &CostEstimator<'_>, function: &str, target: &CostNode<'_>) -> CostEstimate {
+    let size = size_of(estimator, target);
     let Some(element) = element(target) else {
         return if function == "includes" { size.times_cost(ONE) } else { size.scaled(TRAVERSAL) };
     };
     let mut each = ONE;
     if matches!(element.1, Type::String | Type::Bytes) {
-        let text = coster.sizes.size(&element.0, &element.1).unwrap_or(SizeEstimate::UNKNOWN);
+        let text = estimator.sizes.size(&element.0, &element.1).unwrap_or(SizeEstimate::UNKNOWN);
         each = each.plus(text.scaled(TRAVERSAL));
     }
     size.times_cost(each)
 }
 
 /// The path and the type of a container's items.
-fn element(list: &Node<'_>) -> Option<(Vec<String>, Type)> {
+fn element(list: &CostNode<'_>) -> Option<(Vec<String>, Type)> {
     let of = (*list.of.parameters().first()?).clone();
     let mut path = list.path.clone();
     if !path.is_empty() {
@@ -199,12 +205,12 @@ fn element(list: &Node<'_>) -> Option<(Vec<String>, Type)> {
     Some((path, of))
 }
 
-fn on_text(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
+fn on_text(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option<Estimate> {
     let target = called.target?;
-    let size = size_of(coster, target);
+    let size = size_of(estimator, target);
     match (called.function, called.arguments) {
         ("replace", [old, new, ..]) => {
-            let result = replaced(size, size_of(coster, old), size_of(coster, new));
+            let result = replaced(size, size_of(estimator, old), size_of(estimator, new));
             Some((size.scaled(2.0 * TRAVERSAL), Some(result)))
         }
         ("split", arguments) => {
@@ -217,7 +223,7 @@ fn on_text(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
         ("join", arguments) => {
             let mut result = SizeEstimate::default();
             if let Some((path, of)) = element(target) {
-                let each = coster.sizes.size(&path, &of).unwrap_or(SizeEstimate::UNKNOWN);
+                let each = estimator.sizes.size(&path, &of).unwrap_or(SizeEstimate::UNKNOWN);
                 result = size.times(each);
             }
             if let Some(separator) = arguments.first() {
@@ -225,13 +231,13 @@ fn on_text(coster: &Coster<'_>, called: &Called<'_>) -> Option<Estimate> {
                     min: size.min.saturating_sub(1),
                     max: size.max.saturating_sub(1),
                 };
-                result = result.plus(size_of(coster, separator).times(count));
+                result = result.plus(size_of(estimator, separator).times(count));
             }
             Some((result.scaled(TRAVERSAL), Some(result)))
         }
         ("find" | "findAll", [pattern, ..]) => {
             let text = size.plus(SizeEstimate::fixed(1)).scaled(TRAVERSAL);
-            let pattern = size_of(coster, pattern).scaled(PATTERN);
+            let pattern = size_of(estimator, pattern).scaled(PATTERN);
             Some((text.times(pattern), Some(SizeEstimate { min: 0, max: size.max })))
         }
         _ => None,
@@ -261,7 +267,7 @@ fn replaced(text: SizeEstimate, old: SizeEstimate, new: SizeEstimate) -> SizeEst
 }
 
 /// Equality of Kubernetes' types is cheap.
-fn equality(arguments: &[Node<'_>]) -> Option<Estimate> {
+fn equality(arguments: &[CostNode<'_>]) -> Option<Estimate> {
     let [left, right] = arguments else { return None };
     if left.of != right.of {
         return None;
@@ -281,12 +287,12 @@ fn equality(arguments: &[Node<'_>]) -> Option<Estimate> {
 
 /// The functions of the language.
 fn language(
-    coster: &mut Coster<'_>,
+    estimator: &mut CostEstimator<'_>,
     expr: &Expr,
-    called: &Called<'_>,
+    called: &OverloadCall<'_>,
     arguments: CostEstimate,
 ) -> Estimate {
-    let known = |node: &Node<'_>| node.size.unwrap_or(SizeEstimate::UNKNOWN);
+    let known = |node: &CostNode<'_>| node.size.unwrap_or(SizeEstimate::UNKNOWN);
     let with = |cost: CostEstimate, size: Option<SizeEstimate>| (cost.plus(arguments), size);
     match (called.overload, called.target, called.arguments) {
         ("string_format", Some(target), _) => with(known(target).scaled(TRAVERSAL), None),
@@ -324,13 +330,13 @@ fn language(
         }
         ("conditional", _, [_, truthy, falsy]) => {
             let size = known(truthy).union(known(falsy));
-            coster.set_entries(expr, truthy.expr, falsy.expr);
+            estimator.set_entries(expr, truthy.expr, falsy.expr);
             let [condition, if_true, if_false] = called.costs else { return (arguments, None) };
             (condition.plus(if_true.union(*if_false)), Some(size))
         }
         ("add_string" | "add_bytes" | "add_list", _, [left, right]) => {
             let size = known(left).plus(known(right));
-            coster.set_entries(expr, left.expr, right.expr);
+            estimator.set_entries(expr, left.expr, right.expr);
             let cost = if called.overload == "add_list" { ONE } else { size.scaled(TRAVERSAL) };
             with(cost, Some(size))
         }

@@ -1,18 +1,18 @@
-//! Paths: from a variable over fields, keys and indices to a value.
+//! Attributes: from a variable over fields, keys and indices to a value.
 use std::sync::Arc;
 
-use super::{Evaluator, Outcome};
-use crate::plan::{Key, Path, Start, Step};
+use super::{EvaluationResult, Evaluator};
+use crate::plan::{Attribute, AttributeRoot, Qualifier, QualifierKey};
 use crate::value::{MapKey, display_text};
 use crate::{EvaluationError, Value};
 
 impl<'a> Evaluator<'a> {
-    /// Follows a path. The path itself is not charged for, its steps are.
-    pub(super) fn resolve(&mut self, path: &'a Path) -> Outcome {
-        let start = match &path.start {
-            Start::Variable(name) => self.variable(name)?,
-            Start::Value(plan) => self.run(plan)?,
-            Start::Choice(condition, truthy, falsy) => {
+    /// The value of an attribute. The attribute itself is not charged for, its qualifiers are.
+    pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> EvaluationResult {
+        let start = match &attribute.root {
+            AttributeRoot::Variable(name) => self.variable(name)?,
+            AttributeRoot::Computed(plan) => self.run(plan)?,
+            AttributeRoot::Conditional(condition, truthy, falsy) => {
                 return match self.run(condition)? {
                     Value::Bool(true) => self.resolve(truthy),
                     Value::Bool(false) => self.resolve(falsy),
@@ -22,12 +22,14 @@ impl<'a> Evaluator<'a> {
         };
         let (mut value, mut optional) = match start {
             Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(value)) if !path.steps.is_empty() => ((*value).clone(), true),
+            Value::Optional(Some(value)) if !attribute.qualifiers.is_empty() => {
+                ((*value).clone(), true)
+            }
             other => (other, false),
         };
-        for step in &path.steps {
-            optional |= step.optional;
-            match self.step(step, &value, optional)? {
+        for qualifier in &attribute.qualifiers {
+            optional |= qualifier.optional;
+            match self.qualify(qualifier, &value, optional)? {
                 Some(next) => value = next,
                 None => return Ok(Value::Optional(None)),
             }
@@ -35,21 +37,23 @@ impl<'a> Evaluator<'a> {
         Ok(if optional { Value::Optional(Some(Arc::new(value))) } else { value })
     }
 
-    /// The value after a step; nothing if the step is optional and not possible.
-    fn step(
+    /// The value that a qualifier selects; nothing if it is optional and selects none.
+    fn qualify(
         &mut self,
-        step: &'a Step,
+        qualifier: &'a Qualifier,
         value: &Value,
         optional: bool,
     ) -> Result<Option<Value>, EvaluationError> {
-        let found = match &step.key {
-            Key::Constant(key) => find(value, key),
-            Key::Computed(path) => self.resolve(path).and_then(|key| find(value, &key)),
+        let found = match &qualifier.key {
+            QualifierKey::Constant(key) => find(value, key),
+            QualifierKey::Computed(attribute) => {
+                self.resolve(attribute).and_then(|key| find(value, &key))
+            }
         };
         if found == Err(EvaluationError::CostLimit) {
             return found;
         }
-        if step.test && !optional {
+        if qualifier.test && !optional {
             self.charge(1)?;
             return found.map(|found| Some(Value::Bool(found.is_some())));
         }
@@ -63,15 +67,15 @@ impl<'a> Evaluator<'a> {
         self.charge(1)?;
         match found? {
             Some(found) => Ok(Some(found)),
-            None => Err(self.missing(step, value)),
+            None => Err(self.missing(qualifier, value)),
         }
     }
 
-    fn missing(&mut self, step: &'a Step, value: &Value) -> EvaluationError {
+    fn missing(&mut self, qualifier: &'a Qualifier, value: &Value) -> EvaluationError {
         let before = self.cost;
-        let key = match &step.key {
-            Key::Constant(key) => key.clone(),
-            Key::Computed(path) => self.resolve(path).unwrap_or(Value::Null),
+        let key = match &qualifier.key {
+            QualifierKey::Constant(key) => key.clone(),
+            QualifierKey::Computed(attribute) => self.resolve(attribute).unwrap_or(Value::Null),
         };
         self.cost = before;
         let shown = display_text(&key);
@@ -82,21 +86,21 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of a variable: of a comprehension, or of the bindings.
-    fn variable(&mut self, name: &str) -> Outcome {
+    fn variable(&mut self, name: &str) -> EvaluationResult {
         let plain = name.strip_prefix('.');
         if plain.is_none() {
             for index in (0..self.scopes.len()).rev() {
                 let scope = &self.scopes[index];
-                if scope.fold.accumulator == name {
+                if scope.comprehension.accumulator == name {
                     return self.accumulator(index);
                 }
                 if scope.finished {
                     continue;
                 }
-                if scope.fold.variable == name {
+                if scope.comprehension.variable == name {
                     return Ok(scope.first.clone());
                 }
-                if scope.fold.second.as_deref() == Some(name) {
+                if scope.comprehension.second.as_deref() == Some(name) {
                     return Ok(scope.second.clone());
                 }
             }
@@ -108,14 +112,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn accumulator(&mut self, index: usize) -> Outcome {
+    fn accumulator(&mut self, index: usize) -> EvaluationResult {
         if let Some(value) = &self.scopes[index].accumulator {
             return value.clone();
         }
         // The start value does not see the comprehension's variables.
-        let fold = self.scopes[index].fold;
+        let comprehension = self.scopes[index].comprehension;
         let mut inner = self.scopes.split_off(index);
-        let value = self.run(&fold.start);
+        let value = self.run(&comprehension.start);
         inner[0].accumulator = Some(value.clone());
         self.scopes.append(&mut inner);
         value
