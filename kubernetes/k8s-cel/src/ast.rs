@@ -1,4 +1,7 @@
 //! The tree of an expression, with macros expanded.
+//!
+//! Upstream: github.com/google/cel-go/common/ast/expr.go: Expr
+//! Upstream: github.com/google/cel-go/common/operators/operators.go: LogicalAnd
 use crate::Value;
 
 /// The number of an expression in its tree.

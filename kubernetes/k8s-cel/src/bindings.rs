@@ -1,4 +1,6 @@
 //! The values that an expression is evaluated with.
+//!
+//! Upstream: github.com/google/cel-go/interpreter/activation.go: Activation
 use std::collections::BTreeMap;
 
 use crate::Value;

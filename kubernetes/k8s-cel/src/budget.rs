@@ -1,4 +1,8 @@
 //! What evaluation may cost, in the units of cel-go and of Kubernetes' estimators.
+//!
+//! Upstream: k8s.io/apiserver/pkg/apis/cel/config.go: PerCallLimit
+//! Upstream: k8s.io/apiserver/pkg/apis/cel/config.go: RuntimeCELCostBudget
+//! Upstream: k8s.io/apiserver/pkg/apis/cel/config.go: RuntimeCELCostBudgetMatchConditions
 
 /// Most that evaluating one expression may cost.
 pub const EXPRESSION_COST_LIMIT: u64 = 1_000_000;

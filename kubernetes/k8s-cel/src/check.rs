@@ -1,4 +1,6 @@
 //! The checker: what type each part of an expression has, and which functions calls may mean.
+//!
+//! Upstream: github.com/google/cel-go/checker/checker.go: Check
 mod literals;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 //!
 //! A CRD's rules are accepted or refused by this number, so it is cel-go's to the unit, where
 //! Kubernetes' estimator adds to it.
+//!
+//! Upstream: github.com/google/cel-go/checker/cost.go: Cost
 mod estimator;
 mod range;
 

@@ -1,4 +1,6 @@
 //! What is declared to an expression: variables, object types and sets of functions.
+//!
+//! Upstream: github.com/google/cel-go/cel/env.go: Env
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

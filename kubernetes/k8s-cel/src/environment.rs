@@ -1,4 +1,7 @@
 //! What an expression may use: variables and functions.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/environment/base.go: MustBaseEnvSet
+//! Upstream: k8s.io/apiserver/pkg/cel/environment/environment.go: EnvSet
 use std::sync::Arc;
 
 use crate::declarations::Declarations;

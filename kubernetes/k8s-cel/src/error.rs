@@ -1,4 +1,6 @@
 //! What goes wrong: when an expression is compiled, and when it is evaluated.
+//!
+//! Upstream: github.com/google/cel-go/common/error.go: ToDisplayString
 use std::fmt;
 
 /// Longest line that a message repeats.

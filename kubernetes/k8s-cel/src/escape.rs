@@ -1,4 +1,6 @@
 //! Names of fields as identifiers of expressions.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/escaping.go: Escape
 
 use crate::parse::RESERVED;
 

@@ -2,6 +2,9 @@
 //!
 //! The cost is what cel-go's tracker counts: one for each variable and each qualifier of an attribute, 10,
 //! 30 and 40 for each list, map and object that is made, and for calls what [`cost`] says.
+//!
+//! Upstream: github.com/google/cel-go/interpreter/interpretable.go: InterpretableV2
+//! Upstream: github.com/google/cel-go/interpreter/runtimecost.go: CostTracker
 mod attribute;
 mod cost;
 #[cfg(test)]
@@ -93,6 +96,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `&&` and `||`: what decides alone hides the error of the other side.
+    ///
+    /// Upstream: github.com/google/cel-go/interpreter/interpretable.go: evalOr
     fn logic(&mut self, terms: &'a [Plan; 2], decides: bool) -> EvaluationResult {
         let mut error = None;
         for term in terms {
@@ -108,6 +113,7 @@ impl<'a> Evaluator<'a> {
         error.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
+    // Upstream: github.com/google/cel-go/cel/library.go: evalOptionalOr
     fn optional_or(&mut self, terms: &'a [Plan; 2], unwraps: bool) -> EvaluationResult {
         match self.run(&terms[0])? {
             Value::Optional(Some(value)) if unwraps => Ok((*value).clone()),
@@ -263,6 +269,7 @@ impl<'a> Evaluator<'a> {
         extends && scope == Some(ACCUMULATOR) && call.arguments.first().is_some_and(is_accumulator)
     }
 
+    // Upstream: github.com/google/cel-go/interpreter/interpretable.go: evalFold
     fn comprehension(&mut self, comprehension: &'a ComprehensionPlan) -> EvaluationResult {
         let range = self.run(&comprehension.range)?;
         let scope = Scope {

@@ -1,4 +1,10 @@
 //! The functions that expressions may call, with their signatures.
+//!
+//! Upstream: github.com/google/cel-go/common/stdlib/standard.go: Functions
+//! Upstream: github.com/google/cel-go/ext/strings.go: Strings
+//! Upstream: github.com/google/cel-go/ext/lists.go: Lists
+//! Upstream: github.com/google/cel-go/ext/sets.go: Sets
+//! Upstream: k8s.io/apiserver/pkg/cel/library/libraries.go: KnownLibraries
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 

@@ -1,20 +1,34 @@
 //! The Common Expression Language as Kubernetes evaluates it, as pure functions.
 //!
-//! # How it is used
 //! An [`Environment`] declares variables with [`Type`]s; [`Environment::compile`] checks an
 //! expression and returns a [`Program`] with a [`Program::result_type`]. [`Program::evaluate`]
-//! takes [`Bindings`] (a [`Value`] per variable) and a [`Budget`]: it returns a [`Value`], and what
-//! it costs is taken off the budget. Costs are those that cel-go tracks with Kubernetes' estimators,
-//! so that what is too expensive for kube-apiserver is too expensive here.
-//! [`Program::estimate_cost`] bounds the cost before, from a [`SizeEstimator`].
+//! takes [`Bindings`] (a [`Value`] per variable) and a [`Budget`]: it returns a [`Value`], and takes
+//! the cost off the budget. Costs are those that cel-go tracks with Kubernetes' estimators, so that
+//! what is too expensive for kube-apiserver is too expensive here. [`Program::estimate_cost`]
+//! bounds the cost beforehand, from a [`SizeEstimator`].
 //!
 //! * Errors of compilation print as kube-apiserver reports them: [`CompileErrors`] lists
 //!   `ERROR: <input>:1:1: ...` with the source line and a caret.
-//! * Objects of no known schema are [`Type::Dyn`] and [`Value::from_json`].
+//! * Objects without a schema are [`Type::Dyn`] and [`Value::from_json`].
 //! * `authorizer` is [`Type::authorizer`] and [`Value::authorizer`], over the host's
 //!   [`Authorizer`].
 //! * Objects whose fields are computed on demand, such as `variables` of a policy, are
 //!   [`Type::object`] and [`Value::Host`] over the host's [`HostObject`].
+//!
+//! # Layers
+//! Each module uses only modules above it in this list.
+//!
+//! | Modules | Content |
+//! |---|---|
+//! | `error`, `types`, `go`, `names` | errors, types, Go's text forms, rules for names |
+//! | `value`, `bindings`, `budget` | what is computed, from what, and for how much |
+//! | `ast`, `parse`, `escape` | text to syntax trees |
+//! | `library`, `functions`, `declarations` | functions: what they do, and their signatures |
+//! | `check` | syntax trees to checked trees |
+//! | `plan`, `evaluate`, `planner` | the form that is evaluated, evaluation, and how plans are made |
+//! | `cost`, `program`, `environment` | estimates; the public types |
+#![warn(missing_docs)]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod ast;
 mod bindings;

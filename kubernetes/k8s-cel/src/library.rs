@@ -2,6 +2,8 @@
 //!
 //! The types of the values decide which signature is meant, as when cel-go dispatches dynamically;
 //! a checked expression leads to the same function.
+//!
+//! Upstream: github.com/google/cel-go/interpreter/dispatcher.go: Dispatcher
 mod arithmetic;
 pub(crate) mod authorizer;
 pub(crate) mod collection;

@@ -1,6 +1,8 @@
 //! What names, keys and values of labels may look like, in kube-apiserver's words.
 //!
 //! Each function returns everything that is wrong with a text; nothing means that it is fine.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsQualifiedName
 
 /// Length limits in bytes.
 const LABEL_LEN_MAX: usize = 63;
@@ -72,6 +74,8 @@ fn limited(text: &str, limit: usize, form: Option<&str>) -> Vec<String> {
 }
 
 /// One label of a domain name: containers, namespaces, volumes.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsDNS1123Label
 pub fn label(text: &str) -> Vec<String> {
     let form = match () {
         () if is_label(text) => None,
@@ -82,23 +86,31 @@ pub fn label(text: &str) -> Vec<String> {
 }
 
 /// A domain name: most objects.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsDNS1123Subdomain
 pub fn subdomain(text: &str) -> Vec<String> {
     limited(text, SUBDOMAIN_LEN_MAX, (!is_subdomain(text)).then_some(SUBDOMAIN))
 }
 
 /// A domain name whose first label is `*`.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsWildcardDNS1123Subdomain
 pub fn wildcard_subdomain(text: &str) -> Vec<String> {
     let fits = text.strip_prefix("*.").is_some_and(is_subdomain);
     limited(text, SUBDOMAIN_LEN_MAX, (!fits).then_some(WILDCARD))
 }
 
 /// A label that begins with a letter: services, and the names of custom resources.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsDNS1035Label
 pub fn label_1035(text: &str) -> Vec<String> {
     let fits = is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase());
     limited(text, LABEL_LEN_MAX, (!fits).then_some(LABEL_1035))
 }
 
 /// A key of labels and annotations, a finalizer: an optional domain and a name.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/validate/content/kube.go: IsLabelKey
 pub fn qualified(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.split('/').collect();
     let (prefix, name) = match parts.as_slice() {
@@ -133,6 +145,8 @@ pub fn qualified(text: &str) -> Vec<String> {
 }
 
 /// The value of a label.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/validate/content/kube.go: IsLabelValue
 pub fn label_value(text: &str) -> Vec<String> {
     let length = (text.len() > LABEL_LEN_MAX).then(|| too_long(LABEL_LEN_MAX, "bytes"));
     let fits = text.is_empty() || is_mixed(text);
@@ -140,6 +154,8 @@ pub fn label_value(text: &str) -> Vec<String> {
 }
 
 /// A name that only has to fit in a path: RBAC.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/validation/path/name.go: IsValidPathSegmentName
 pub fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
@@ -152,6 +168,8 @@ pub fn path_segment(text: &str) -> Vec<String> {
 }
 
 /// A key of a ConfigMap or a Secret.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsConfigMapKey
 pub fn config_key(text: &str) -> Vec<String> {
     let fits = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -166,6 +184,8 @@ pub fn config_key(text: &str) -> Vec<String> {
 }
 
 /// The name of an environment variable.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsRelaxedEnvVarName
 pub fn variable(text: &str) -> Vec<String> {
     if text.is_empty() {
         return vec!["environment variable name must be non-empty".to_owned()];
@@ -175,6 +195,8 @@ pub fn variable(text: &str) -> Vec<String> {
 }
 
 /// The name of a port.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsValidPortName
 pub fn port(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 15 {

@@ -2,6 +2,8 @@
 //!
 //! Ids are given, and source_info remembered, as cel-go does it: both show in messages. The depth of a
 //! tree is limited, so nothing that walks one can run out of stack.
+//!
+//! Upstream: github.com/google/cel-go/parser/parser.go: Parse
 mod lexer;
 mod macros;
 #[cfg(test)]

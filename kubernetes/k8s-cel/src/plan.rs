@@ -1,4 +1,7 @@
 //! Plans: expressions in the form in which they are evaluated.
+//!
+//! Upstream: github.com/google/cel-go/interpreter/interpretable.go: InterpretableV2
+//! Upstream: github.com/google/cel-go/interpreter/attributes.go: Attribute
 use std::sync::Arc;
 
 use crate::Value;

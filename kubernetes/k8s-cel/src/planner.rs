@@ -2,6 +2,9 @@
 //!
 //! What is computed here costs nothing when the plan is run, so constants have to be found where
 //! cel-go's planner finds them.
+//!
+//! Upstream: github.com/google/cel-go/interpreter/planner.go: Plan
+//! Upstream: github.com/google/cel-go/interpreter/decorators.go: decOptimize
 use crate::ast::{Call, Comprehension, Expr, ExprKind, operator};
 use crate::check::Checked;
 use crate::evaluate;
@@ -175,6 +178,8 @@ fn folded(plan: Plan, constant: bool) -> Result<Plan, EvaluationError> {
 }
 
 /// `value in list`, which is cheap if the list is constant and plain.
+///
+/// Upstream: github.com/google/cel-go/interpreter/decorators.go: maybeOptimizeSetMembership
 fn set_membership(value: Plan, list: Plan) -> Plan {
     if let Plan::Constant(Value::List(items)) = &list {
         let is_plain = |item: &Value| {
@@ -202,6 +207,8 @@ fn set_membership(value: Plan, list: Plan) -> Plan {
     }))
 }
 
+// Upstream: github.com/google/cel-go/interpreter/optimizations.go: MatchesRegexOptimization
+// Upstream: k8s.io/apiserver/pkg/cel/library/regex.go: FindRegexOptimization
 fn constant_pattern(
     function: &str,
     arguments: &[Plan],
@@ -214,6 +221,7 @@ fn constant_pattern(
     }
 }
 
+// Upstream: github.com/google/cel-go/interpreter/decorators.go: maybeOptimizeConstUnary
 fn is_conversion(function: &str) -> bool {
     matches!(
         function,

@@ -1,4 +1,6 @@
 //! A compiled expression.
+//!
+//! Upstream: github.com/google/cel-go/cel/program.go: Program
 use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind};

@@ -1,4 +1,6 @@
 //! Types of expressions, as the checker knows them.
+//!
+//! Upstream: github.com/google/cel-go/common/types/types.go: Type
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Values of expressions, and how JSON becomes one.
+//!
+//! Upstream: github.com/google/cel-go/common/types/ref/reference.go: Val
 pub(crate) mod authorization;
 mod compare;
 mod convert;

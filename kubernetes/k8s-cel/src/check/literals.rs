@@ -1,5 +1,11 @@
 //! Literals that are wrong though their types are not: patterns, times, and lists and maps of
 //! mixed types.
+//!
+//! Upstream: github.com/google/cel-go/cel/validator.go: ValidateRegexLiterals
+//! Upstream: github.com/google/cel-go/cel/validator.go: ValidateTimestampLiterals
+//! Upstream: github.com/google/cel-go/cel/validator.go: ValidateDurationLiterals
+//! Upstream: github.com/google/cel-go/cel/validator.go: ValidateHomogeneousAggregateLiterals
+//! Upstream: github.com/google/cel-go/ext/formatting.go: stringFormatValidator
 use super::Checked;
 use crate::Value;
 use crate::ast::{Expr, ExprKind};

@@ -1,4 +1,7 @@
 //! Unification: which types stand for the type parameters of signatures.
+//!
+//! Upstream: github.com/google/cel-go/checker/types.go: internalIsAssignable
+//! Upstream: github.com/google/cel-go/checker/mapping.go: mapping
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! The walk over a tree that adds costs up, with the paths and sizes of what it has passed.
+//!
+//! Upstream: github.com/google/cel-go/checker/cost.go: coster
 mod functions;
 
 use std::collections::BTreeMap;
@@ -147,6 +149,7 @@ impl<'a> CostEstimator<'a> {
         self.paths.insert(expr.id, path);
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: costCall
     fn call(&mut self, expr: &Expr, call: &Call) -> CostEstimate {
         if let ("dyn", [argument]) = (call.function.as_str(), call.arguments.as_slice()) {
             let cost = self.cost(argument);
@@ -197,6 +200,7 @@ impl<'a> CostEstimator<'a> {
         sum.plus(most)
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: costBind
     fn binding(&mut self, expr: &Expr, comprehension: &Comprehension) -> CostEstimate {
         let mut sum = self.cost(&comprehension.range).plus(self.cost(&comprehension.start));
         self.push_binding(&comprehension.accumulator, &comprehension.start);
@@ -216,6 +220,7 @@ impl<'a> CostEstimator<'a> {
         self.locals.push(local);
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: costComprehension
     fn comprehension(&mut self, expr: &Expr, comprehension: &Comprehension) -> CostEstimate {
         let mut sum = self.cost(&comprehension.range).plus(self.cost(&comprehension.start));
         self.push_binding(&comprehension.accumulator, &comprehension.start);
@@ -251,6 +256,7 @@ impl<'a> CostEstimator<'a> {
         sum
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: pushIterSingle
     fn push_range(&mut self, name: &str, range: &Expr, part: RangePart) {
         let entry = self.entry_size(range);
         let is_list = match entry {
@@ -308,6 +314,7 @@ impl<'a> CostEstimator<'a> {
         self.size(expr).unwrap_or(SizeEstimate::UNKNOWN)
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: computeSize
     fn size(&mut self, expr: &Expr) -> Option<SizeEstimate> {
         if let Some(size) = self.computed.get(&expr.id) {
             return Some(*size);
@@ -329,6 +336,7 @@ impl<'a> CostEstimator<'a> {
         }
     }
 
+    // Upstream: github.com/google/cel-go/checker/cost.go: computeEntrySize
     fn entry_size(&self, expr: &Expr) -> Option<EntrySize> {
         if let Some(entry) = self.entries.get(&expr.id) {
             return Some(*entry);

@@ -1,4 +1,7 @@
 //! Ranges of costs and sizes, which saturate instead of overflowing.
+//!
+//! Upstream: github.com/google/cel-go/checker/cost.go: SizeEstimate
+//! Upstream: github.com/google/cel-go/checker/cost.go: CostEstimate
 
 /// A range of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,11 @@ use crate::{EvaluationError, Value};
 
 impl<'a> Evaluator<'a> {
     /// The value of an attribute. The attribute itself is not charged for, its qualifiers are.
+    ///
+    /// Upstream: github.com/google/cel-go/interpreter/attributes.go: absoluteAttribute
+    /// Upstream: github.com/google/cel-go/interpreter/attributes.go: conditionalAttribute
+    /// Upstream: github.com/google/cel-go/interpreter/attributes.go: relativeAttribute
+    /// Upstream: github.com/google/cel-go/interpreter/attributes.go: applyQualifiers
     pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> EvaluationResult {
         let start = match &attribute.root {
             AttributeRoot::Variable(name) => self.variable(name)?,
@@ -127,6 +132,8 @@ impl<'a> Evaluator<'a> {
 }
 
 /// What a value has at a key.
+///
+/// Upstream: github.com/google/cel-go/interpreter/attributes.go: refQualify
 fn find(value: &Value, key: &Value) -> Result<Option<Value>, EvaluationError> {
     match value {
         Value::Map(map) => Ok(map.find(key).cloned()),

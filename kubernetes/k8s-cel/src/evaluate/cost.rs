@@ -9,6 +9,8 @@ const PATTERN: f64 = 0.25;
 const AUTHORIZATION_COST: u64 = 350_000;
 
 /// The cost of a call; of a failed one without its result.
+///
+/// Upstream: github.com/google/cel-go/interpreter/runtimecost.go: costCall
 pub(super) fn of_call(call: &CallPlan, arguments: &[Value], result: Option<&Value>) -> u64 {
     let size = |index: usize| arguments.get(index).map_or(1, Value::cost_size);
     let overload = call.overload.unwrap_or_default();
@@ -54,6 +56,9 @@ fn compares_text(call: &CallPlan, overload: &str) -> bool {
 }
 
 /// cel-go's list and set functions.
+///
+/// Upstream: github.com/google/cel-go/ext/lists.go: trackAllocatingListCall
+/// Upstream: github.com/google/cel-go/ext/sets.go: trackSetsCost
 fn extension(overload: &str, arguments: &[Value], result: Option<&Value>) -> Option<u64> {
     let plain = |index: usize| arguments.get(index).and_then(Value::size).unwrap_or(1);
     let allocating = |factor: f64, size: u64| (size as f64 * factor) as u64 + 11;
@@ -90,6 +95,8 @@ fn extension(overload: &str, arguments: &[Value], result: Option<&Value>) -> Opt
 }
 
 /// Kubernetes' functions; by name, whatever they are called on.
+///
+/// Upstream: k8s.io/apiserver/pkg/cel/library/cost.go: CallCost
 fn kubernetes(
     call: &CallPlan,
     overload: &str,
@@ -153,6 +160,8 @@ fn kubernetes(
 }
 
 /// What it costs to look at everything in a value.
+///
+/// Upstream: k8s.io/apiserver/pkg/cel/library/cost.go: traversalCost
 fn traversal(value: &Value) -> u64 {
     match value {
         Value::String(text) => (text.len() as f64 * TRAVERSAL) as u64,

@@ -24,7 +24,7 @@ const POSIX: [&str; 14] = [
 ///
 /// # Errors
 /// When Go would not compile the pattern, with Go's message; or when it compiles to more than
-/// [`COMPILED_LEN_MAX`] bytes.
+/// 10 MiB.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     if let Some(why) = repetitions(pattern) {
         return Err(format!("error parsing regexp: {why}"));

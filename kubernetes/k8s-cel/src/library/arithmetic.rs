@@ -1,4 +1,7 @@
 //! Operators: arithmetic, order, equality.
+//!
+//! Upstream: github.com/google/cel-go/common/types/overflow.go: addInt64Checked
+//! Upstream: github.com/google/cel-go/common/types/compare.go: compareDoubleInt
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! The `authorizer` library: expressions ask the host who may do what.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/authz.go: Authz
+//! Upstream: k8s.io/apiserver/pkg/cel/library/authz.go: AuthzSelectors
 use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::names;

@@ -1,4 +1,8 @@
 //! Functions on lists and maps.
+//!
+//! Upstream: github.com/google/cel-go/ext/lists.go: Lists
+//! Upstream: github.com/google/cel-go/ext/sets.go: Sets
+//! Upstream: k8s.io/apiserver/pkg/cel/library/lists.go: Lists
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -38,6 +42,7 @@ fn includes_all(list: &ListValue, part: &ListValue) -> bool {
     part.items.iter().all(|item| list.items.iter().any(|other| equal(other, item)))
 }
 
+// Upstream: github.com/google/cel-go/ext/lists.go: genRange
 fn range(count: i64) -> Option<EvaluationResult> {
     // What is longer costs more than any expression may.
     const RANGE_MAX: i64 = 1_000_000;

@@ -1,4 +1,9 @@
 //! Conversions between types: `int('1')`, `string(1.5)`, `type(x)`.
+//!
+//! Upstream: github.com/google/cel-go/common/types/int.go: ConvertToType
+//! Upstream: github.com/google/cel-go/common/types/double.go: ConvertToType
+//! Upstream: github.com/google/cel-go/common/types/string.go: ConvertToType
+//! Upstream: github.com/google/cel-go/common/types/timestamp.go: ConvertToType
 use super::{EvaluationResult, failed};
 use crate::types::Type;
 use crate::value::opaque::Opaque;

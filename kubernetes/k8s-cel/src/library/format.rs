@@ -1,4 +1,7 @@
 //! `'...%s...'.format([...])`.
+//!
+//! Upstream: github.com/google/cel-go/ext/formatting.go: parseFormatString
+//! Upstream: github.com/google/cel-go/ext/formatting.go: FormatString
 use super::EvaluationResult;
 use crate::go::{float_text, quote};
 use crate::types::Type;
@@ -252,6 +255,8 @@ fn special(value: f64) -> Option<String> {
 }
 
 /// Thousands are grouped, as the English locale has it.
+///
+/// Upstream: github.com/google/cel-go/ext/formatting.go: Fixed
 fn fixed(value: &Value, precision: usize) -> Formatted {
     let value = number(value, "fixed-point clause can only be used on doubles")?;
     if let Some(special) = special(value) {
@@ -276,6 +281,7 @@ fn fixed(value: &Value, precision: usize) -> Formatted {
     Ok(format!("{sign}{grouped}{fraction}"))
 }
 
+// Upstream: github.com/google/cel-go/ext/formatting.go: Scientific
 fn scientific(value: &Value, precision: usize) -> Formatted {
     let value = number(value, "scientific clause can only be used on doubles")?;
     if let Some(special) = special(value) {

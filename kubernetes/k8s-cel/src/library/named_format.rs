@@ -1,4 +1,7 @@
 //! Named formats of text: `format.dns1123Label().validate(name)`.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/format.go: Format
+//! Upstream: k8s.io/apiserver/pkg/cel/format.go: Format
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -105,6 +108,8 @@ fn matches(expression: &str, text: &str) -> bool {
 }
 
 /// The name that a prefix of generated names is checked as: it may end with a dash.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/validation/generic.go: maskTrailingDash
 fn mask_trailing_dash(text: &str) -> String {
     match text.char_indices().nth_back(1) {
         Some((before, _)) if text.ends_with('-') => format!("{}a", &text[..before]),

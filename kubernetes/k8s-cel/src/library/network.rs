@@ -1,4 +1,7 @@
 //! IP addresses and ranges of them.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/ip.go: IP
+//! Upstream: k8s.io/apiserver/pkg/cel/library/cidr.go: CIDR
 use std::net::IpAddr;
 
 use super::EvaluationResult;

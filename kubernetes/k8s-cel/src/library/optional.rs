@@ -1,4 +1,6 @@
 //! Values that may be absent.
+//!
+//! Upstream: github.com/google/cel-go/cel/library.go: OptionalTypes
 use std::sync::Arc;
 
 use super::{EvaluationResult, failed};

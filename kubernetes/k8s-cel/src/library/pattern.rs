@@ -1,4 +1,7 @@
 //! Functions that match regular expressions.
+//!
+//! Upstream: github.com/google/cel-go/common/types/string.go: Match
+//! Upstream: k8s.io/apiserver/pkg/cel/library/regex.go: Regex
 use std::sync::{Arc, OnceLock};
 
 use regex::Regex;

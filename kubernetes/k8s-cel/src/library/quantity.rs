@@ -1,4 +1,7 @@
 //! Quantities such as `100m` and `1Gi`.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/quantity.go: Quantity
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: ParseQuantity
 use std::cmp::Ordering;
 
 use super::{EvaluationResult, failed};
@@ -65,6 +68,8 @@ fn unary(function: &str, quantity: Quantity) -> Option<EvaluationResult> {
 }
 
 /// Reads a quantity as apimachinery does.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: parseQuantityString
 fn parse(text: &str) -> Result<Quantity, String> {
     if text.is_empty() {
         return Err(WRONG_FORMAT.to_owned());

@@ -1,4 +1,6 @@
 //! Functions on text, and how values are shown as text.
+//!
+//! Upstream: github.com/google/cel-go/ext/strings.go: Strings
 use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::go;

@@ -1,4 +1,8 @@
 //! Timestamps and durations.
+//!
+//! Upstream: github.com/google/cel-go/common/types/timestamp.go: timestampGetFullYear
+//! Upstream: github.com/google/cel-go/common/types/timestamp.go: timeZone
+//! Upstream: github.com/google/cel-go/common/types/duration.go: DurationGetHours
 use jiff::tz::{Offset, TimeZone};
 
 use super::{EvaluationResult, failed};

@@ -1,4 +1,6 @@
 //! URLs, as Go's `net/url` reads request URIs.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/urls.go: URLs
 use super::EvaluationResult;
 use crate::go::quote;
 use crate::value::MapKey;

@@ -1,4 +1,8 @@
 //! Semantic versions.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/semverlib.go: SemverLib
+//! Upstream: github.com/blang/semver/v4/semver.go: Parse
+//! Upstream: github.com/blang/semver/v4/semver.go: ParseTolerant
 use std::cmp::Ordering;
 
 use semver::Version;

@@ -1,4 +1,6 @@
 //! Text to tokens.
+//!
+//! Upstream: github.com/google/cel-go/parser/gen/cel_lexer.go: CELLexer
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,9 @@
 //! Macros: calls that become comprehensions.
+//!
+//! Upstream: github.com/google/cel-go/parser/macro.go: AllMacros
+//! Upstream: github.com/google/cel-go/cel/library.go: optMap
+//! Upstream: github.com/google/cel-go/ext/comprehensions.go: TwoVarComprehensions
+//! Upstream: github.com/google/cel-go/ext/lists.go: sortByMacro
 use super::SourceInfo;
 use crate::Value;
 use crate::ast::{

@@ -1,4 +1,6 @@
 //! String literals to what they stand for.
+//!
+//! Upstream: github.com/google/cel-go/parser/unescape.go: unescape
 
 /// The octets of a quoted literal without its `b`; escapes of bytes literals stand for octets,
 /// those of strings for characters.

@@ -1,5 +1,8 @@
 //! What the `authorizer` variable stands for: the host's [`Authorizer`], the checks that expressions
 //! put together, and its decisions.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/authz.go: Authz
+//! Upstream: k8s.io/apiserver/pkg/authorization/authorizer/interfaces.go: Attributes
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Equality and order of values, across number types.
+//!
+//! Upstream: github.com/google/cel-go/common/types/util.go: Equal
+//! Upstream: github.com/google/cel-go/common/types/compare.go: compareDoubleInt
 use std::cmp::Ordering;
 
 use super::Value;

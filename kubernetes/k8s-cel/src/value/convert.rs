@@ -1,4 +1,7 @@
 //! JSON to values and back.
+//!
+//! Upstream: github.com/google/cel-go/common/types/provider.go: NativeToValue
+//! Upstream: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go: UnstructuredToVal
 use std::sync::Arc;
 
 use base64::Engine as _;

@@ -1,4 +1,6 @@
 //! Values as messages show them.
+//!
+//! Upstream: github.com/google/cel-go/common/types/format.go: Format
 use super::{Value, time};
 use crate::go::float_text;
 

@@ -1,4 +1,8 @@
 //! Lists and maps, in an order that does not differ from run to run.
+//!
+//! Upstream: github.com/google/cel-go/common/types/list.go: baseList
+//! Upstream: github.com/google/cel-go/common/types/map.go: baseMap
+//! Upstream: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go: unstructuredSetList
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,11 @@
 //! Values of types that Kubernetes' libraries add to the language.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/quantity.go: Quantity
+//! Upstream: k8s.io/apiserver/pkg/cel/cidr.go: CIDR
+//! Upstream: k8s.io/apiserver/pkg/cel/ip.go: IP
+//! Upstream: k8s.io/apiserver/pkg/cel/url.go: URL
+//! Upstream: k8s.io/apiserver/pkg/cel/semver.go: Semver
+//! Upstream: k8s.io/apiserver/pkg/cel/format.go: Format
 use std::fmt;
 use std::net::IpAddr;
 

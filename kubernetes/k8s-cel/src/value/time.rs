@@ -1,4 +1,7 @@
 //! Timestamps and durations in their text forms.
+//!
+//! Upstream: github.com/google/cel-go/common/types/timestamp.go: Timestamp
+//! Upstream: github.com/google/cel-go/common/types/duration.go: Duration
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};

@@ -62,6 +62,9 @@ fn literal_int(node: &CostNode<'_>, otherwise: u64) -> u64 {
 }
 
 /// cel-go's list and set functions.
+///
+/// Upstream: github.com/google/cel-go/ext/lists.go: estimateListCall
+/// Upstream: github.com/google/cel-go/ext/sets.go: estimateSetsCost
 fn extension(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option<Estimate> {
     let allocating = |factor: f64, size: SizeEstimate| {
         Some((size.scaled(factor).plus(ONE).plus(LIST_COST), Some(size)))
@@ -105,6 +108,8 @@ fn extension(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option
 }
 
 /// Kubernetes' functions; by name, whatever they are called on.
+///
+/// Upstream: k8s.io/apiserver/pkg/cel/library/cost.go: EstimateCallCost
 fn kubernetes(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Option<Estimate> {
     let size = |node: &CostNode<'_>| size_of(estimator, node);
     let first = called.arguments.first();
@@ -286,6 +291,8 @@ fn equality(arguments: &[CostNode<'_>]) -> Option<Estimate> {
 }
 
 /// The functions of the language.
+///
+/// Upstream: github.com/google/cel-go/checker/cost.go: functionCost
 fn language(
     estimator: &mut CostEstimator<'_>,
     expr: &Expr,
