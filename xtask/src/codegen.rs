@@ -5,6 +5,7 @@
 //! `kubernetes/k8s-schema/data/kubernetes.bin`: a length (4 bytes, little endian), that many bytes
 //! of a compressed JSON index (version, resources, sections), then the compressed sections, one for
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
+mod columns;
 mod documents;
 mod go_structs;
 mod protobuf;
@@ -29,10 +30,12 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
         ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
         ["documents", "--from", directory] => documents::write(Path::new(directory)),
+        ["columns", "--from", directory, version] => columns::write(Path::new(directory), version),
         ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),
         _ => bail!(
             "usage: cargo xtask codegen \
-             (openapi|protobuf|documents --from DIR | policy --from KUBECONFIG)"
+             (openapi|protobuf|documents --from DIR | columns --from DIR VERSION | \
+             policy --from KUBECONFIG)"
         ),
     }
 }

@@ -13,12 +13,12 @@ use crate::storage::Stored;
 use crate::verbs::list::Listing;
 
 mod age;
-mod built_in;
 mod cells;
-mod descriptions;
+mod columns;
+mod expression;
 pub(crate) mod json_path;
 
-use built_in::{Column, columns_of};
+use columns::{Column, columns_of, name_column};
 
 /// How much of each object a row carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,8 @@ pub(crate) fn of_object(
     now: Timestamp,
 ) -> Value {
     let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-    table(resource, &metadata, &[row(resource, object, include, now)])
+    let columns = Columns::of(resource);
+    table(&metadata, &columns, &[row(&columns, object, include, now)])
 }
 
 /// The table of a list.
@@ -74,12 +75,13 @@ pub(crate) fn of_list(
     include: IncludeObject,
     now: Timestamp,
 ) -> Value {
+    let columns = Columns::of(resource);
     let rows: Vec<Value> = listing
         .items
         .iter()
-        .map(|stored| row(resource, &convert::read(resource, stored), include, now))
+        .map(|stored| row(&columns, &convert::read(resource, stored), include, now))
         .collect();
-    table(resource, &encode::list_metadata(listing), &rows)
+    table(&encode::list_metadata(listing), &columns, &rows)
 }
 
 /// A table without rows, for bookmarks.
@@ -93,66 +95,74 @@ pub(crate) fn bookmark(metadata: &Value) -> Value {
     })
 }
 
-fn table(resource: &ApiResource, metadata: &Value, rows: &[Value]) -> Value {
-    let columns = match resource.custom() {
-        Some(custom) => std::iter::once(definition(
-            "Name",
-            "string",
-            "name",
-            0,
-            descriptions::of("", "", "Name"),
-        ))
-        .chain(custom.columns.iter().map(|column| {
-            definition(
-                &column.name,
-                &column.column_type,
-                &column.format,
-                column.priority,
-                &column.description,
-            )
-        }))
-        .collect::<Vec<_>>(),
-        None => columns_of(resource)
-            .iter()
-            .map(|column| {
-                let told = descriptions::of(&resource.group, &resource.kind, column.name);
-                definition(column.name, column.column_type, column.format, column.priority, told)
-            })
-            .collect(),
-    };
+/// The columns of a kind.
+enum Columns<'a> {
+    BuiltIn(&'static [Column]),
+    /// Those that a definition declares; the name comes before them.
+    Custom(&'a [PrinterColumn]),
+}
+
+impl<'a> Columns<'a> {
+    fn of(resource: &'a ApiResource) -> Self {
+        match resource.custom() {
+            Some(custom) => Self::Custom(&custom.columns),
+            None => Self::BuiltIn(columns_of(resource)),
+        }
+    }
+
+    fn definitions(&self) -> Vec<Value> {
+        match self {
+            Self::BuiltIn(columns) => columns.iter().map(built_in_definition).collect(),
+            Self::Custom(columns) => std::iter::once(built_in_definition(name_column()))
+                .chain(columns.iter().map(custom_definition))
+                .collect(),
+        }
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match self {
+            Self::BuiltIn(columns) => {
+                columns.iter().map(|column| column.cell.evaluate(object, now)).collect()
+            }
+            Self::Custom(columns) => std::iter::once(object["metadata"]["name"].clone())
+                .chain(columns.iter().map(|column| custom_cell(column, object, now)))
+                .collect(),
+        }
+    }
+}
+
+fn table(metadata: &Value, columns: &Columns<'_>, rows: &[Value]) -> Value {
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata,
-        "columnDefinitions": columns,
+        "columnDefinitions": columns.definitions(),
         "rows": rows,
     })
 }
 
-fn definition(
-    name: &str,
-    column_type: &str,
-    format: &str,
-    priority: i64,
-    description: &str,
-) -> Value {
+fn built_in_definition(column: &Column) -> Value {
     json!({
-        "name": name,
-        "type": column_type,
-        "format": format,
-        "description": description,
-        "priority": priority,
+        "name": column.name,
+        "type": column.column_type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
     })
 }
 
-fn row(resource: &ApiResource, object: &Value, include: IncludeObject, now: Timestamp) -> Value {
-    let cells: Vec<Value> = match resource.custom() {
-        Some(custom) => std::iter::once(object["metadata"]["name"].clone())
-            .chain(custom.columns.iter().map(|column| custom_cell(column, object, now)))
-            .collect(),
-        None => columns_of(resource).iter().map(|column| cell(column, object, now)).collect(),
-    };
-    let mut row = json!({"cells": cells});
+fn custom_definition(column: &PrinterColumn) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.column_type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    })
+}
+
+fn row(columns: &Columns<'_>, object: &Value, include: IncludeObject, now: Timestamp) -> Value {
+    let mut row = json!({"cells": columns.cells(object, now)});
     match include {
         IncludeObject::Nothing => row["object"] = Value::Null,
         IncludeObject::Metadata => row["object"] = encode::metadata_view(object),
@@ -161,23 +171,9 @@ fn row(resource: &ApiResource, object: &Value, include: IncludeObject, now: Time
     row
 }
 
-fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
-    match column.cell {
-        built_in::Cell::At(path, missing) => {
-            let found = at(object, path);
-            if found.is_null() || found == "" { missing.into() } else { found.clone() }
-        }
-        built_in::Cell::Age(path) => age::since(at(object, path).as_str(), now).into(),
-        built_in::Cell::Of(read) => read(object),
-        built_in::Cell::Timed(read) => read(object, now),
-    }
-}
-
-/// The value at a dotted path; null if there is none.
-fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
-    path.split('.').fold(object, |value, segment| &value[segment])
-}
-
+/// The cell of a column that a definition declares; null where the value is not of its type.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor/tableconvertor.go: cellForJSONValue
 fn custom_cell(column: &PrinterColumn, object: &Value, now: Timestamp) -> Value {
     let Some(value) = json_path::first(object, &column.json_path) else {
         return Value::Null;

@@ -27,30 +27,49 @@ fn ages_have_two_units_at_most() {
     }
 }
 
-fn check(cell: fn(&Value) -> Value, object: &Value, expected: &str) {
-    assert_eq!(cell(object), expected, "{object}");
+#[track_caller]
+fn check(cell: &'static str, object: &Value, expected: &str) {
+    let cell = expression::CellExpression::parse(cell).expect("a cell");
+    assert_eq!(cell.evaluate(object, Timestamp::UNIX_EPOCH), expected, "{object}");
 }
 
 #[test]
 fn cells_show_what_people_look_for() {
     check(
-        cells::workloads::ready_of_desired,
+        "ready_of_desired(.)",
         &json!({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}),
         "1/3",
     );
     check(
-        cells::network::service_ports,
+        "service_ports(.spec.ports)",
         &json!({"spec": {"ports": [{"port": 80}, {"port": 53, "protocol": "UDP", "nodePort": 30053}]}}),
         "80/TCP,53:30053/UDP",
     );
     check(
-        cells::workloads::selector,
+        "selector(.spec.selector)",
         &json!({"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}}}),
         "a=1,b=2",
     );
     check(
-        cells::extensions::definition_versions,
+        "definition_versions(.spec.versions)",
         &json!({"spec": {"versions": [{"name": "v1", "storage": true}, {"name": "v2"}]}}),
         "v1(storage),v2",
     );
+}
+
+#[test]
+fn a_cell_is_a_path_a_function_or_a_text() {
+    let object =
+        json!({"spec": {"name": "n", "empty": "", "list": [{"name": "a"}, {"name": "b"}]}});
+    check(".spec.name", &object, "n");
+    check(".spec.missing", &object, "");
+    check(".spec.missing or <none>", &object, "<none>");
+    check(".spec.empty or <none>", &object, "<none>");
+    check("join(.spec.list, name)", &object, "a,b");
+    check("join(.spec.missing, name) or <none>", &object, "<none>");
+    check("age(.spec.missing)", &object, "<unknown>");
+    check("'<none>'", &object, "<none>");
+    for malformed in ["spec.name", "odd(.spec)", "join(spec)", "'open"] {
+        assert!(expression::CellExpression::parse(malformed).is_none(), "{malformed}");
+    }
 }

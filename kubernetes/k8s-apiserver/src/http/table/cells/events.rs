@@ -2,7 +2,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{number, string};
+use super::{Context, number, string};
 use crate::http::table::age;
 
 fn time_since(times: &[&Value], now: Timestamp) -> Value {
@@ -10,7 +10,8 @@ fn time_since(times: &[&Value], now: Timestamp) -> Value {
     age::since(time, now).into()
 }
 
-pub(in crate::http::table) fn event_last_seen(object: &Value, now: Timestamp) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printEvent
+pub(in crate::http::table) fn event_last_seen(object: &Value, ctx: &Context) -> Value {
     time_since(
         &[
             &object["series"]["lastObservedTime"],
@@ -18,14 +19,15 @@ pub(in crate::http::table) fn event_last_seen(object: &Value, now: Timestamp) ->
             &object["deprecatedLastTimestamp"],
             &object["eventTime"],
         ],
-        now,
+        ctx.now,
     )
 }
 
-pub(in crate::http::table) fn event_first_seen(object: &Value, now: Timestamp) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printEvent
+pub(in crate::http::table) fn event_first_seen(object: &Value, ctx: &Context) -> Value {
     time_since(
         &[&object["firstTimestamp"], &object["deprecatedFirstTimestamp"], &object["eventTime"]],
-        now,
+        ctx.now,
     )
 }
 
@@ -33,16 +35,13 @@ fn either<'a>(object: &'a Value, one: &str, other: &str) -> &'a Value {
     object.get(one).unwrap_or(&object[other])
 }
 
-pub(in crate::http::table) fn event_object(object: &Value) -> Value {
-    let subject = either(object, "involvedObject", "regarding");
-    format!("{}/{}", string(&subject["kind"]).to_lowercase(), string(&subject["name"])).into()
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printEvent
+pub(in crate::http::table) fn event_object(reference: &Value, _: &Context) -> Value {
+    format!("{}/{}", string(&reference["kind"]).to_lowercase(), string(&reference["name"])).into()
 }
 
-pub(in crate::http::table) fn event_subobject(object: &Value) -> Value {
-    string(&either(object, "involvedObject", "regarding")["fieldPath"]).into()
-}
-
-pub(in crate::http::table) fn event_source(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatEventSource
+pub(in crate::http::table) fn event_source(object: &Value, _: &Context) -> Value {
     let source = either(object, "source", "deprecatedSource");
     let reporting = |field: &str, newer: &str| string(either(object, field, newer));
     let first = |one: &'_ str, other: &'_ str| if one.is_empty() { other } else { one }.to_owned();
@@ -52,11 +51,8 @@ pub(in crate::http::table) fn event_source(object: &Value) -> Value {
     if instance.is_empty() { component } else { format!("{component}, {instance}") }.into()
 }
 
-pub(in crate::http::table) fn event_message(object: &Value) -> Value {
-    string(either(object, "message", "note")).trim().into()
-}
-
-pub(in crate::http::table) fn event_count(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printEvent
+pub(in crate::http::table) fn event_count(object: &Value, _: &Context) -> Value {
     let series = number(&object["series"]["count"]);
     let count = number(either(object, "count", "deprecatedCount"));
     series.max(count).max(1).into()

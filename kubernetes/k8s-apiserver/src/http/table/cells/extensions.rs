@@ -1,10 +1,11 @@
 //! Cells of what extends the API.
 use serde_json::Value;
 
-use super::{UNSET, has_condition, items, joined, string};
+use super::{Context, items, string};
 
-pub(in crate::http::table) fn definition_versions(object: &Value) -> Value {
-    items(&object["spec"]["versions"])
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor/tableconvertor.go: ConvertToTable
+pub(in crate::http::table) fn definition_versions(versions: &Value, _: &Context) -> Value {
+    items(versions)
         .iter()
         .map(|version| {
             let name = string(&version["name"]);
@@ -15,56 +16,24 @@ pub(in crate::http::table) fn definition_versions(object: &Value) -> Value {
         .into()
 }
 
-pub(in crate::http::table) fn definition_short_names(object: &Value) -> Value {
-    joined(items(&object["spec"]["names"]["shortNames"]).iter().map(string)).into()
+/// Upstream: k8s.io/kube-aggregator/pkg/registry/apiservice/etcd/etcd.go: ConvertToTable
+pub(in crate::http::table) fn api_service_available(conditions: &Value, _: &Context) -> Value {
+    items(conditions).iter().find(|condition| condition["type"] == "Available").map_or_else(
+        || "Unknown".into(),
+        |condition| match string(&condition["status"]) {
+            "True" => "True".into(),
+            status => format!("{status} ({})", string(&condition["reason"])).into(),
+        },
+    )
 }
 
-pub(in crate::http::table) fn definition_established(object: &Value) -> Value {
-    has_condition(object, "Established").into()
-}
-
-pub(in crate::http::table) fn api_service_target(object: &Value) -> Value {
-    let service = &object["spec"]["service"];
-    if service.is_null() {
-        return "Local".into();
-    }
-    format!("{}/{}", string(&service["namespace"]), string(&service["name"])).into()
-}
-
-pub(in crate::http::table) fn api_service_available(object: &Value) -> Value {
-    items(&object["status"]["conditions"])
-        .iter()
-        .find(|condition| condition["type"] == "Available")
-        .map_or_else(
-            || "Unknown".into(),
-            |condition| match string(&condition["status"]) {
-                "True" => "True".into(),
-                status => format!("{status} ({})", string(&condition["reason"])).into(),
-            },
-        )
-}
-
-pub(in crate::http::table) fn webhook_count(object: &Value) -> Value {
-    items(&object["webhooks"]).len().into()
-}
-
-pub(in crate::http::table) fn validation_count(object: &Value) -> Value {
-    items(&object["spec"]["validations"]).len().into()
-}
-
-pub(in crate::http::table) fn policy_parameter_kind(object: &Value) -> Value {
-    let kind = &object["spec"]["paramKind"];
-    if kind.is_null() {
-        return UNSET.into();
-    }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printValidatingAdmissionPolicy
+pub(in crate::http::table) fn policy_parameter_kind(kind: &Value, _: &Context) -> Value {
     format!("{}/{}", string(&kind["apiVersion"]), string(&kind["kind"])).into()
 }
 
-pub(in crate::http::table) fn policy_parameter(object: &Value) -> Value {
-    let parameter = &object["spec"]["paramRef"];
-    if parameter.is_null() {
-        return UNSET.into();
-    }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printValidatingAdmissionPolicyBinding
+pub(in crate::http::table) fn policy_parameter(parameter: &Value, _: &Context) -> Value {
     match string(&parameter["namespace"]) {
         "" => string(&parameter["name"]).into(),
         namespace => format!("{namespace}/{}", string(&parameter["name"])).into(),

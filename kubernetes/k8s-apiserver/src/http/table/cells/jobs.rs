@@ -2,10 +2,11 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{NONE, has_condition, items, number};
+use super::{Context, has_condition, number};
 use crate::http::table::age;
 
-pub(in crate::http::table) fn job_status(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printJob
+pub(in crate::http::table) fn job_status(object: &Value, _: &Context) -> Value {
     for (condition, shown) in [
         ("Complete", "Complete"),
         ("Failed", "Failed"),
@@ -13,7 +14,7 @@ pub(in crate::http::table) fn job_status(object: &Value) -> Value {
         ("FailureTarget", "FailureTarget"),
         ("SuccessCriteriaMet", "SuccessCriteriaMet"),
     ] {
-        if has_condition(object, condition) {
+        if has_condition(&object["status"]["conditions"], condition) {
             return shown.into();
         }
     }
@@ -23,7 +24,8 @@ pub(in crate::http::table) fn job_status(object: &Value) -> Value {
     "Running".into()
 }
 
-pub(in crate::http::table) fn job_completions(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printJob
+pub(in crate::http::table) fn job_completions(object: &Value, _: &Context) -> Value {
     let succeeded = number(&object["status"]["succeeded"]);
     match object["spec"]["completions"].as_i64() {
         Some(wanted) => format!("{succeeded}/{wanted}"),
@@ -35,29 +37,14 @@ pub(in crate::http::table) fn job_completions(object: &Value) -> Value {
     .into()
 }
 
-pub(in crate::http::table) fn job_duration(object: &Value, now: Timestamp) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printJob
+pub(in crate::http::table) fn job_duration(status: &Value, ctx: &Context) -> Value {
     let time = |field: &str| -> Option<Timestamp> {
-        object["status"][field].as_str().and_then(|text| text.parse().ok())
+        status[field].as_str().and_then(|text| text.parse().ok())
     };
     match (time("startTime"), time("completionTime")) {
         (Some(start), Some(end)) => age::format_seconds(end.as_second() - start.as_second()).into(),
-        (Some(start), None) => age::format_seconds(now.as_second() - start.as_second()).into(),
+        (Some(start), None) => age::format_seconds(ctx.now.as_second() - start.as_second()).into(),
         (None, _) => "".into(),
-    }
-}
-
-pub(in crate::http::table) fn cron_suspended(object: &Value) -> Value {
-    // Shown the way Go prints what a pointer points to.
-    if object["spec"]["suspend"] == true { "True" } else { "False" }.into()
-}
-
-pub(in crate::http::table) fn cron_active(object: &Value) -> Value {
-    items(&object["status"]["active"]).len().into()
-}
-
-pub(in crate::http::table) fn cron_last(object: &Value, now: Timestamp) -> Value {
-    match object["status"]["lastScheduleTime"].as_str() {
-        Some(time) => age::since(Some(time), now).into(),
-        None => NONE.into(),
     }
 }

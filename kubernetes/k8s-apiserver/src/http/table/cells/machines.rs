@@ -1,9 +1,10 @@
 //! Cells of nodes, volumes and quotas.
 use serde_json::Value;
 
-use super::{NONE, items, joined, or_none, shown, string};
+use super::{Context, UNKNOWN, items, joined, shown, string};
 
-pub(in crate::http::table) fn node_status(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printNode
+pub(in crate::http::table) fn node_status(object: &Value, _: &Context) -> Value {
     let ready = items(&object["status"]["conditions"])
         .iter()
         .find(|condition| condition["type"] == "Ready");
@@ -18,8 +19,9 @@ pub(in crate::http::table) fn node_status(object: &Value) -> Value {
     text.into()
 }
 
-pub(in crate::http::table) fn node_roles(object: &Value) -> Value {
-    let roles: Vec<&str> = object["metadata"]["labels"]
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: findNodeRoles
+pub(in crate::http::table) fn node_roles(labels: &Value, _: &Context) -> Value {
+    let roles: Vec<&str> = labels
         .as_object()
         .into_iter()
         .flatten()
@@ -29,26 +31,20 @@ pub(in crate::http::table) fn node_roles(object: &Value) -> Value {
         })
         .filter(|role| !role.is_empty())
         .collect();
-    or_none(roles.join(","))
+    roles.join(",").into()
 }
 
-fn node_address(object: &Value, kind: &str) -> Value {
-    items(&object["status"]["addresses"])
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: getNodeInternalIP
+pub(in crate::http::table) fn node_address(addresses: &Value, ctx: &Context) -> Value {
+    items(addresses)
         .iter()
-        .find(|address| address["type"] == kind)
-        .map_or_else(|| NONE.into(), |address| address["address"].clone())
+        .find(|address| address["type"] == ctx.argument)
+        .map_or(Value::Null, |address| address["address"].clone())
 }
 
-pub(in crate::http::table) fn node_internal_address(object: &Value) -> Value {
-    node_address(object, "InternalIP")
-}
-
-pub(in crate::http::table) fn node_external_address(object: &Value) -> Value {
-    node_address(object, "ExternalIP")
-}
-
-pub(in crate::http::table) fn access_modes(object: &Value) -> Value {
-    joined(items(&object["spec"]["accessModes"]).iter().map(|mode| match string(mode) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/helper/helpers.go: GetAccessModesAsString
+pub(in crate::http::table) fn access_modes(modes: &Value, _: &Context) -> Value {
+    joined(items(modes).iter().map(|mode| match string(mode) {
         "ReadWriteOnce" => "RWO",
         "ReadOnlyMany" => "ROX",
         "ReadWriteMany" => "RWX",
@@ -58,26 +54,15 @@ pub(in crate::http::table) fn access_modes(object: &Value) -> Value {
     .into()
 }
 
-pub(in crate::http::table) fn volume_claim(object: &Value) -> Value {
-    let claim = &object["spec"]["claimRef"];
-    if claim.is_null() {
-        return "".into();
-    }
-    format!("{}/{}", string(&claim["namespace"]), string(&claim["name"])).into()
-}
-
-pub(in crate::http::table) fn storage_expands(object: &Value) -> Value {
-    (object["allowVolumeExpansion"] == true).into()
-}
-
-fn quota(object: &Value, limits: bool) -> Value {
-    object["status"]["hard"]
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printResourceQuota
+pub(in crate::http::table) fn quota(status: &Value, ctx: &Context) -> Value {
+    status["hard"]
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(name, _)| name.starts_with("limits.") == limits)
+        .filter(|(name, _)| name.starts_with("limits.") == (ctx.argument == "limits"))
         .map(|(name, hard)| {
-            let used = object["status"]["used"].get(name).map_or("0".to_owned(), shown);
+            let used = status["used"].get(name).map_or("0".to_owned(), shown);
             format!("{name}: {used}/{}", shown(hard))
         })
         .collect::<Vec<_>>()
@@ -85,10 +70,12 @@ fn quota(object: &Value, limits: bool) -> Value {
         .into()
 }
 
-pub(in crate::http::table) fn quota_requests(object: &Value) -> Value {
-    quota(object, false)
-}
-
-pub(in crate::http::table) fn quota_limits(object: &Value) -> Value {
-    quota(object, true)
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printNode
+pub(in crate::http::table) fn kernel_version(info: &Value, _: &Context) -> Value {
+    let version = Some(string(&info["kernelVersion"])).filter(|version| !version.is_empty());
+    let version = version.unwrap_or(UNKNOWN);
+    match string(&info["architecture"]) {
+        "" => version.into(),
+        architecture => format!("{version} ({architecture})").into(),
+    }
 }

@@ -1,21 +1,16 @@
 //! Cells of services and the network.
 use serde_json::Value;
 
-use super::{NONE, UNSET, items, joined, label_selector, labels, number, or_none, shown, string};
+use super::{Context, items, joined, number, shown, string};
 
-pub(in crate::http::table) fn service_external(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: getServiceExternalIP
+pub(in crate::http::table) fn service_external(object: &Value, _: &Context) -> Value {
     let spec = &object["spec"];
     let addresses = joined(items(&spec["externalIPs"]).iter().map(string));
     match string(&spec["type"]) {
         "ExternalName" => string(&spec["externalName"]).into(),
         "LoadBalancer" => {
-            let balancers =
-                joined(items(&object["status"]["loadBalancer"]["ingress"]).iter().map(|ingress| {
-                    match string(&ingress["ip"]) {
-                        "" => string(&ingress["hostname"]),
-                        address => address,
-                    }
-                }));
+            let balancers = load_balancer_addresses(&object["status"]["loadBalancer"]["ingress"]);
             match (balancers.is_empty(), addresses.is_empty()) {
                 (true, true) => "<pending>".into(),
                 (true, false) => addresses.into(),
@@ -23,12 +18,14 @@ pub(in crate::http::table) fn service_external(object: &Value) -> Value {
                 (false, false) => format!("{balancers},{addresses}").into(),
             }
         }
-        _ => or_none(addresses),
+        _ if addresses.is_empty() => "<none>".into(),
+        _ => addresses.into(),
     }
 }
 
-pub(in crate::http::table) fn service_ports(object: &Value) -> Value {
-    let ports: Vec<String> = items(&object["spec"]["ports"])
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: makePortString
+pub(in crate::http::table) fn service_ports(ports: &Value, _: &Context) -> Value {
+    let ports: Vec<String> = items(ports)
         .iter()
         .map(|port| {
             let protocol = port["protocol"].as_str().unwrap_or("TCP");
@@ -38,77 +35,62 @@ pub(in crate::http::table) fn service_ports(object: &Value) -> Value {
             }
         })
         .collect();
-    or_none(ports.join(","))
+    ports.join(",").into()
 }
 
-pub(in crate::http::table) fn endpoints(object: &Value) -> Value {
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatEndpoints
+pub(in crate::http::table) fn endpoints(subsets: &Value, _: &Context) -> Value {
     let mut found = Vec::new();
-    for subset in items(&object["subsets"]) {
+    for subset in items(subsets) {
         for address in items(&subset["addresses"]) {
             for port in items(&subset["ports"]) {
                 found.push(format!("{}:{}", string(&address["ip"]), number(&port["port"])));
             }
         }
     }
-    or_none(found.join(","))
+    found.join(",").into()
 }
 
-pub(in crate::http::table) fn slice_ports(object: &Value) -> Value {
-    let ports: Vec<String> =
-        items(&object["ports"]).iter().map(|port| shown(&port["port"])).collect();
-    if ports.is_empty() { UNSET.into() } else { ports.join(",").into() }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatDiscoveryPorts
+pub(in crate::http::table) fn slice_ports(ports: &Value, _: &Context) -> Value {
+    let ports: Vec<String> = items(ports).iter().map(|port| shown(&port["port"])).collect();
+    ports.join(",").into()
 }
 
-pub(in crate::http::table) fn slice_endpoints(object: &Value) -> Value {
-    let addresses = joined(
-        items(&object["endpoints"])
-            .iter()
-            .flat_map(|endpoint| items(&endpoint["addresses"]))
-            .map(string),
-    );
-    if addresses.is_empty() { UNSET.into() } else { addresses.into() }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatDiscoveryEndpoints
+pub(in crate::http::table) fn slice_addresses(endpoints: &Value, _: &Context) -> Value {
+    let endpoints = items(endpoints).iter();
+    joined(endpoints.flat_map(|endpoint| items(&endpoint["addresses"])).map(string)).into()
 }
 
-pub(in crate::http::table) fn ingress_hosts(object: &Value) -> Value {
-    let hosts = joined(
-        items(&object["spec"]["rules"])
-            .iter()
-            .map(|rule| string(&rule["host"]))
-            .filter(|host| !host.is_empty()),
-    );
-    if hosts.is_empty() { "*".into() } else { hosts.into() }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatHosts
+pub(in crate::http::table) fn ingress_hosts(rules: &Value, _: &Context) -> Value {
+    let hosts = items(rules).iter().map(|rule| string(&rule["host"]));
+    joined(hosts.filter(|host| !host.is_empty())).into()
 }
 
-pub(in crate::http::table) fn ingress_address(object: &Value) -> Value {
-    joined(items(&object["status"]["loadBalancer"]["ingress"]).iter().map(|ingress| {
-        match string(&ingress["ip"]) {
-            "" => string(&ingress["hostname"]),
-            address => address,
-        }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: ingressLoadBalancerStatusStringer
+pub(in crate::http::table) fn load_balancer(ingress: &Value, _: &Context) -> Value {
+    load_balancer_addresses(ingress).into()
+}
+
+fn load_balancer_addresses(ingress: &Value) -> String {
+    joined(items(ingress).iter().map(|ingress| match string(&ingress["ip"]) {
+        "" => string(&ingress["hostname"]),
+        address => address,
     }))
-    .into()
 }
 
-pub(in crate::http::table) fn ingress_ports(object: &Value) -> Value {
-    if items(&object["spec"]["tls"]).is_empty() { "80" } else { "80, 443" }.into()
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: formatPorts
+pub(in crate::http::table) fn ingress_ports(tls: &Value, _: &Context) -> Value {
+    if items(tls).is_empty() { "80" } else { "80, 443" }.into()
 }
 
-pub(in crate::http::table) fn ingress_class_parameters(object: &Value) -> Value {
-    let parameters = &object["spec"]["parameters"];
-    if parameters.is_null() {
-        return NONE.into();
-    }
+/// Upstream: k8s.io/kubernetes/pkg/printers/internalversion/printers.go: printIngressClass
+pub(in crate::http::table) fn ingress_class_parameters(parameters: &Value, _: &Context) -> Value {
     let group = match string(&parameters["apiGroup"]) {
         "" => String::new(),
         group => format!(".{group}"),
     };
     format!("{}{group}/{}", string(&parameters["kind"]), string(&parameters["name"])).into()
-}
-
-pub(in crate::http::table) fn service_selector(object: &Value) -> Value {
-    or_none(labels(&object["spec"]["selector"]))
-}
-
-pub(in crate::http::table) fn network_policy_pods(object: &Value) -> Value {
-    or_none(label_selector(&object["spec"]["podSelector"]))
 }
