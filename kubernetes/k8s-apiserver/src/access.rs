@@ -9,6 +9,7 @@ pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod certificates;
+pub(crate) mod connection;
 pub(crate) mod escalation;
 mod impersonate;
 pub(crate) mod issuer;
@@ -38,10 +39,10 @@ use crate::status::ApiError;
 use crate::user::{MASTERS, UserInfo};
 
 use attributes::Attributes;
-use audit::Record;
+use audit::{Audit, Record};
 use certificates::Certificates;
 use impersonate::LastModes;
-use options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
+use options::{AccessOptions, Authorization, StaticToken, Unidentified};
 use token::Signer;
 
 /// Sets the ids of tokens and audit events apart from all others.

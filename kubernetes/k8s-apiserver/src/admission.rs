@@ -9,7 +9,8 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use crate::request::parameters::{DryRun, FieldValidation};
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::status::Result;
 use crate::storage::StorageId;

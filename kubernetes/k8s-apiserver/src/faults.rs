@@ -31,10 +31,11 @@ mod layer;
 mod requests;
 mod stream;
 
-pub(crate) use fault::CompactFirst;
-pub use fault::{AsOf, Fault, Refusal};
-pub use layer::{Faulty, FaultyBody};
+pub use crate::storage::AsOf;
+pub use fault::{Fault, Refusal};
+pub use layer::Faulty;
 pub use requests::Requests;
+pub use stream::FaultyBody;
 
 use requests::Seen;
 

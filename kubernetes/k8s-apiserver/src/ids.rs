@@ -2,7 +2,7 @@
 //!
 //! Each purpose has its own stream, so that one more draw for one does not shift the other.
 
-use crate::snapshot::IdState;
+use serde::{Deserialize, Serialize};
 
 /// Characters of generated name suffixes: no vowels and nothing that looks like one, so that no
 /// words come out.
@@ -18,6 +18,15 @@ pub(crate) struct Ids {
     suffixes: Stream,
     forks: Stream,
     reviews: Stream,
+}
+
+/// Where the source of identifiers stands.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct IdState {
+    pub(crate) uids: u64,
+    pub(crate) suffixes: u64,
+    pub(crate) forks: u64,
+    pub(crate) reviews: u64,
 }
 
 impl Ids {

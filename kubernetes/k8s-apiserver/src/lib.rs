@@ -52,6 +52,7 @@ mod controllers;
 pub mod faults;
 mod http;
 mod ids;
+mod json;
 mod kubeconfig;
 mod listen;
 mod metrics;
@@ -67,9 +68,9 @@ mod verbs;
 mod webhooks;
 
 pub use access::audit::{
-    AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
+    Audit, AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
 };
-pub use access::options::{AccessOptions, Audit, Authorization, StaticToken, Unidentified};
+pub use access::options::{AccessOptions, Authorization, StaticToken, Unidentified};
 pub use clock::{Clock, SystemClock};
 pub use http::body::Body;
 pub use kubeconfig::kubeconfig;

@@ -25,8 +25,8 @@ use tower::{BoxError, Service};
 mod drain;
 
 use crate::ApiServer;
-use crate::access::authenticate::{Connection, Transport};
 use crate::access::certificates;
+use crate::access::connection::{Connection, Transport};
 use drain::Drain;
 
 /// How many requests one HTTP/2 connection may have under way, watches included: as many as a

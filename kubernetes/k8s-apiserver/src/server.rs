@@ -16,13 +16,13 @@ use crate::access::Access;
 use crate::access::options::{AccessOptions, Authorization};
 use crate::access::rbac::Policy;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
-use crate::faults::CompactFirst;
 use crate::http::body::Body;
 use crate::http::openapi::Kept;
 use crate::http::render::Form;
 use crate::http::respond;
 use crate::metrics::Metrics;
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::webhook::replay::Asking;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::History;
@@ -30,6 +30,10 @@ use crate::webhooks::{self, Webhooks};
 use crate::{admission, controllers};
 
 mod dispatch;
+
+/// Marks a request before which the history is to be forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompactFirst;
 
 /// Largest body that a request may have.
 const BODY_LEN_MAX: usize = 3 << 20;
@@ -117,7 +121,7 @@ impl Shared {
             if !admission::is_configured(cluster) {
                 return change(cluster, call);
             }
-            let own = call.asking.own_ids(cluster);
+            let own = call.asking.own_ids(&mut cluster.ids);
             let common = std::mem::replace(&mut cluster.ids, own);
             let changed = change(cluster, call);
             cluster.ids = common;

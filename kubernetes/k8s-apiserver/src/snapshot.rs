@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 
 use crate::clock::rfc3339_seconds;
 use crate::controllers::definition;
-use crate::ids::Ids;
+use crate::ids::{IdState, Ids};
 use crate::semantics::cluster::Cluster;
 use crate::server::{ApiServer, Options};
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
@@ -101,15 +101,6 @@ struct Header {
     revision: u64,
     ids: IdState,
     objects: usize,
-}
-
-/// Where the source of identifiers stands.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct IdState {
-    pub(crate) uids: u64,
-    pub(crate) suffixes: u64,
-    pub(crate) forks: u64,
-    pub(crate) reviews: u64,
 }
 
 /// Every other line.

@@ -10,13 +10,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::faults::AsOf;
-
+mod as_of;
 pub(crate) mod log;
+mod page;
 pub(crate) mod stored;
 
+pub use as_of::AsOf;
 pub use log::History;
 pub(crate) use log::{Change, Event};
+pub(crate) use page::ListPage;
 pub(crate) use stored::{ObjectKey, StorageId, Stored};
 
 use log::Log;

@@ -20,6 +20,15 @@ pub trait AuditSink: Send + Sync {
     fn record(&self, event: &Value);
 }
 
+/// What is recorded of requests, and where.
+#[derive(Clone)]
+pub struct Audit {
+    /// How much of which requests.
+    pub policy: AuditPolicy,
+    /// Where it goes.
+    pub sink: Arc<dyn AuditSink>,
+}
+
 /// A sink that writes each event as a line of JSON.
 pub struct JsonLines<W>(Mutex<W>);
 

@@ -4,6 +4,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 
 use super::Access;
+use super::connection::{Connection, Transport};
 use super::options::Unidentified;
 use super::rbac::quoted;
 use super::refusal::unauthorized;
@@ -13,26 +14,6 @@ use crate::semantics::cluster::Cluster;
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::user::{AUTHENTICATED, UserInfo};
-
-/// How a request came in over a socket; an extension of the request.
-#[derive(Clone, Debug)]
-pub(crate) struct Connection {
-    /// Whose certificate the client showed, if it showed one.
-    pub(crate) certificate: Option<UserInfo>,
-    /// Which kind of listener it is.
-    pub(crate) transport: Transport,
-    /// Where the client is.
-    pub(crate) address: std::net::IpAddr,
-}
-
-/// A kind of listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    /// Without TLS.
-    Plain,
-    /// With TLS.
-    Tls,
-}
 
 /// Who sent a request.
 ///

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::attributes::{Attributes, ResourceAttributes};
 use super::rbac::{GROUP, Rule, authorize, compact, quoted, rules_for, rules_of, uncovered};
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result};

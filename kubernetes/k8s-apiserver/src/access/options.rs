@@ -1,7 +1,5 @@
 //! How a server decides who may do what.
-use std::sync::Arc;
-
-use super::audit::{AuditPolicy, AuditSink};
+use super::audit::Audit;
 use crate::user::UserInfo;
 
 /// How a server finds out who asks, and whether they may.
@@ -49,15 +47,6 @@ pub struct StaticToken {
     pub token: String,
     /// Whose it is; `system:authenticated` is added to the groups.
     pub user: UserInfo,
-}
-
-/// What is recorded of requests, and where.
-#[derive(Clone)]
-pub struct Audit {
-    /// How much of which requests.
-    pub policy: AuditPolicy,
-    /// Where it goes.
-    pub sink: Arc<dyn AuditSink>,
 }
 
 impl Unidentified {

@@ -9,13 +9,13 @@ use super::attributes::{Attributes, ResourceAttributes};
 use super::authenticate::of_token;
 use super::rbac::{Rule, authorize, rules_for};
 use super::service_account::ISSUER;
-use crate::semantics::cluster::Call;
+use crate::semantics::context::Call;
+use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, Subject};
 use crate::user::UserInfo;
-use crate::verbs::create::actor;
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::service_account::{Claims, ISSUER, Reference};
 use crate::clock::rfc3339_seconds;
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
+use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, Subject};
 use crate::storage::{ObjectKey, StorageId, Stored};
-use crate::verbs::create::actor;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

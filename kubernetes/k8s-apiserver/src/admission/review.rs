@@ -4,7 +4,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{Attributes, kind_of};
-use crate::semantics::cluster::Call;
+use crate::semantics::context::Call;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::webhook::replay::Answered;
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 use super::hooks::{self, Outcome};
 use super::review::Shown;
 use super::{Attributes, VALIDATING_WEBHOOKS};
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::convert;
 use crate::status::{ApiError, Result};
 

@@ -3,7 +3,8 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::verbs::create::{Origin, create};
 
 mod prepared;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::semantics::cluster::{Call, Cluster, Notice, is_finished};
+use crate::semantics::cluster::{Cluster, Notice, is_finished};
 use crate::semantics::conditions::set_condition;
+use crate::semantics::context::Call;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::create::{Origin, create};

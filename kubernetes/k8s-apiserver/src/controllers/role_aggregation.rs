@@ -70,28 +70,7 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
 /// What a role gathers; nothing for most.
 fn selectors(role: &Value) -> Vec<LabelSelector> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
-    selectors.into_iter().flatten().filter_map(parse_selector).collect()
-}
-
-/// A label selector of an object in the form of a query; one that makes no sense selects nothing.
-pub(crate) fn parse_selector(selector: &Value) -> Option<LabelSelector> {
-    let mut terms: Vec<String> = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str()?;
-        let values = expression["values"].as_array().into_iter().flatten();
-        let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
-        terms.push(match expression["operator"].as_str()? {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return None,
-        });
-    }
-    LabelSelector::parse(&terms.join(",")).ok()
+    selectors.into_iter().flatten().filter_map(LabelSelector::of_object).collect()
 }
 
 fn selects(selector: &LabelSelector, role: &Stored) -> bool {

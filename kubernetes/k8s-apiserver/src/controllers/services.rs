@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::definition::outline::Outline;
 use super::write_as;
-use crate::semantics::cluster::{Call, Cluster, Notice};
+use crate::semantics::cluster::{Cluster, Notice};
 use crate::semantics::conditions::set_condition;
+use crate::semantics::context::Call;
 use crate::storage::{ObjectKey, StorageId};
 use crate::verbs::create::{Origin, create};
 use crate::verbs::delete::{DeleteOptions, delete};

@@ -5,6 +5,8 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::storage::AsOf;
+
 /// One thing that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,19 +39,6 @@ pub enum Fault {
     WatchDuplicated,
 }
 
-/// An earlier state, to be answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsOf {
-    /// The state of this resource version.
-    Revision(u64),
-    /// The state so many writes, of whatever, before the present one.
-    Behind(u64),
-}
-
-/// Marks a request before which the history is to be forgotten.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CompactFirst;
-
 /// The answer of a server that refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -63,16 +52,6 @@ impl Fault {
     /// The server refuses with this HTTP status, in the words that Kubernetes has for it.
     pub fn refused(code: u16) -> Self {
         Self::Refused(Refusal::new(code))
-    }
-}
-
-impl AsOf {
-    /// The revision of the state, of which `present` is the present one.
-    pub(crate) fn revision(self, present: u64) -> u64 {
-        match self {
-            Self::Revision(revision) => revision.min(present),
-            Self::Behind(writes) => present.saturating_sub(writes),
-        }
     }
 }
 

@@ -1,5 +1,4 @@
 //! The layer that plays a script.
-use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -7,15 +6,12 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::Body as _;
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use tower::{BoxError, Layer, Service};
 
-use super::stream::{Change, WatchBody};
-use super::{CompactFirst, Fault, Faults};
-
-/// The body of an answer that may fail on its way.
-pub type FaultyBody = UnsyncBoxBody<Bytes, BoxError>;
+use super::stream::{Change, FaultyBody, WatchBody, connection_lost};
+use super::{Fault, Faults};
+use crate::server::CompactFirst;
 
 type Answer = BoxFuture<'static, Result<Response<FaultyBody>, BoxError>>;
 
@@ -133,10 +129,4 @@ where
         }
         Ok(response.map(|body| WatchBody::new(body, change, after).boxed_unsync()))
     })
-}
-
-/// The error of a connection that was reset.
-pub(super) fn connection_lost() -> BoxError {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost, as was asked for")
-        .into()
 }

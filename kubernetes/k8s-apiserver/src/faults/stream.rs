@@ -1,14 +1,17 @@
 //! The body of a watch that does not go as it should.
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
+use http_body_util::combinators::UnsyncBoxBody;
 use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 
-use super::layer::{FaultyBody, connection_lost};
+/// The body of an answer that may fail on its way.
+pub type FaultyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What happens to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +91,12 @@ impl Body for WatchBody {
             }
         }
     }
+}
+
+/// The error of a connection that was reset.
+pub(super) fn connection_lost() -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was lost, as was asked for")
+        .into()
 }
 
 /// Takes the whole lines, each of those with an event twice.

@@ -4,7 +4,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::access::issuer;
+use crate::request::path::{ISSUER_CONFIGURATION, ISSUER_KEYS};
 use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource, versions};
 
 mod aggregated;
@@ -263,7 +263,7 @@ pub(crate) fn paths(registry: &Registry) -> Value {
     }
     paths.extend(crate::http::health::paths());
     paths.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
-    paths.extend([issuer::CONFIGURATION, issuer::KEYS].map(str::to_owned));
+    paths.extend([ISSUER_CONFIGURATION, ISSUER_KEYS].map(str::to_owned));
     paths.sort();
     json!({"paths": paths})
 }

@@ -2,21 +2,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha512};
 
+use crate::json::to_bytes;
 use crate::request::accept::View;
 use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, Origin};
-use crate::storage::Stored;
-use crate::verbs::list::Listing;
-
-/// Encodes a document of ours.
-pub(crate) fn json(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value).expect("a document with string keys always encodes").into()
-}
+use crate::storage::{ListPage, Stored};
 
 /// Tells one document from another: SHA-512, in hexadecimal.
 pub(crate) fn digest(text: &[u8]) -> String {
@@ -69,7 +64,7 @@ fn typed(out: &mut Vec<u8>, kind: &str, api_version: &str) {
 }
 
 /// Encodes a list.
-pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Bytes {
+pub(crate) fn list(resource: &ApiResource, listing: &ListPage, view: View) -> Bytes {
     let mut out = Vec::with_capacity(list_len(listing));
     begin_list(&mut out, resource, listing, view);
     if view == View::Metadata && listing.items.is_empty() {
@@ -86,11 +81,11 @@ pub(crate) fn list(resource: &ApiResource, listing: &Listing, view: View) -> Byt
 }
 
 /// About as long as an encoded list is.
-pub(crate) fn list_len(listing: &Listing) -> usize {
+pub(crate) fn list_len(listing: &ListPage) -> usize {
     listing.items.iter().map(|stored| stored.bytes().len() + 64).sum::<usize>() + 256
 }
 
-fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &Listing, view: View) {
+fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, view: View) {
     match view {
         View::Full | View::Table => typed(out, &resource.list_kind, &resource.api_version()),
         View::Metadata => typed(out, "PartialObjectMetadataList", "meta.k8s.io/v1"),
@@ -101,11 +96,11 @@ fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &Listing, view
         // Lists of custom objects say that there is nothing left.
         metadata["continue"] = "".into();
     }
-    out.extend_from_slice(&json(&metadata));
+    out.extend_from_slice(&to_bytes(&metadata));
     out.extend_from_slice(b",\"items\":");
 }
 
-fn item(out: &mut Vec<u8>, resource: &ApiResource, listing: &Listing, view: View, index: usize) {
+fn item(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, view: View, index: usize) {
     let Some(stored) = listing.items.get(index) else { return };
     if index > 0 {
         out.push(b',');
@@ -128,8 +123,8 @@ const PIECE_LEN: usize = 64 << 10;
 /// The list comes back if its objects have to be converted first.
 pub(crate) fn list_pieces(
     resource: Arc<ApiResource>,
-    listing: Listing,
-) -> Result<(usize, impl Iterator<Item = Bytes> + Send), Listing> {
+    listing: ListPage,
+) -> Result<(usize, impl Iterator<Item = Bytes> + Send), ListPage> {
     if !listing.items.iter().all(|stored| convert::is_verbatim(&resource, stored)) {
         return Err(listing);
     }
@@ -165,7 +160,7 @@ pub(crate) fn list_pieces(
 }
 
 /// The metadata of a list.
-pub(crate) fn list_metadata(listing: &Listing) -> Value {
+pub(crate) fn list_metadata(listing: &ListPage) -> Value {
     let mut metadata = serde_json::json!({"resourceVersion": listing.revision.to_string()});
     if let Some((token, left)) = &listing.rest {
         metadata["continue"] = token.clone().into();
@@ -203,7 +198,7 @@ mod tests {
                     "data": {"filling": "x".repeat(index)}});
                 Arc::new(Stored::new(ObjectKey::new("a", ""), &mut value, 1, 0))
             });
-            let listing = Listing { revision: 7, items: items.collect(), rest: None };
+            let listing = ListPage { revision: 7, items: items.collect(), rest: None };
             let whole = list(resource, &listing, View::Full);
             let (length, pieces) = list_pieces(Arc::clone(resource), listing).expect("as it is");
             let pieces: Vec<Bytes> = pieces.collect();

@@ -14,7 +14,8 @@ use k8s_schema::builtin::{self, Document};
 use serde_json::{Map, Value, json};
 
 use crate::http::body::Body;
-use crate::http::{encode, respond};
+use crate::http::respond;
+use crate::json::to_bytes;
 use crate::request::accept::accepts_gzip;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::ApiResource;
@@ -67,7 +68,7 @@ pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
     let path = parts.uri.path().trim_end_matches('/');
     if path == "/openapi/v3" {
         let found = shared.read(|cluster| {
-            let build = || Some(encode::json(&index(&shared.documents, cluster)));
+            let build = || Some(to_bytes(&index(&shared.documents, cluster)));
             shared.documents.find("v3", stamps(cluster, |_| true), build)
         });
         let index = found.map(|built| built.text.clone()).unwrap_or_default();
@@ -123,7 +124,7 @@ fn version_2(shared: &Shared, parts: &Parts, is_binary: bool) -> Result<Response
         } else if stamps.is_empty() {
             None
         } else {
-            shared.documents.find("v2", stamps, || Some(encode::json(&document().value)))
+            shared.documents.find("v2", stamps, || Some(to_bytes(&document().value)))
         }
     });
     Ok(match found {
@@ -139,7 +140,7 @@ fn version_3(documents: &Kept, cluster: &Cluster, name: &str) -> Option<Found> {
     }
     let (group, version) = name.strip_prefix("apis/")?.split_once('/')?;
     let stamps = stamps(cluster, |of| of.group == group && of.version == version);
-    let build = || custom::document(cluster, group, version).map(|value| encode::json(&value));
+    let build = || custom::document(cluster, group, version).map(|value| to_bytes(&value));
     documents.find(&format!("v3/{name}"), stamps, build).map(Found::Built)
 }
 

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use crate::http::body::Body;
-use crate::http::encode;
+use crate::json::to_bytes;
 use crate::request::accept::{Format, accepts_gzip};
 use crate::status::ApiError;
 
@@ -71,7 +71,7 @@ pub(crate) fn pieces(
 /// An answer of JSON, or YAML if the client prefers that.
 pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Response<Body> {
     match format {
-        Format::Json => bytes(status, encode::json(value)),
+        Format::Json => bytes(status, to_bytes(value)),
         Format::Yaml | Format::Protobuf => yaml(status, value),
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn text(text: &'static str) -> Response<Body> {
 
 /// The answer to a refused request.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
-    let mut response = bytes(error.code(), encode::json(&error.to_status()));
+    let mut response = bytes(error.code(), to_bytes(&error.to_status()));
     let seconds = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if seconds > 0 {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());

@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 
 use crate::http::encode;
 use crate::semantics::convert;
-use crate::semantics::registry::ApiResource;
-use crate::semantics::registry::custom::PrinterColumn;
+use crate::semantics::registry::{ApiResource, PrinterColumn};
 use crate::status::{ApiError, Result};
-use crate::storage::Stored;
-use crate::verbs::list::Listing;
+use crate::storage::{ListPage, Stored};
 
 mod age;
 mod cells;
@@ -71,7 +69,7 @@ pub(crate) fn of_object(
 /// The table of a list.
 pub(crate) fn of_list(
     resource: &ApiResource,
-    listing: &Listing,
+    listing: &ListPage,
     include: IncludeObject,
     now: Timestamp,
 ) -> Value {

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::http::encode;
 use crate::http::table::{self, IncludeObject};
+use crate::json::to_bytes;
 use crate::request::accept::View;
 use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::semantics::cluster::Cluster;
@@ -154,7 +155,7 @@ impl Watch {
 
     /// Ends the watch with an error.
     fn end_with(&mut self, error: &ApiError) {
-        let line = event_line("ERROR", &encode::json(&error.to_status()));
+        let line = event_line("ERROR", &to_bytes(&error.to_status()));
         self.ready.push_back(line);
         self.ended = true;
     }
@@ -321,7 +322,7 @@ impl Watch {
             if std::mem::replace(&mut self.columns_sent, true) {
                 table["columnDefinitions"] = serde_json::Value::Null;
             }
-            out.extend_from_slice(&encode::json(&table));
+            out.extend_from_slice(&to_bytes(&table));
         } else {
             encode::object(&mut out, &self.resource, stored, self.view);
         }
@@ -339,7 +340,7 @@ impl Watch {
             View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
             View::Table => {
                 let table = table::bookmark(&metadata);
-                return event_line("BOOKMARK", &encode::json(&table));
+                return event_line("BOOKMARK", &to_bytes(&table));
             }
         };
         let object = serde_json::json!({
@@ -347,7 +348,7 @@ impl Watch {
             "apiVersion": api_version,
             "metadata": metadata,
         });
-        event_line("BOOKMARK", &encode::json(&object))
+        event_line("BOOKMARK", &to_bytes(&object))
     }
 }
 

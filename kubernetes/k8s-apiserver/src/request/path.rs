@@ -1,8 +1,6 @@
 //! URL paths.
 use percent_encoding::percent_decode_str;
 
-use crate::access::issuer;
-
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -25,11 +23,37 @@ pub(crate) enum Route {
     /// `/metrics`.
     Metrics,
     /// A document about the issuer of tokens.
-    Issuer(issuer::Document),
+    Issuer(IssuerDocument),
     /// `/`: the list of paths.
     Root,
     /// Nothing.
     Unknown,
+}
+
+/// Where the issuer says what it is.
+pub(crate) const ISSUER_CONFIGURATION: &str = "/.well-known/openid-configuration";
+
+/// Where its public keys are.
+pub(crate) const ISSUER_KEYS: &str = "/openid/v1/jwks";
+
+/// A document about the issuer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IssuerDocument {
+    /// What it is.
+    Configuration,
+    /// Its public keys.
+    Keys,
+}
+
+impl IssuerDocument {
+    /// The document at a path.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        match path {
+            ISSUER_CONFIGURATION => Some(Self::Configuration),
+            ISSUER_KEYS => Some(Self::Keys),
+            _ => None,
+        }
+    }
 }
 
 /// The resource part of a path.
@@ -77,7 +101,7 @@ pub(crate) fn parse(path: &str) -> Route {
         all if all.contains(&"") => return Route::Unknown,
         _ => {}
     }
-    if let Some(document) = issuer::Document::at(path) {
+    if let Some(document) = IssuerDocument::at(path) {
         return Route::Issuer(document);
     }
     match segments.as_slice() {

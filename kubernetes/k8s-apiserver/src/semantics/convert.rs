@@ -9,9 +9,10 @@ use bytes::Bytes;
 use k8s_schema as schema;
 use serde_json::{Map, Value};
 
-use crate::semantics::cluster::{Call, Cluster};
-use crate::semantics::registry::custom::CustomVersion;
-use crate::semantics::registry::{ApiResource, Registry};
+use crate::json::to_bytes;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
+use crate::semantics::registry::{ApiResource, CustomVersion, Registry};
 use crate::status::Result;
 use crate::storage::Stored;
 
@@ -122,7 +123,7 @@ pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
         fields.remove("apiVersion");
         fields.remove("kind");
     }
-    crate::http::encode::json(&value)
+    to_bytes(&value)
 }
 
 /// Brings an object into the version that it rests in.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::metadata;
 use crate::request::parameters::FieldValidation;
-use crate::semantics::cluster::Call;
+use crate::semantics::context::Call;
 use crate::semantics::kinds;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::conditions::set_condition;
 use super::metadata;
+use super::registry::custom::storage_version;
 
 pub(crate) mod approval;
 pub(crate) mod rules;
@@ -11,17 +12,6 @@ pub(crate) use rules::{name_problems, validate, validate_status};
 
 /// The finalizer under which the objects of a deleted definition are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-/// The version that a definition stores its objects in.
-pub(crate) fn storage_version(spec: Option<&Value>) -> String {
-    spec.and_then(|spec| spec["versions"].as_array())
-        .into_iter()
-        .flatten()
-        .find(|version| version["storage"] == true)
-        .and_then(|version| version["name"].as_str())
-        .unwrap_or_default()
-        .to_owned()
-}
 
 /// Adds the storage version of an updated definition to those that objects may be stored in.
 pub(crate) fn note_storage_version(object: &mut Value) {

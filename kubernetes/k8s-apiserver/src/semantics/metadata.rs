@@ -2,7 +2,8 @@
 use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::warnings;
 use crate::status::{ApiError, Result, StatusReason};

@@ -4,11 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use k8s_schema::builtin;
 
+mod conversion;
 pub(crate) mod custom;
 pub(crate) mod resource;
 pub(crate) mod versions;
 
-pub(crate) use resource::{ApiResource, Origin, Scope, Subresource};
+pub(crate) use conversion::ConversionWebhook;
+pub(crate) use resource::{
+    ApiResource, CustomVersion, Origin, PrinterColumn, ScalePaths, Scope, Subresource,
+};
 
 use crate::storage::StorageId;
 

@@ -5,12 +5,11 @@ use serde_json::Value;
 use super::metadata;
 use crate::admission;
 use crate::names::NameRule;
-use crate::semantics::cluster::Call;
-use crate::semantics::registry::custom::{CustomVersion, ScalePaths};
-use crate::semantics::registry::{ApiResource, Scope};
+use crate::semantics::context::Call;
+use crate::semantics::part::ObjectPart;
+use crate::semantics::registry::{ApiResource, CustomVersion, ScalePaths, Scope};
 use crate::semantics::{definition, kinds, warnings};
 use crate::status::{ApiError, Result};
-use crate::verbs::update::Part;
 
 /// Checks an object; `before` is the object before an update, and the part that the update
 /// reaches.
@@ -20,7 +19,7 @@ use crate::verbs::update::Part;
 pub(crate) fn check(
     call: &mut Call,
     resource: &ApiResource,
-    before: Option<(&Value, Part)>,
+    before: Option<(&Value, ObjectPart)>,
     object: &Value,
 ) -> Result<()> {
     let live = before.map(|(live, _)| live);
@@ -36,7 +35,7 @@ pub(crate) fn check(
         }
         None => {
             let mut errors = check_metadata(resource, live, object);
-            let part = before.map_or(Part::Main, |(_, part)| part);
+            let part = before.map_or(ObjectPart::Main, |(_, part)| part);
             errors.extend(kinds::validate(resource, part, live, object));
             errors.extend(admission::problems(resource, object, live.is_none()));
             errors
@@ -94,14 +93,14 @@ fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
 fn check_custom(
     resource: &ApiResource,
     custom: &CustomVersion,
-    before: Option<(&Value, Part)>,
+    before: Option<(&Value, ObjectPart)>,
     object: &Value,
 ) -> Vec<FieldError> {
     let live = before.map(|(live, _)| live);
     let kind_schema = resource.schema();
     let mut errors = check_metadata(resource, live, object);
     match before {
-        Some((live, Part::Status)) => {
+        Some((live, ObjectPart::Status)) => {
             errors.extend(schema::validate_status(kind_schema, object, live));
             scale_status(custom.scale.as_ref(), object, &mut errors);
         }

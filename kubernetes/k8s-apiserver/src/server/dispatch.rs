@@ -15,7 +15,7 @@ use crate::http::{encode, health, openapi, respond};
 use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
-use crate::semantics::cluster::Call;
+use crate::semantics::context::Call;
 use crate::semantics::webhook::replay::Asking;
 use crate::server::Shared;
 use crate::status::{ApiError, Result};
@@ -98,7 +98,7 @@ fn answer(
     match route {
         Route::OpenApi => openapi::answer(shared, parts),
         Route::Health => Ok(health::answer(&parts.uri)),
-        Route::Issuer(document) => Ok(document.answer(&shared.access)),
+        Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),
     }
 }

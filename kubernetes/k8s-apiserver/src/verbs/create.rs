@@ -1,13 +1,15 @@
 //! Create.
 use std::sync::Arc;
 
-use k8s_schema::managed::{self, Actor};
+use k8s_schema::managed;
 use serde_json::Value;
 
 use crate::access;
 use crate::admission::{self, Attributes, Operation};
 use crate::request::parameters::DryRun;
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
+use crate::semantics::ownership::actor;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Cause, Result, StatusReason};
@@ -116,22 +118,6 @@ pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
         Scope::Cluster => "",
     };
     ObjectKey::new(namespace, metadata::text(object, "name"))
-}
-
-/// Who writes, for `managedFields`.
-pub(crate) fn actor<'a>(
-    call: &'a Call,
-    resource: &ApiResource,
-    api_version: &'a str,
-    subresource: &'a str,
-) -> Actor<'a> {
-    Actor {
-        manager: &call.manager,
-        api_version,
-        subresource,
-        now: &call.now,
-        reset_fields: kinds::reset_fields(resource, subresource),
-    }
 }
 
 /// Nothing is created in a namespace that does not exist or is about to go.

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
-use super::list::{Listing, Query};
+use super::list::Query;
 use crate::admission::{self, Attributes, Operation};
 use crate::clock::rfc3339_seconds;
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
-use crate::semantics::cluster::{Call, Cluster, is_finished};
+use crate::semantics::cluster::{Cluster, is_finished};
+use crate::semantics::context::Call;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, definition, kinds, metadata};
 use crate::status::{ApiError, Result, StatusReason};
-use crate::storage::{ObjectKey, Stored};
+use crate::storage::{ListPage, ObjectKey, Stored};
 
 /// Finalizers that stand for propagation policies.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -449,7 +450,7 @@ pub(crate) fn delete_collection(
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
     body: Option<&Value>,
-) -> Result<Listing> {
+) -> Result<ListPage> {
     if namespace.is_none() && resource.scope == Scope::Namespaced {
         return Err(ApiError::method_not_allowed());
     }

@@ -3,14 +3,13 @@ use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind};
 
-use crate::faults::AsOf;
 use crate::request::parameters::{EXACT, NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::request::selector::{FieldSelector, LabelSelector};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Cause, Result, StatusReason};
-use crate::storage::{Store, Stored};
+use crate::storage::{AsOf, ListPage, Store, Stored};
 
 mod selectable;
 mod token;
@@ -40,17 +39,6 @@ pub(crate) struct Query {
     as_of: Option<AsOf>,
     exact: Option<u64>,
     not_older_than: u64,
-}
-
-/// The objects of a list, and where the rest is.
-#[derive(Clone, Debug)]
-pub(crate) struct Listing {
-    /// Revision of the state that was listed.
-    pub(crate) revision: u64,
-    /// The objects.
-    pub(crate) items: Vec<Arc<Stored>>,
-    /// Token for the next page, and how many objects are left.
-    pub(crate) rest: Option<(String, Option<usize>)>,
 }
 
 impl Selection {
@@ -209,7 +197,7 @@ impl Query {
     ///
     /// # Errors
     /// When the state asked for is no longer known, or not yet.
-    pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<Listing> {
+    pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<ListPage> {
         let store = &cluster.store;
         if self.not_older_than > store.revision() {
             return Err(too_new(self.not_older_than, store));
@@ -270,7 +258,7 @@ impl Query {
         revision: u64,
         mut objects: impl Iterator<Item = &'a Arc<Stored>>,
         total: Option<usize>,
-    ) -> Listing {
+    ) -> ListPage {
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<Arc<Stored>> = objects
             .by_ref()
@@ -291,7 +279,7 @@ impl Query {
             };
             left.map(|left| (token::write(Some(revision), &last.key, left), left))
         });
-        Listing { revision, items, rest }
+        ListPage { revision, items, rest }
     }
 }
 

@@ -4,11 +4,14 @@ use k8s_schema::patch as schema_patch;
 use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::Value;
 
-use super::create::{Origin, actor, create};
+use super::create::{Origin, create};
 use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
 use crate::request::content::MediaType;
 use crate::request::parameters::{FieldValidation, OptionsKind};
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
+use crate::semantics::ownership::actor;
+use crate::semantics::part::ObjectPart;
 use crate::semantics::{convert, decode, metadata};
 use crate::status::{ApiError, Cause, Result, StatusReason};
 
@@ -171,7 +174,7 @@ fn apply(
             let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
             Ok((updated, false))
         }
-        None if aim.part == super::update::Part::Main => {
+        None if aim.part == ObjectPart::Main => {
             let created =
                 create(cluster, call, aim.resource, namespace_of(aim.key), merged, Origin::Apply)?;
             Ok((created, true))

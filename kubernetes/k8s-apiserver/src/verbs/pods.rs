@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::delete::{self, DeleteOptions};
 use super::update;
 use crate::admission::{self, Attributes, Operation};
-use crate::controllers::role_aggregation::parse_selector;
 use crate::request::parameters::DryRun;
-use crate::semantics::cluster::{Call, Cluster};
+use crate::request::selector::LabelSelector;
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Cause, Result, StatusReason, Subject};
@@ -209,7 +210,8 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
         .filter(|stored| {
             let selector = &stored.decode()["spec"]["selector"];
             selector.is_object()
-                && parse_selector(selector).is_some_and(|selector| selector.matches(label))
+                && LabelSelector::of_object(selector)
+                    .is_some_and(|selector| selector.matches(label))
         })
         .map(|stored| (stored.key.clone(), stored.decode(), stored.stamp))
         .collect();

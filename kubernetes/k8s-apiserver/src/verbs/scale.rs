@@ -6,14 +6,15 @@ use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::patch::{check_options, refused_apply};
-use super::update::{Aim, Ownership, Part, check_name, find, update};
+use super::update::{Aim, Ownership, check_name, find, update};
 use crate::admission::{self, Attributes, Operation};
 use crate::request::content::MediaType;
 use crate::request::selector::format_labels;
-use crate::semantics::cluster::{Call, Cluster};
+use crate::semantics::cluster::Cluster;
+use crate::semantics::context::Call;
 use crate::semantics::metadata;
-use crate::semantics::registry::ApiResource;
-use crate::semantics::registry::custom::ScalePaths;
+use crate::semantics::part::ObjectPart;
+use crate::semantics::registry::{ApiResource, ScalePaths};
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::ObjectKey;
 
@@ -232,7 +233,7 @@ fn store(
     if !owners.is_empty() {
         metadata.insert("managedFields".to_owned(), owners.into());
     }
-    let aim = Aim { resource, key, part: Part::Special("scale") };
+    let aim = Aim { resource, key, part: ObjectPart::Subresource("scale") };
     let updated = update(cluster, call, aim, live, object, Ownership::Recorded)?;
     Ok(scale_of(resource, &updated))
 }

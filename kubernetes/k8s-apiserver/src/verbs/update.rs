@@ -4,37 +4,18 @@ use std::sync::Arc;
 use k8s_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
-use super::create::{AFTER_ADMISSION, Origin, actor, create};
+use super::create::{AFTER_ADMISSION, Origin, create};
 use crate::access;
 use crate::admission::{self, Attributes, Operation};
 use crate::request::parameters::DryRun;
-use crate::semantics::cluster::{Call, Cluster, is_finished};
+use crate::semantics::cluster::{Cluster, is_finished};
+use crate::semantics::context::Call;
+use crate::semantics::ownership::actor;
+use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Result};
 use crate::storage::ObjectKey;
-
-/// The part of an object that a write reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// All but the status, if that has an endpoint of its own.
-    Main,
-    /// The status.
-    Status,
-    /// Another subresource that takes the whole object, such as `finalize` or `approval`.
-    Special(&'static str),
-}
-
-impl Part {
-    /// The subresource in `managedFields`.
-    pub(crate) fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Special(name) => name,
-        }
-    }
-}
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +25,7 @@ pub(crate) struct Aim<'a> {
     /// The object.
     pub(crate) key: &'a ObjectKey,
     /// The part of it.
-    pub(crate) part: Part,
+    pub(crate) part: ObjectPart,
 }
 
 /// Whether ownership of fields was recorded already.
@@ -76,7 +57,7 @@ pub(crate) fn put(
         metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
     }
     let Some(live) = find(cluster, call, resource, key)? else {
-        if part == Part::Main && kinds::may_create_on_update(resource) {
+        if part == ObjectPart::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
             let created =
                 create(cluster, call, resource, namespace_of(key), object, Origin::Create)?;
@@ -180,7 +161,7 @@ pub(crate) fn update(
         );
     }
     // A scale has been shown already, in its own kind.
-    let attributes = (part != Part::Special("scale")).then(|| {
+    let attributes = (part != ObjectPart::Subresource("scale")).then(|| {
         Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
             .of(part.subresource(), Some(live))
     });
@@ -219,14 +200,14 @@ pub(crate) fn update(
 }
 
 /// Takes from `object` only what the endpoint may change, and the rest from `live`.
-fn restrict(resource: &ApiResource, part: Part, live: &Value, mut object: Value) -> Value {
+fn restrict(resource: &ApiResource, part: ObjectPart, live: &Value, mut object: Value) -> Value {
     match part {
-        Part::Main if resource.has_status() => {
+        ObjectPart::Main if resource.has_status() => {
             replace(&mut object, "status", live.get("status"));
             object
         }
-        Part::Main | Part::Special(_) => object,
-        Part::Status => {
+        ObjectPart::Main | ObjectPart::Subresource(_) => object,
+        ObjectPart::Status => {
             let mut kept = live.clone();
             replace(&mut kept, "status", object.get("status"));
             let from_request: &[&str] = if resource.custom().is_some() {
@@ -255,7 +236,7 @@ fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
 
 /// A change of anything but metadata and status is a new generation of the object; of a Deployment,
 /// whose annotations its rollout copies, also a change of those.
-fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mut Value) {
+fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, object: &mut Value) {
     if !kinds::has_generation(resource) {
         return;
     }
@@ -266,7 +247,7 @@ fn bump_generation(resource: &ApiResource, part: Part, live: &Value, object: &mu
         _ => true,
     };
     let generation = live["metadata"]["generation"].as_i64().unwrap_or_default();
-    let counts_annotations = part != Part::Status && resource.is("apps", "Deployment");
+    let counts_annotations = part != ObjectPart::Status && resource.is("apps", "Deployment");
     let same_annotations =
         !counts_annotations || live["metadata"]["annotations"] == object["metadata"]["annotations"];
     let is_same = same_annotations && {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::policy::{AuditLevel, AuditStage};
 use crate::access::attributes::Attributes;
-use crate::access::authenticate::Connection;
-use crate::access::options::Audit;
+use crate::access::audit::Audit;
+use crate::access::connection::Connection;
 use crate::clock::Clock;
 use crate::http::body::Body;
 use crate::user::UserInfo;

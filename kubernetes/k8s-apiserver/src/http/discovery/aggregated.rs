@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Group, groups};
 use crate::http::encode;
+use crate::json::to_bytes;
 use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource};
 
 /// The media type of aggregated discovery.
@@ -29,10 +30,10 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Aggregated {
         .collect();
     let mut list = List { kind: None, api_version: None, metadata: Metadata::default(), items };
     // The digest is of a list that does not say what it is.
-    let tag = encode::digest(&encode::json(&list));
+    let tag = encode::digest(&to_bytes(&list));
     list.kind = Some("APIGroupDiscoveryList");
     list.api_version = Some("apidiscovery.k8s.io/v2");
-    Aggregated { text: encode::json(&list), tag }
+    Aggregated { text: to_bytes(&list), tag }
 }
 
 #[derive(Default, Serialize)]

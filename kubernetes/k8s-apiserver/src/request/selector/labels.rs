@@ -1,4 +1,6 @@
 //! Label selectors: first tokens, then requirements.
+use serde_json::Value;
+
 use crate::names;
 use crate::status::{ApiError, Result};
 
@@ -35,6 +37,29 @@ impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut parser = Parser { tokens: tokens(text), position: 0 };
         parser.selector().map_err(ApiError::bad_request)
+    }
+
+    /// Reads a `LabelSelector` of the API, with `matchLabels` and `matchExpressions`.
+    ///
+    /// `None` when it is malformed: such a selector selects nothing.
+    pub(crate) fn of_object(selector: &Value) -> Option<Self> {
+        let mut terms: Vec<String> = Vec::new();
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));
+        }
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let key = expression["key"].as_str()?;
+            let values = expression["values"].as_array().into_iter().flatten();
+            let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+            terms.push(match expression["operator"].as_str()? {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "Exists" => key.to_owned(),
+                "DoesNotExist" => format!("!{key}"),
+                _ => return None,
+            });
+        }
+        Self::parse(&terms.join(",")).ok()
     }
 
     /// Whether it holds for everything.

@@ -1,53 +1,14 @@
 //! Conversion of custom resources by a webhook: `ConversionReview`.
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::semantics::cluster::Call;
-use crate::semantics::registry::ApiResource;
-use crate::semantics::webhook::Endpoint;
+use crate::semantics::context::Call;
+use crate::semantics::registry::{ApiResource, ConversionWebhook};
 use crate::semantics::webhook::replay::{Answered, Question};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::Stored;
-
-/// How long a conversion may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The `conversion` of a definition whose strategy is a webhook.
-#[derive(Clone, Debug)]
-pub(crate) struct Conversion {
-    definition: String,
-    endpoint: std::result::Result<Arc<Endpoint>, String>,
-    review_version: &'static str,
-}
-
-impl Conversion {
-    /// Reads a definition; none if it has no webhook.
-    pub(crate) fn read(definition: &Value) -> Option<Self> {
-        let conversion = &definition["spec"]["conversion"];
-        if conversion["strategy"] != "Webhook" {
-            return None;
-        }
-        let webhook = &conversion["webhook"];
-        let review_version = webhook["conversionReviewVersions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find_map(|version| match version.as_str() {
-                Some("v1") => Some("v1"),
-                Some("v1beta1") => Some("v1beta1"),
-                _ => None,
-            })
-            .unwrap_or("v1");
-        Some(Self {
-            definition: definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-            endpoint: Endpoint::read(&webhook["clientConfig"], TIMEOUT).map(Arc::new),
-            review_version,
-        })
-    }
-}
 
 /// Converts objects of one kind, each of which is in another version than `desired`.
 ///
@@ -55,7 +16,7 @@ impl Conversion {
 /// When the webhook has to be asked first, or does not answer with the same objects converted.
 pub(crate) fn convert(
     call: &mut Call,
-    conversion: &Conversion,
+    conversion: &ConversionWebhook,
     desired: &str,
     objects: Vec<Value>,
 ) -> Result<Vec<Value>> {

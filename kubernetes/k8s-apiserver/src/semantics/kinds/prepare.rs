@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::pod;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::metadata;
+use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, Origin};
 use crate::status::{ApiError, Result};
-use crate::verbs::update::Part;
 
 /// The finalizer of namespaces, in their spec.
 const NAMESPACE_FINALIZER: &str = "kubernetes";
@@ -144,8 +144,9 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
         }
         ("batch", "Job") => prepare_job(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let stored = Some(crate::semantics::definition::storage_version(fields.get("spec")))
-                .filter(|version| !version.is_empty());
+            let stored =
+                Some(crate::semantics::registry::custom::storage_version(fields.get("spec")))
+                    .filter(|version| !version.is_empty());
             fields.insert(
                 "status".to_owned(),
                 json!({
@@ -265,28 +266,28 @@ fn prepare_job(fields: &mut Map<String, Value>) {
 /// None so far; updates that may not be are refused by the rules.
 pub(crate) fn prepare_update(
     resource: &ApiResource,
-    part: Part,
+    part: ObjectPart,
     live: &Value,
     object: &mut Value,
 ) -> Result<()> {
     match (resource.group.as_str(), resource.kind.as_str(), part) {
-        ("", "Namespace", Part::Main) => {
+        ("", "Namespace", ObjectPart::Main) => {
             object["spec"]["finalizers"] = live["spec"]["finalizers"].clone();
         }
-        ("", "Namespace", Part::Special(_)) => {
+        ("", "Namespace", ObjectPart::Subresource(_)) => {
             let finalizers = object["spec"]["finalizers"].clone();
             *object = live.clone();
             object["spec"]["finalizers"] = finalizers;
         }
-        ("", "Pod", Part::Main) => {
+        ("", "Pod", ObjectPart::Main) => {
             if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
                 pod::tolerate_unready_nodes(spec);
             }
         }
-        ("", "Pod", Part::Special("ephemeralcontainers")) => only_ephemeral(live, object),
-        ("batch", "Job", Part::Main) => keep_missing(live, object, &["spec", "selector"]),
+        ("", "Pod", ObjectPart::Subresource("ephemeralcontainers")) => only_ephemeral(live, object),
+        ("batch", "Job", ObjectPart::Main) => keep_missing(live, object, &["spec", "selector"]),
         ("apps", "DaemonSet", _) => count_template(live, object),
-        ("", "Service", Part::Main) => {
+        ("", "Service", ObjectPart::Main) => {
             let addresses = &live["spec"]["clusterIPs"];
             let asked = object["spec"]["clusterIP"].clone();
             if asked.is_string()
@@ -299,7 +300,7 @@ pub(crate) fn prepare_update(
                 keep_missing(live, object, &["spec", field]);
             }
         }
-        ("apiextensions.k8s.io", "CustomResourceDefinition", Part::Main) => {
+        ("apiextensions.k8s.io", "CustomResourceDefinition", ObjectPart::Main) => {
             crate::semantics::definition::note_storage_version(object);
         }
         _ => {}

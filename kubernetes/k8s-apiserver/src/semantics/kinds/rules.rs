@@ -3,26 +3,26 @@ use k8s_schema::{FieldError, FieldErrorKind, validate_builtin};
 use serde_json::Value;
 
 use crate::semantics::definition;
+use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
-use crate::verbs::update::Part;
 
 const IMMUTABLE: &str = "field is immutable";
 
 /// Everything wrong with an object; `live` is the object before an update.
 pub(crate) fn validate(
     resource: &ApiResource,
-    part: Part,
+    part: ObjectPart,
     live: Option<&Value>,
     object: &Value,
 ) -> Vec<FieldError> {
     let mut errors = match part {
-        Part::Status => Vec::new(),
-        Part::Special("ephemeralcontainers") => {
+        ObjectPart::Status => Vec::new(),
+        ObjectPart::Subresource("ephemeralcontainers") => {
             let mut errors = validate_builtin(&resource.group, &resource.kind, None, object);
             ephemeral_containers(live, object, &mut errors);
             errors
         }
-        Part::Main | Part::Special(_) => {
+        ObjectPart::Main | ObjectPart::Subresource(_) => {
             validate_builtin(&resource.group, &resource.kind, live, object)
         }
     };
@@ -38,7 +38,7 @@ pub(crate) fn validate(
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             errors.extend(match part {
-                Part::Status => definition::validate_status(object),
+                ObjectPart::Status => definition::validate_status(object),
                 _ => definition::validate(live, object),
             });
         }

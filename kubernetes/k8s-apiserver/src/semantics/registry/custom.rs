@@ -4,56 +4,16 @@ use std::sync::OnceLock;
 use k8s_schema::{FieldError, Schema};
 use serde_json::Value;
 
-use super::resource::{ApiResource, Origin, Scope, Subresource};
+use super::conversion::ConversionWebhook;
+use super::resource::{
+    ApiResource, CustomVersion, Origin, PrinterColumn, ScalePaths, Scope, Subresource,
+};
 use super::versions;
-use crate::semantics::convert::webhook::Conversion;
 use crate::storage::StorageId;
 
 /// Verbs that all custom resources have.
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-
-/// What only custom resources have.
-#[derive(Debug)]
-pub(crate) struct CustomVersion {
-    /// Type of the objects.
-    pub(crate) schema: Schema,
-    /// Type of the objects at rest, in the version that they are stored in.
-    pub(crate) stored_schema: Schema,
-    /// Whether unknown fields stay.
-    pub(crate) preserves_unknown_fields: bool,
-    /// The version that objects are stored in, by the definition.
-    pub(crate) storage_version: String,
-    /// Paths of the scale subresource.
-    pub(crate) scale: Option<ScalePaths>,
-    /// Printer columns after the name.
-    pub(crate) columns: Vec<PrinterColumn>,
-    /// Fields besides name and namespace that field selectors may use.
-    pub(crate) selectable_fields: Vec<String>,
-    /// What to warn users of the version with.
-    pub(crate) deprecation_warning: Option<String>,
-    /// The webhook that converts between versions, if there is one.
-    pub(crate) conversion: Option<Conversion>,
-}
-
-/// The paths of a scale subresource.
-#[derive(Clone, Debug)]
-pub(crate) struct ScalePaths {
-    pub(crate) spec_replicas: String,
-    pub(crate) status_replicas: String,
-    pub(crate) label_selector: Option<String>,
-}
-
-/// One entry of `additionalPrinterColumns`.
-#[derive(Clone, Debug)]
-pub(crate) struct PrinterColumn {
-    pub(crate) name: String,
-    pub(crate) column_type: String,
-    pub(crate) format: String,
-    pub(crate) description: String,
-    pub(crate) priority: i64,
-    pub(crate) json_path: String,
-}
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
@@ -61,6 +21,17 @@ fn text(value: &Value) -> String {
 
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(text).collect()
+}
+
+/// The version that a definition stores its objects in.
+pub(crate) fn storage_version(spec: Option<&Value>) -> String {
+    spec.and_then(|spec| spec["versions"].as_array())
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .and_then(|version| version["name"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The schema of one version of a definition.
@@ -96,7 +67,7 @@ pub(crate) fn resource_of(
         schema: if is_stored { stored_schema.clone() } else { schema_of(definition, version)? },
         stored_schema: stored_schema.clone(),
         preserves_unknown_fields: spec["preserveUnknownFields"] == true,
-        storage_version: crate::semantics::definition::storage_version(Some(spec)),
+        storage_version: storage_version(Some(spec)),
         scale: subresources.get("scale").map(|scale| ScalePaths {
             spec_replicas: text(&scale["specReplicasPath"]),
             status_replicas: text(&scale["statusReplicasPath"]),
@@ -109,7 +80,7 @@ pub(crate) fn resource_of(
             .flatten()
             .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
             .collect(),
-        conversion: Conversion::read(definition),
+        conversion: ConversionWebhook::read(definition),
         deprecation_warning: (version["deprecated"] == true).then(|| {
             version["deprecationWarning"].as_str().map_or_else(
                 || deprecation(spec, &group, &kind, &text(&version["name"])),

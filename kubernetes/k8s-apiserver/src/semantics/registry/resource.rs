@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 
 use k8s_schema::{Schema, builtin};
 
-use super::custom::CustomVersion;
+use super::conversion::ConversionWebhook;
 use crate::status::Subject;
 use crate::storage::StorageId;
 
@@ -51,6 +51,48 @@ pub(crate) struct Subresource {
 pub(crate) enum Origin {
     BuiltIn,
     Custom(Box<CustomVersion>),
+}
+
+/// What only custom resources have.
+#[derive(Debug)]
+pub(crate) struct CustomVersion {
+    /// Type of the objects.
+    pub(crate) schema: Schema,
+    /// Type of the objects at rest, in the version that they are stored in.
+    pub(crate) stored_schema: Schema,
+    /// Whether unknown fields stay.
+    pub(crate) preserves_unknown_fields: bool,
+    /// The version that objects are stored in, by the definition.
+    pub(crate) storage_version: String,
+    /// Paths of the scale subresource.
+    pub(crate) scale: Option<ScalePaths>,
+    /// Printer columns after the name.
+    pub(crate) columns: Vec<PrinterColumn>,
+    /// Fields besides name and namespace that field selectors may use.
+    pub(crate) selectable_fields: Vec<String>,
+    /// What to warn users of the version with.
+    pub(crate) deprecation_warning: Option<String>,
+    /// The webhook that converts between versions, if there is one.
+    pub(crate) conversion: Option<ConversionWebhook>,
+}
+
+/// The paths of a scale subresource.
+#[derive(Clone, Debug)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    pub(crate) label_selector: Option<String>,
+}
+
+/// One entry of `additionalPrinterColumns`.
+#[derive(Clone, Debug)]
+pub(crate) struct PrinterColumn {
+    pub(crate) name: String,
+    pub(crate) column_type: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) json_path: String,
 }
 
 impl ApiResource {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::ids::Ids;
-use crate::semantics::cluster::Cluster;
 use crate::semantics::webhook::Endpoint;
 use crate::status::ApiError;
 
@@ -100,7 +99,7 @@ impl Asking {
     }
 
     /// The request's own ids, as they are at the beginning of each of its runs.
-    pub(crate) fn own_ids(&mut self, cluster: &mut Cluster) -> Ids {
-        self.ids.get_or_insert_with(|| cluster.ids.fork()).clone()
+    pub(crate) fn own_ids(&mut self, ids: &mut Ids) -> Ids {
+        self.ids.get_or_insert_with(|| ids.fork()).clone()
     }
 }

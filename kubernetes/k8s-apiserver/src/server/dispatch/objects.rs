@@ -13,11 +13,13 @@ use crate::http::body::Body;
 use crate::http::table::{self, IncludeObject};
 use crate::http::watch::Watch;
 use crate::http::{encode, health, respond};
+use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::Target;
 use crate::request::strict;
-use crate::semantics::cluster::Call;
+use crate::semantics::context::Call;
+use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, warnings};
 use crate::server::Shared;
@@ -25,7 +27,7 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::ObjectKey;
 use crate::verbs::delete::{self, DeleteOptions};
 use crate::verbs::list::{Query, Selection, read_revision};
-use crate::verbs::update::{self, Aim, Part};
+use crate::verbs::update::{self, Aim};
 use crate::verbs::{create, patch, pods, scale};
 
 const NO_NAME: &str = "name must be provided";
@@ -133,7 +135,7 @@ impl Request<'_> {
 
     fn object(&self, call: &mut Call, name: &str) -> Result<Response<Body>> {
         let key = self.key(name)?;
-        let aim = Aim { resource: &self.resource, key: &key, part: Part::Main };
+        let aim = Aim { resource: &self.resource, key: &key, part: ObjectPart::Main };
         match self.parts.method {
             Method::GET if self.target.watch => {
                 let selection =
@@ -184,12 +186,12 @@ impl Request<'_> {
             return self.move_pod(call, &key, subresource);
         }
         let part = match subresource {
-            "status" => Part::Status,
+            "status" => ObjectPart::Status,
             "scale" => return self.scale(call, &key),
-            "finalize" => Part::Special("finalize"),
-            "approval" => Part::Special("approval"),
-            "ephemeralcontainers" => Part::Special("ephemeralcontainers"),
-            "resize" => Part::Special("resize"),
+            "finalize" => ObjectPart::Subresource("finalize"),
+            "approval" => ObjectPart::Subresource("approval"),
+            "ephemeralcontainers" => ObjectPart::Subresource("ephemeralcontainers"),
+            "resize" => ObjectPart::Subresource("resize"),
             _ => return Err(ApiError::method_not_allowed()),
         };
         let aim = Aim { resource: &self.resource, key: &key, part };
@@ -289,10 +291,10 @@ impl Request<'_> {
         self.show_list(&listing)
     }
 
-    fn show_list(&self, listing: &crate::verbs::list::Listing) -> Result<Response<Body>> {
+    fn show_list(&self, listing: &crate::storage::ListPage) -> Result<Response<Body>> {
         let encoded = if self.accept.view == View::Table {
             let table = table::of_list(&self.resource, listing, self.include, self.shared.now());
-            encode::json(&table)
+            to_bytes(&table)
         } else {
             encode::list(&self.resource, listing, self.accept.view)
         };

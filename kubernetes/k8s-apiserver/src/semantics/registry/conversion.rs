@@ -1,0 +1,44 @@
+//! The webhook that converts the objects of a definition between its versions.
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::semantics::webhook::Endpoint;
+
+/// How long a conversion may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The `conversion` of a definition whose strategy is a webhook.
+#[derive(Clone, Debug)]
+pub(crate) struct ConversionWebhook {
+    pub(crate) definition: String,
+    pub(crate) endpoint: Result<Arc<Endpoint>, String>,
+    pub(crate) review_version: &'static str,
+}
+
+impl ConversionWebhook {
+    /// Reads a definition; none if it has no webhook.
+    pub(crate) fn read(definition: &Value) -> Option<Self> {
+        let conversion = &definition["spec"]["conversion"];
+        if conversion["strategy"] != "Webhook" {
+            return None;
+        }
+        let webhook = &conversion["webhook"];
+        let review_version = webhook["conversionReviewVersions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find_map(|version| match version.as_str() {
+                Some("v1") => Some("v1"),
+                Some("v1beta1") => Some("v1beta1"),
+                _ => None,
+            })
+            .unwrap_or("v1");
+        Some(Self {
+            definition: definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            endpoint: Endpoint::read(&webhook["clientConfig"], TIMEOUT).map(Arc::new),
+            review_version,
+        })
+    }
+}
