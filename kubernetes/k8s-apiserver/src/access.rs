@@ -34,7 +34,7 @@ use crate::http::respond;
 use crate::ids::Ids;
 use crate::request::path::Route;
 use crate::semantics::registry::ApiResource;
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 use crate::user::{MASTERS, UserInfo};
 
@@ -43,6 +43,7 @@ use audit::{Audit, Record};
 use certificates::Certificates;
 use impersonate::LastModes;
 use options::{AccessOptions, Authorization, StaticToken, Unidentified};
+use rbac::Authorizer;
 use token::Signer;
 
 /// Sets the ids of tokens and audit events apart from all others.
@@ -51,7 +52,7 @@ const IDS_SEED: u64 = 0x6163_6365_7373;
 /// What is known of users besides the objects of the cluster.
 pub(crate) struct Access {
     seed: u64,
-    authorization: Authorization,
+    authorizer: Arc<Authorizer>,
     tokens: Vec<StaticToken>,
     in_process: Unidentified,
     plain: Unidentified,
@@ -69,7 +70,7 @@ impl Access {
         let AccessOptions { authorization, tokens, in_process, plain, audit } = options;
         Self {
             seed,
-            authorization,
+            authorizer: Arc::new(Authorizer::new(authorization == Authorization::AlwaysAllow)),
             tokens,
             in_process,
             plain,
@@ -80,6 +81,11 @@ impl Access {
             last_modes: LastModes::default(),
             ids: Mutex::new(Ids::new(seed ^ IDS_SEED)),
         }
+    }
+
+    /// Decides who may do what.
+    pub(crate) fn authorizer(&self) -> &Arc<Authorizer> {
+        &self.authorizer
     }
 
     /// The certificates of the cluster.
@@ -111,29 +117,29 @@ pub(crate) struct Admitted {
 
 /// Finds out who asks and whether they may; the error is the answer to those who may not.
 pub(crate) fn admit(
-    shared: &Shared,
+    access: &Access,
+    cluster: &SharedCluster,
     parts: &Parts,
     route: &Route,
     body: &Bytes,
 ) -> Result<Admitted, Box<Response<Body>>> {
-    let access = &shared.access;
-    let user = authenticate::authenticate(shared, parts).map_err(|error| {
+    let user = authenticate::authenticate(access, cluster, parts).map_err(|error| {
         if let Some(audit) = &access.audit {
             let attributes = Attributes::of(parts, route);
             let next_id = || access.next_id();
-            Record::unauthenticated(audit, &shared.clock, next_id, parts, &attributes);
+            Record::unauthenticated(audit, cluster.clock(), next_id, parts, &attributes);
         }
         Box::new(respond::error(&error))
     })?;
-    let is_trusted = user.is_in(MASTERS) || access.authorization == Authorization::AlwaysAllow;
+    let is_trusted = user.is_in(MASTERS) || access.authorizer.allows_everything();
     if is_trusted && access.audit.is_none() && !impersonate::is_asked_for(&parts.headers) {
         return Ok(Admitted { user: Arc::new(user), record: None });
     }
     let attributes = Attributes::of(parts, route);
     let mut record = access.audit.as_ref().and_then(|audit| {
-        Record::begin(audit, &shared.clock, || access.next_id(), parts, &user, &attributes)
+        Record::begin(audit, cluster.clock(), || access.next_id(), parts, &user, &attributes)
     });
-    let allowed = authorize(shared, parts, user, &attributes, record.as_mut());
+    let allowed = authorize((access, cluster), parts, user, &attributes, record.as_mut());
     if let Some(record) = &mut record {
         record.requested(body);
     }
@@ -150,17 +156,16 @@ pub(crate) fn admit(
 }
 
 fn authorize(
-    shared: &Shared,
+    (access, cluster): (&Access, &SharedCluster),
     parts: &Parts,
     user: UserInfo,
     attributes: &Attributes<'_>,
     mut record: Option<&mut Record>,
 ) -> Result<UserInfo, ApiError> {
-    let access = &shared.access;
-    shared.read(|cluster| {
+    cluster.read(|cluster| {
         let impersonated = impersonate::impersonate(
             &access.last_modes,
-            cluster,
+            (&access.authorizer, cluster),
             &user,
             attributes,
             &parts.headers,
@@ -169,7 +174,7 @@ fn authorize(
             record.impersonated(user);
         }
         let user = impersonated.unwrap_or(user);
-        let decision = rbac::authorize(cluster, &user, attributes);
+        let decision = access.authorizer.authorize(cluster, &user, attributes);
         if let Some(record) = record {
             record.decided(decision.allowed, &decision.reason);
         }

@@ -19,22 +19,43 @@ pub(crate) mod namespace;
 pub(crate) mod role_aggregation;
 pub(crate) mod services;
 
-/// Lets the controllers see all writes that they have not seen, and those that they make of them.
-pub(crate) fn settle(cluster: &mut Cluster, now: &str) {
-    while let Some(notice) = cluster.notices.pop_front() {
-        match notice.storage.as_str() {
-            definition::STORAGE => {
-                definition::observe(cluster, now, &notice);
-                services::observe(cluster, now, &notice);
+use definition::outline::Outlines;
+use role_aggregation::Aggregators;
+
+/// The controllers of a cluster and what they remember between writes.
+#[derive(Debug, Default)]
+pub(crate) struct Controllers {
+    /// The certificate of the cluster's authority, in PEM; each namespace gets a copy.
+    authority: String,
+    outlines: Outlines,
+    aggregators: Aggregators,
+}
+
+impl Controllers {
+    /// Controllers of a cluster whose authority has this certificate, in PEM.
+    pub(crate) fn new(authority: &str) -> Self {
+        Self { authority: authority.to_owned(), ..Self::default() }
+    }
+
+    /// Lets the controllers act on all writes that they have not seen, and on their own ones.
+    pub(crate) fn settle(&mut self, cluster: &mut Cluster, now: &str) {
+        while let Some(notice) = cluster.notices.pop_front() {
+            match notice.storage.as_str() {
+                definition::STORAGE => {
+                    definition::observe(&mut self.outlines, cluster, now, &notice);
+                    services::observe(cluster, now, &notice);
+                }
+                namespace::STORAGE => namespace::observe(&self.authority, cluster, now, &notice),
+                role_aggregation::STORAGE => {
+                    role_aggregation::observe(&mut self.aggregators, cluster, now, &notice);
+                }
+                _ => {}
             }
-            namespace::STORAGE => namespace::observe(cluster, now, &notice),
-            role_aggregation::STORAGE => role_aggregation::observe(cluster, now, &notice),
-            _ => {}
-        }
-        garbage::observe(cluster, now, &notice);
-        if notice.current.is_none() {
-            namespace::observe_removal(cluster, now, &notice);
-            definition::observe_removal(cluster, now, &notice);
+            garbage::observe(cluster, now, &notice);
+            if notice.current.is_none() {
+                namespace::observe_removal(&self.authority, cluster, now, &notice);
+                definition::observe_removal(cluster, now, &notice);
+            }
         }
     }
 }

@@ -60,6 +60,7 @@ mod names;
 mod request;
 mod semantics;
 mod server;
+mod shared_cluster;
 mod snapshot;
 mod status;
 mod storage;

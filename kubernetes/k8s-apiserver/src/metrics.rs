@@ -15,7 +15,7 @@ use crate::http::body::Body;
 use crate::http::{discovery, respond};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::ApiResource;
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 
 mod labels;
 
@@ -200,10 +200,20 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// Takes note of the answer. What goes on is observed until it ends.
-    pub(crate) fn answered(mut self, shared: &Shared, response: Response<Body>) -> Response<Body> {
+    pub(crate) fn answered(
+        mut self,
+        cluster: &SharedCluster,
+        response: Response<Body>,
+    ) -> Response<Body> {
         let code = response.status();
         if code.is_client_error() {
-            shared.read(|cluster| self.labels.forget_unknown(&cluster.registry));
+            let known = cluster.read(|cluster| {
+                self.labels.forget_unknown(&cluster.registry);
+                Ok(())
+            });
+            if known.is_err() {
+                self.labels.forget();
+            }
         }
         self.code = Some(code);
         match http_body::Body::size_hint(response.body()).exact() {

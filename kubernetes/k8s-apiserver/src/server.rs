@@ -1,7 +1,7 @@
 //! The server as a `tower::Service`.
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::FutureExt as _;
@@ -9,25 +9,24 @@ use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use jiff::Timestamp;
 use tower::Service;
 
 use crate::access::Access;
-use crate::access::options::{AccessOptions, Authorization};
-use crate::access::rbac::Policy;
+use crate::access::options::AccessOptions;
+use crate::admission::AdmissionChain;
 use crate::clock::{Clock, SystemClock, rfc3339_seconds};
+use crate::controllers::Controllers;
+use crate::controllers::bootstrap::bootstrap;
 use crate::http::body::Body;
 use crate::http::openapi::Kept;
 use crate::http::render::Form;
 use crate::http::respond;
 use crate::metrics::Metrics;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
-use crate::semantics::webhook::replay::Asking;
+use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::History;
-use crate::webhooks::{self, Webhooks};
-use crate::{admission, controllers};
+use crate::webhooks::Webhooks;
 
 mod dispatch;
 
@@ -77,105 +76,41 @@ pub struct ApiServer {
     shared: Arc<Shared>,
 }
 
-/// What all clones of a server and all watches share.
+/// What all clones of a server share.
 pub(crate) struct Shared {
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<SharedCluster>,
     pub(crate) access: Access,
-    webhooks: Webhooks,
-    cluster: RwLock<Cluster>,
     pub(crate) metrics: Metrics,
     /// OpenAPI documents that were built.
     pub(crate) documents: Kept,
-}
-
-impl Shared {
-    /// Looks at the cluster.
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
-        look(&self.cluster.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Changes the cluster, and lets the controllers act on the change.
-    pub(crate) fn write<T>(&self, now: &str, change: impl FnOnce(&mut Cluster) -> T) -> T {
-        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
-        let result = change(&mut cluster);
-        controllers::settle(&mut cluster, now);
-        result
-    }
-
-    /// Forgets what happened up to a revision.
-    fn compact(&self, revision: u64) {
-        let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
-        cluster.store.compact(revision);
-    }
-
-    /// Carries out the write of a request.
-    ///
-    /// If it may have to ask webhooks it runs more than once, and draws the same ids each time.
-    pub(crate) fn write_for<T>(
-        &self,
-        call: &mut Call,
-        change: impl FnOnce(&mut Cluster, &mut Call) -> T,
-    ) -> T {
-        let now = call.now.clone();
-        self.write(&now, |cluster| {
-            if !admission::is_configured(cluster) {
-                return change(cluster, call);
-            }
-            let own = call.asking.own_ids(&mut cluster.ids);
-            let common = std::mem::replace(&mut cluster.ids, own);
-            let changed = change(cluster, call);
-            cluster.ids = common;
-            changed
-        })
-    }
-
-    /// Asks what a request has to ask; the cluster is not locked meanwhile.
-    pub(crate) async fn ask(&self, asking: &mut Asking) {
-        let pending = {
-            let mut cluster = self.cluster.write().unwrap_or_else(PoisonError::into_inner);
-            asking.take_pending(&mut cluster.ids)
-        };
-        for (key, answer) in webhooks::ask_all(&self.webhooks, pending).await {
-            asking.answer(key, answer);
-        }
-    }
-
-    /// The current time.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
 }
 
 impl ApiServer {
     /// A new cluster, with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
         let cluster = Cluster::new(options.seed, options.history);
-        Self::prepared(cluster, options, controllers::bootstrap::bootstrap)
+        Self::prepared(cluster, options, bootstrap)
     }
 
     /// A server of a cluster that is there already.
     pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
-        Self::prepared(cluster, options, |_, _| {})
+        Self::prepared(cluster, options, |_, _, _| {})
     }
 
     fn prepared(
         mut cluster: Cluster,
         options: Options,
-        prepare: impl FnOnce(&mut Cluster, &str),
+        prepare: impl FnOnce(&mut Cluster, &str, &str),
     ) -> Self {
         let Options { clock, webhooks, access, seed, .. } = options;
-        cluster.policy = Policy::new(access.authorization == Authorization::AlwaysAllow);
         let access = Access::new(access, seed);
-        access.certificates().authority().clone_into(&mut cluster.authority);
-        prepare(&mut cluster, &rfc3339_seconds(clock.now()));
-        let (cluster, metrics) = (RwLock::new(cluster), Metrics::new());
-        let documents = Kept::default();
-        Self { shared: Arc::new(Shared { clock, access, webhooks, cluster, metrics, documents }) }
-    }
-
-    /// Looks at the cluster.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
-        self.shared.read(look)
+        let authority = access.certificates().authority();
+        prepare(&mut cluster, authority, &rfc3339_seconds(clock.now()));
+        cluster.admission = Arc::new(AdmissionChain::new(Arc::clone(access.authorizer())));
+        let controllers = Controllers::new(authority);
+        let cluster = Arc::new(SharedCluster::new(cluster, controllers, clock, webhooks));
+        let (metrics, documents) = (Metrics::new(), Kept::default());
+        Self { shared: Arc::new(Shared { cluster, access, metrics, documents }) }
     }
 
     /// Forgets what happened up to `revision`, as etcd does when it is compacted.
@@ -183,7 +118,7 @@ impl ApiServer {
     /// Watches and lists of what was before get `410 Expired` from now on, and tokens that
     /// continue such a list the one that continues it inconsistently. What is there stays.
     pub fn compact(&self, revision: u64) {
-        self.shared.compact(revision);
+        self.shared.cluster.compact(revision);
     }
 
     /// What all clones share.
@@ -193,7 +128,7 @@ impl ApiServer {
 
     /// The resource version of the last write, and so a cheap way to see whether anything changed.
     pub fn resource_version(&self) -> u64 {
-        self.shared.read(|cluster| cluster.store.revision())
+        self.shared.cluster.revision()
     }
 }
 
@@ -216,11 +151,18 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let observed = shared.metrics.begin(&parts);
-            let form = Form::settle(&shared, &mut parts);
-            // The cluster is consistent between writes, and each lock outlives a panic.
+            let form = Form::settle(&shared.cluster, &mut parts);
             let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
-            let response = answer.unwrap_or_else(|_| respond::error(&ApiError::panicked()));
-            Ok(observed.answered(&shared, form.render(response)))
+            let response = answer.unwrap_or_else(|_| {
+                // A read that panics has changed nothing; a write may be half done.
+                let is_poisoned = shared.cluster.is_poisoned();
+                respond::error(&if is_poisoned {
+                    ApiError::poisoned()
+                } else {
+                    ApiError::panicked()
+                })
+            });
+            Ok(observed.answered(&shared.cluster, form.render(response)))
         })
     }
 }
@@ -230,8 +172,11 @@ where
     B: http_body::Body + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if shared.cluster.is_poisoned() {
+        return respond::error(&ApiError::poisoned());
+    }
     if parts.extensions.get::<CompactFirst>().is_some() {
-        shared.compact(u64::MAX);
+        shared.cluster.compact(u64::MAX);
     }
     match read_body(body).await {
         Ok(body) => dispatch::handle(shared, parts, &body).await,
@@ -255,3 +200,6 @@ where
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests;

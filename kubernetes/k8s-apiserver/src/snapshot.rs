@@ -137,23 +137,27 @@ impl ApiServer {
     /// # Errors
     /// When `out` cannot be written to.
     pub fn snapshot(&self, out: impl Write) -> io::Result<()> {
-        let (header, entries) = self.look(|cluster| {
-            let entries: Vec<_> = cluster
-                .store
-                .all()
-                .map(|(storage, stored)| {
-                    (storage.clone(), schema_of(cluster, storage, stored), Arc::clone(stored))
-                })
-                .collect();
-            let header = Header {
-                format: FORMAT.to_owned(),
-                version: VERSION,
-                revision: cluster.store.revision(),
-                ids: cluster.ids.state(),
-                objects: entries.len(),
-            };
-            (header, entries)
-        });
+        let (header, entries) = self
+            .shared()
+            .cluster
+            .read(|cluster| {
+                let entries: Vec<_> = cluster
+                    .store
+                    .all()
+                    .map(|(storage, stored)| {
+                        (storage.clone(), schema_of(cluster, storage, stored), Arc::clone(stored))
+                    })
+                    .collect();
+                let header = Header {
+                    format: FORMAT.to_owned(),
+                    version: VERSION,
+                    revision: cluster.store.revision(),
+                    ids: cluster.ids.state(),
+                    objects: entries.len(),
+                };
+                Ok((header, entries))
+            })
+            .map_err(|error| io::Error::other(error.message))?;
         let mut out = BufWriter::new(out);
         serde_json::to_writer(&mut out, &header)?;
         for (storage, schema, stored) in entries {

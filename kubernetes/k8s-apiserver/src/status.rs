@@ -183,6 +183,16 @@ impl ApiError {
         )
     }
 
+    /// A write panicked, and what it had done by then stays: nothing in the cluster can be relied
+    /// on any more.
+    pub(crate) fn poisoned() -> Self {
+        Self::new(
+            StatusReason::InternalError,
+            "the cluster is unusable: a write panicked before it was complete; restart the server \
+             or restore a snapshot",
+        )
+    }
+
     /// Nothing is served under the path.
     pub(crate) fn no_such_path() -> Self {
         Self {

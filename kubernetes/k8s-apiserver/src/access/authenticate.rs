@@ -11,7 +11,7 @@ use super::refusal::unauthorized;
 use super::service_account::{Claims, ISSUER};
 use super::token::TokenError;
 use crate::semantics::cluster::Cluster;
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 use crate::user::{AUTHENTICATED, UserInfo};
 
@@ -19,8 +19,11 @@ use crate::user::{AUTHENTICATED, UserInfo};
 ///
 /// # Errors
 /// When it carries a token that is not valid.
-pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<UserInfo, ApiError> {
-    let access = &shared.access;
+pub(crate) fn authenticate(
+    access: &Access,
+    cluster: &SharedCluster,
+    parts: &Parts,
+) -> Result<UserInfo, ApiError> {
     if let Some(user) = parts.extensions.get::<UserInfo>() {
         return Ok(user.clone());
     }
@@ -29,11 +32,12 @@ pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<UserInfo, A
         return Ok(user.clone());
     }
     if let Some(token) = bearer_token(parts) {
-        let now = shared.now();
-        return shared
-            .read(|cluster| of_token(access, cluster, token, &[ISSUER], now))
-            .map(|(user, _)| user)
-            .map_err(|_| unauthorized());
+        let now = cluster.now();
+        return cluster.read(|cluster| {
+            of_token(access, cluster, token, &[ISSUER], now)
+                .map(|(user, _)| user)
+                .map_err(|_| unauthorized())
+        });
     }
     let unidentified = match connection.map(|connection| connection.transport) {
         None => access.in_process,

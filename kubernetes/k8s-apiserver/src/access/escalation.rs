@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::rbac::{GROUP, Rule, authorize, compact, quoted, rules_for, rules_of, uncovered};
+use super::rbac::{Authorizer, Rule, compact, quoted, uncovered};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::Call;
 use crate::semantics::metadata;
-use crate::semantics::registry::ApiResource;
+use crate::semantics::registry::{ApiResource, RBAC_GROUP};
 use crate::status::{ApiError, Result};
 use crate::user::{MASTERS, UserInfo};
 
@@ -17,23 +17,25 @@ use crate::user::{MASTERS, UserInfo};
 /// # Errors
 /// When the user gives away rights that they do not have.
 pub(crate) fn prepare(
-    cluster: &Cluster,
+    (authorizer, cluster): (&Authorizer, &Cluster),
     call: &Call,
     resource: &ApiResource,
-    live: Option<&Value>,
-    in_url: bool,
+    (live, in_url): (Option<&Value>, bool),
     object: &mut Value,
 ) -> Result<()> {
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
         sign_request(&call.user, live, object);
     }
-    if resource.group != GROUP || resource.custom().is_some() || !is_checked(cluster, &call.user) {
+    if resource.group != RBAC_GROUP
+        || resource.custom().is_some()
+        || !is_checked(authorizer, &call.user)
+    {
         return Ok(());
     }
     if live.is_some_and(|live| is_only_collected(live, object)) {
         return Ok(());
     }
-    let writer = Writer { cluster, user: &call.user, resource, in_url, object };
+    let writer = Writer { authorizer, cluster, user: &call.user, resource, in_url, object };
     match resource.kind.as_str() {
         "Role" | "ClusterRole" => writer.check_role(live),
         "RoleBinding" | "ClusterRoleBinding" => writer.check_binding(),
@@ -57,8 +59,8 @@ fn sign_request(user: &UserInfo, live: Option<&Value>, object: &mut Value) {
 }
 
 /// The server itself, and those who may do everything anyway, are not checked.
-fn is_checked(cluster: &Cluster, user: &UserInfo) -> bool {
-    !user.username.is_empty() && !user.is_in(MASTERS) && !cluster.policy.allows_everything()
+fn is_checked(authorizer: &Authorizer, user: &UserInfo) -> bool {
+    !user.username.is_empty() && !user.is_in(MASTERS) && !authorizer.allows_everything()
 }
 
 /// Whether nothing changes but what garbage collection needs in order to go on.
@@ -76,6 +78,7 @@ fn is_only_collected(live: &Value, object: &Value) -> bool {
 }
 
 struct Writer<'a> {
+    authorizer: &'a Authorizer,
     cluster: &'a Cluster,
     user: &'a UserInfo,
     resource: &'a ApiResource,
@@ -94,14 +97,14 @@ impl Writer<'_> {
 
     fn may(&self, verb: &'static str, resource: &str, name: &str) -> bool {
         let about = ResourceAttributes {
-            group: GROUP,
+            group: RBAC_GROUP,
             version: "*",
             resource,
             namespace: self.namespace(),
             name: name.into(),
             ..Default::default()
         };
-        authorize(self.cluster, self.user, &Attributes::on(verb, about)).allowed
+        self.authorizer.authorize(self.cluster, self.user, &Attributes::on(verb, about)).allowed
     }
 
     fn check_role(&self, live: Option<&Value>) -> Result<()> {
@@ -136,13 +139,14 @@ impl Writer<'_> {
         if !resource.is_empty() && self.may("bind", resource, text("name")) {
             return Ok(());
         }
-        let rules = rules_of(self.cluster, text("kind"), text("name"), self.namespace())?;
+        let rules =
+            self.authorizer.rules_of(self.cluster, text("kind"), text("name"), self.namespace())?;
         self.confirm(&rules)
     }
 
     /// Whether the user has all rights in `rules`.
     fn confirm(&self, rules: &[Rule]) -> Result<()> {
-        let (held, missing) = rules_for(self.cluster, self.user, self.namespace());
+        let (held, missing) = self.authorizer.rules_for(self.cluster, self.user, self.namespace());
         let lacking = uncovered(&held, rules);
         if lacking.is_empty() {
             return Ok(());

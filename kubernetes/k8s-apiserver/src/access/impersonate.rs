@@ -10,7 +10,7 @@ use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::rbac::authorize;
+use super::rbac::Authorizer;
 use super::refusal::forbidden;
 use super::service_account;
 use crate::semantics::cluster::Cluster;
@@ -106,7 +106,7 @@ fn go_syntax(user: &UserInfo) -> String {
 /// When that is not allowed, or the headers make no sense.
 pub(crate) fn impersonate(
     last: &LastModes,
-    cluster: &Cluster,
+    (authorizer, cluster): (&Authorizer, &Cluster),
     requestor: &UserInfo,
     attributes: &Attributes<'_>,
     headers: &HeaderMap,
@@ -114,7 +114,7 @@ pub(crate) fn impersonate(
     let Some(wanted) = wanted(headers)? else {
         return Ok(None);
     };
-    let attempt = Attempt { cluster, requestor, wanted: &wanted };
+    let attempt = Attempt { authorizer, cluster, requestor, wanted: &wanted };
     let first = last.find(&requestor.username);
     let others = MODES.into_iter().filter(|mode| Some(*mode) != first);
     let mut refusal = None;
@@ -150,6 +150,7 @@ impl LastModes {
 
 /// One attempt of one user to act as another.
 struct Attempt<'a> {
+    authorizer: &'a Authorizer,
     cluster: &'a Cluster,
     requestor: &'a UserInfo,
     wanted: &'a UserInfo,
@@ -201,7 +202,7 @@ impl Attempt<'_> {
     }
 
     fn require(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let decision = authorize(self.cluster, self.requestor, attributes);
+        let decision = self.authorizer.authorize(self.cluster, self.requestor, attributes);
         if decision.allowed {
             return Ok(());
         }

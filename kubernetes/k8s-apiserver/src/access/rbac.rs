@@ -5,20 +5,18 @@
 mod index;
 mod rule;
 
-pub(crate) use index::Policy;
+pub(crate) use index::Authorizer;
 pub(crate) use rule::{Rule, compact, quoted, uncovered};
 
 use std::collections::BTreeSet;
 
 use super::attributes::Attributes;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::registry::RBAC_GROUP;
 use crate::status::{ApiError, Subject};
 use crate::user::{MASTERS, UserInfo};
 
 use index::Binding;
-
-/// The API group of roles and bindings.
-pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Whether something is allowed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,69 +27,75 @@ pub(crate) struct Decision {
     pub(crate) reason: String,
 }
 
-/// Decides whether a user may do something.
-pub(crate) fn authorize(
-    cluster: &Cluster,
-    user: &UserInfo,
-    attributes: &Attributes<'_>,
-) -> Decision {
-    if user.is_in(MASTERS) || cluster.policy.allows_everything() {
-        return Decision { allowed: true, reason: String::new() };
-    }
-    cluster.policy.with(&cluster.store, |index| {
-        let mut missing = Missing::default();
-        for (binding, subject) in index.bindings(user, attributes.namespace()) {
-            match index.rules(binding) {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
-                    let reason = format!("RBAC: allowed by {}", binding.describe(subject));
-                    return Decision { allowed: true, reason };
+impl Authorizer {
+    /// Decides whether a user may do something.
+    pub(crate) fn authorize(
+        &self,
+        cluster: &Cluster,
+        user: &UserInfo,
+        attributes: &Attributes<'_>,
+    ) -> Decision {
+        if user.is_in(MASTERS) || self.allows_everything() {
+            return Decision { allowed: true, reason: String::new() };
+        }
+        self.with(&cluster.store, |index| {
+            let mut missing = Missing::default();
+            for (binding, subject) in index.bindings(user, attributes.namespace()) {
+                match index.rules(binding) {
+                    Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
+                        let reason = format!("RBAC: allowed by {}", binding.describe(subject));
+                        return Decision { allowed: true, reason };
+                    }
+                    Ok(_) => {}
+                    Err(error) => missing.add(&error),
                 }
-                Ok(_) => {}
-                Err(error) => missing.add(&error),
             }
-        }
-        let reason = missing.to_string();
-        let reason = if reason.is_empty() { reason } else { format!("rbac: RBAC: {reason}") };
-        Decision { allowed: false, reason }
-    })
-}
-
-/// All rules that a user has in a namespace, and what could not be found.
-pub(crate) fn rules_for(
-    cluster: &Cluster,
-    user: &UserInfo,
-    namespace: &str,
-) -> (Vec<Rule>, String) {
-    cluster.policy.with(&cluster.store, |index| {
-        let mut found = Vec::new();
-        let mut missing = Missing::default();
-        for (binding, _) in index.bindings(user, namespace) {
-            match index.rules(binding) {
-                Ok(rules) => found.extend(rules.iter().cloned()),
-                Err(error) => missing.add(&error),
-            }
-        }
-        (found, missing.to_string())
-    })
-}
-
-/// The rules of the role that a new binding refers to.
-///
-/// # Errors
-/// When there is no such role; the error is about the resource of the binding, as clients know it.
-pub(crate) fn rules_of(
-    cluster: &Cluster,
-    kind: &str,
-    name: &str,
-    namespace: &str,
-) -> Result<Vec<Rule>, ApiError> {
-    cluster.policy.with(&cluster.store, |index| {
-        let binding = Binding::to(kind, name, namespace);
-        index.rules(&binding).map(<[Rule]>::to_vec).map_err(|_| {
-            let noun = if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
-            ApiError::not_found(Subject { group: GROUP, noun }, name)
+            let reason = missing.to_string();
+            let reason = if reason.is_empty() { reason } else { format!("rbac: RBAC: {reason}") };
+            Decision { allowed: false, reason }
         })
-    })
+    }
+
+    /// All rules that a user has in a namespace, and what could not be found.
+    pub(crate) fn rules_for(
+        &self,
+        cluster: &Cluster,
+        user: &UserInfo,
+        namespace: &str,
+    ) -> (Vec<Rule>, String) {
+        self.with(&cluster.store, |index| {
+            let mut found = Vec::new();
+            let mut missing = Missing::default();
+            for (binding, _) in index.bindings(user, namespace) {
+                match index.rules(binding) {
+                    Ok(rules) => found.extend(rules.iter().cloned()),
+                    Err(error) => missing.add(&error),
+                }
+            }
+            (found, missing.to_string())
+        })
+    }
+
+    /// The rules of the role that a new binding refers to.
+    ///
+    /// # Errors
+    /// When there is no such role; the error is about the resource of the binding, as clients know it.
+    pub(crate) fn rules_of(
+        &self,
+        cluster: &Cluster,
+        kind: &str,
+        name: &str,
+        namespace: &str,
+    ) -> Result<Vec<Rule>, ApiError> {
+        self.with(&cluster.store, |index| {
+            let binding = Binding::to(kind, name, namespace);
+            index.rules(&binding).map(<[Rule]>::to_vec).map_err(|_| {
+                let noun =
+                    if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
+                ApiError::not_found(Subject { group: RBAC_GROUP, noun }, name)
+            })
+        })
+    }
 }
 
 /// What bindings refer to and is not there.

@@ -5,15 +5,16 @@ use k8s_schema::managed;
 use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
+use super::Access;
 use super::attributes::{Attributes, ResourceAttributes};
 use super::authenticate::of_token;
-use super::rbac::{Rule, authorize, rules_for};
+use super::rbac::Rule;
 use super::service_account::ISSUER;
 use crate::semantics::context::Call;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, Subject};
 use crate::user::UserInfo;
 
@@ -25,7 +26,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// # Errors
 /// When the review makes no sense.
 pub(crate) fn answer(
-    shared: &Shared,
+    (access, cluster): (&Access, &SharedCluster),
     call: &mut Call,
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
@@ -36,12 +37,12 @@ pub(crate) fn answer(
         (AUTHORIZATION, "SelfSubjectAccessReview") => {
             let review = review(call)?;
             let user = Arc::clone(&call.user);
-            access(shared, review, &user)?
+            access_review((access, cluster), review, &user)?
         }
         (AUTHORIZATION, "SubjectAccessReview") => {
             let review = review(call)?;
             let user = subject(&review["spec"]);
-            access(shared, review, &user)?
+            access_review((access, cluster), review, &user)?
         }
         (AUTHORIZATION, "LocalSubjectAccessReview") => {
             if namespace.is_none() {
@@ -49,15 +50,15 @@ pub(crate) fn answer(
             }
             let review = review(call)?;
             let user = subject(&review["spec"]);
-            access(shared, review, &user)?
+            access_review((access, cluster), review, &user)?
         }
         (AUTHORIZATION, "SelfSubjectRulesReview") => {
             let review = review(call)?;
-            rules(shared, &review, &call.user)?
+            rules((access, cluster), &review, &call.user)?
         }
         (AUTHENTICATION, "TokenReview") => {
             let review = review(call)?;
-            token(shared, review)?
+            token((access, cluster), review)?
         }
         (AUTHENTICATION, "SelfSubjectReview") => {
             review(call)?;
@@ -105,13 +106,19 @@ fn subject(spec: &Value) -> UserInfo {
     }
 }
 
-fn access(shared: &Shared, mut review: Value, user: &UserInfo) -> Result<Value> {
+fn access_review(
+    (access, cluster): (&Access, &SharedCluster),
+    mut review: Value,
+    user: &UserInfo,
+) -> Result<Value> {
     let problems = problems(&review);
     if !problems.is_empty() {
         // The kind is not known any more where kube-apiserver makes this message.
         return Err(ApiError::invalid(Subject { group: AUTHORIZATION, noun: "" }, "", &problems));
     }
-    let decision = shared.read(|cluster| authorize(cluster, user, &attributes(&review["spec"])));
+    let decision = cluster.read(|cluster| {
+        Ok(access.authorizer.authorize(cluster, user, &attributes(&review["spec"])))
+    })?;
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
         status["reason"] = decision.reason.into();
@@ -221,17 +228,21 @@ fn selector_problem(resource: &Value, name: &str) -> Option<FieldError> {
     }
 }
 
-fn rules(shared: &Shared, review: &Value, user: &UserInfo) -> Result<Value> {
+fn rules(
+    (access, cluster): (&Access, &SharedCluster),
+    review: &Value,
+    user: &UserInfo,
+) -> Result<Value> {
     let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
     }
-    let (rules, missing) = shared.read(|cluster| {
-        if cluster.policy.allows_everything() {
-            return (Rule::everything().to_vec(), String::new());
+    let (rules, missing) = cluster.read(|cluster| {
+        if access.authorizer.allows_everything() {
+            return Ok((Rule::everything().to_vec(), String::new()));
         }
-        rules_for(cluster, user, namespace)
-    });
+        Ok(access.authorizer.rules_for(cluster, user, namespace))
+    })?;
     let about = |of_urls: bool| -> Vec<Value> {
         let of_kind = |rule: &&Rule| {
             if of_urls { !rule.urls.is_empty() } else { !rule.resources.is_empty() }
@@ -255,7 +266,7 @@ fn rules(shared: &Shared, review: &Value, user: &UserInfo) -> Result<Value> {
     }))
 }
 
-fn token(shared: &Shared, mut review: Value) -> Result<Value> {
+fn token((access, cluster): (&Access, &SharedCluster), mut review: Value) -> Result<Value> {
     let spec = review["spec"].clone();
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {
@@ -266,8 +277,8 @@ fn token(shared: &Shared, mut review: Value) -> Result<Value> {
     if audiences.is_empty() {
         audiences.push(ISSUER);
     }
-    let now = shared.now();
-    let found = shared.read(|cluster| of_token(&shared.access, cluster, token, &audiences, now));
+    let now = cluster.now();
+    let found = cluster.read(|cluster| Ok(of_token(access, cluster, token, &audiences, now)))?;
     review["status"] = match found {
         Ok((user, audiences)) => json!({
             "authenticated": true,

@@ -5,6 +5,7 @@ use jiff::{Timestamp, ToSpan as _};
 use k8s_schema::{FieldError, FieldErrorKind, builtin, managed};
 use serde_json::{Value, json};
 
+use super::Access;
 use super::service_account::{Claims, ISSUER, Reference};
 use crate::clock::rfc3339_seconds;
 use crate::semantics::cluster::Cluster;
@@ -12,7 +13,7 @@ use crate::semantics::context::Call;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, Subject};
 use crate::storage::{ObjectKey, StorageId, Stored};
 
@@ -48,12 +49,13 @@ pub(crate) fn resource() -> Arc<ApiResource> {
 /// # Errors
 /// When there is no such account, or the token cannot be issued as it was asked for.
 pub(crate) fn create(
-    shared: &Shared,
+    access: &Access,
+    cluster: &SharedCluster,
     call: &mut Call,
     account: &ObjectKey,
     mut request: Value,
 ) -> Result<Value> {
-    let resource = shared.access.token_request();
+    let resource = access.token_request();
     decode::check_type(resource, &mut request)?;
     metadata::settle_namespace(resource, Some(&account.namespace), &mut request)?;
     decode::normalize(call, resource, &mut request)?;
@@ -73,10 +75,10 @@ pub(crate) fn create(
         "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
     });
     let mut request = managed::track_update(resource.schema(), Some(&nothing), request, &writer);
-    let now = shared.now();
-    let claims = shared.read(|cluster| prepare(cluster, account, &mut request, now))?;
-    let claims = Claims { id: shared.access.next_id(), ..claims };
-    complete(&mut request, &claims, &shared.access.signer().sign(&claims.to_value()), now);
+    let now = cluster.now();
+    let claims = cluster.read(|cluster| prepare(cluster, account, &mut request, now))?;
+    let claims = Claims { id: access.next_id(), ..claims };
+    complete(&mut request, &claims, &access.signer().sign(&claims.to_value()), now);
     Ok(request)
 }
 

@@ -9,10 +9,11 @@ use k8s_cel::{
     Type, Value as CelValue,
 };
 
-use super::Attributes;
 use crate::access::attributes::{Attributes as Wanted, ResourceAttributes};
-use crate::access::{rbac, service_account};
+use crate::access::rbac::Authorizer as RoleAuthorizer;
+use crate::access::service_account;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::Attributes;
 use crate::user::UserInfo;
 
 /// What the expressions of one policy or webhook asked, with the answers that are known.
@@ -34,11 +35,16 @@ impl Authorizer for Ledger {
 
 impl Ledger {
     /// Looks up what was asked for the first time; says whether there was anything.
-    pub(super) fn look_up(&self, cluster: &Cluster, user: &UserInfo) -> bool {
+    pub(super) fn look_up(
+        &self,
+        authorizer: &RoleAuthorizer,
+        cluster: &Cluster,
+        user: &UserInfo,
+    ) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = false;
         for (question, decision) in asked.iter_mut().filter(|(_, decision)| decision.is_none()) {
-            *decision = Some(decide(cluster, user, question));
+            *decision = Some(decide(authorizer, cluster, user, question));
             found = true;
         }
         found
@@ -46,6 +52,7 @@ impl Ledger {
 }
 
 fn decide(
+    authorizer: &RoleAuthorizer,
     cluster: &Cluster,
     user: &UserInfo,
     question: &AuthorizationAttributes,
@@ -66,9 +73,10 @@ fn decide(
     };
     let decision = match &question.service_account {
         Some((namespace, name)) => {
-            rbac::authorize(cluster, &service_account::of_account(namespace, name), &wanted)
+            let account = service_account::of_account(namespace, name);
+            authorizer.authorize(cluster, &account, &wanted)
         }
-        None => rbac::authorize(cluster, user, &wanted),
+        None => authorizer.authorize(cluster, user, &wanted),
     };
     AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
 }

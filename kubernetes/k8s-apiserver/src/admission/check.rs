@@ -4,7 +4,8 @@ use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::expressions::{Declared, compile, declare};
-use super::{GROUP, hooks};
+use super::hooks;
+use crate::semantics::cluster::admission::GROUP;
 use crate::semantics::registry::ApiResource;
 
 /// Collects what is wrong with expressions.

@@ -9,8 +9,9 @@ use super::conditions::Conditions;
 use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
 use super::review::{self, Reviewed};
-use super::{Attributes, policies};
+use super::{AdmissionChain, policies};
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::Attributes;
 use crate::semantics::context::Call;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::webhook::Endpoint;
@@ -76,6 +77,7 @@ impl Hook {
     /// When that cannot be told.
     pub(super) fn matched(
         &self,
+        chain: &AdmissionChain,
         cluster: &Cluster,
         call: &mut Call,
         attributes: &Attributes<'_>,
@@ -93,7 +95,7 @@ impl Hook {
         let bindings = policies::bindings(cluster, call, attributes, (object, &resource), &ledger)?;
         let held = loop {
             let held = conditions.hold(&Scope::new(bindings.clone(), &[]));
-            if !ledger.look_up(cluster, &call.user) {
+            if !ledger.look_up(&chain.authorizer, cluster, &call.user) {
                 break held;
             }
         };

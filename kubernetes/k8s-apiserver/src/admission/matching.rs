@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Attributes, Operation};
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{Attributes, Operation};
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::hooks::{self, Hook, Outcome};
 use super::review::{Reviewed, Shown};
 use super::validating::refused;
-use super::{Attributes, MUTATING_WEBHOOKS, kind_of, patch};
+use super::{AdmissionChain, MUTATING_WEBHOOKS, patch};
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{Attributes, kind_of};
 use crate::semantics::context::Call;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{convert, decode};
@@ -35,6 +36,7 @@ impl Progress {
 /// # Errors
 /// When one refuses it or cannot be asked, or has to be asked first.
 pub(super) fn admit(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
@@ -42,14 +44,15 @@ pub(super) fn admit(
 ) -> Result<()> {
     let hooks = hooks::all(cluster, &MUTATING_WEBHOOKS);
     let mut progress = Progress::default();
-    round(cluster, call, attributes, object, (&hooks, 0), &mut progress)?;
+    round(chain, cluster, call, attributes, object, (&hooks, 0), &mut progress)?;
     if !progress.due.is_empty() {
-        round(cluster, call, attributes, object, (&hooks, 1), &mut progress)?;
+        round(chain, cluster, call, attributes, object, (&hooks, 1), &mut progress)?;
     }
     Ok(())
 }
 
 fn round(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
@@ -59,7 +62,7 @@ fn round(
 ) -> Result<()> {
     for (index, hook) in hooks.iter().enumerate() {
         let shown = (!object.is_null()).then_some(&*object);
-        let Some(resource) = hook.matched(cluster, call, attributes, shown)? else {
+        let Some(resource) = hook.matched(chain, cluster, call, attributes, shown)? else {
             continue;
         };
         if round > 0 && !progress.due.contains(&hook.id) {

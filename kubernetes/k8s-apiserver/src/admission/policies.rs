@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::authorizer::{self, Ledger};
 use super::expressions::{Scope, shown};
 use super::matching::{Criteria, find_namespace, shown_name};
-use super::{Attributes, GROUP, review};
+use super::{AdmissionChain, review};
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{Attributes, GROUP};
 use crate::semantics::context::Call;
 use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
@@ -63,6 +64,7 @@ struct View<'a> {
 /// # Errors
 /// When one refuses it, or a conversion has to be asked first.
 pub(super) fn validate(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
@@ -77,7 +79,7 @@ pub(super) fn validate(
             .filter(|binding| binding["spec"]["policyName"] == *stored.key.name)
             .collect();
         if !of_policy.is_empty() {
-            apply(cluster, call, (attributes, object), stored, &of_policy, &mut outcome)?;
+            apply(chain, cluster, call, (attributes, object), stored, &of_policy, &mut outcome)?;
         }
     }
     for (key, values) in outcome.annotations {
@@ -96,6 +98,7 @@ pub(super) fn validate(
 
 /// Adds what one policy says, under each of its bindings.
 fn apply(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     (attributes, object): (&Attributes<'_>, Option<&Value>),
@@ -103,7 +106,7 @@ fn apply(
     bindings: &[&Value],
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let policy = cluster.policies.compiled(stored);
+    let policy = chain.policies.compiled(stored);
     let constraints = Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
     let resource = match constraints.matched(cluster, attributes, object) {
         Ok(Some(resource)) => resource,
@@ -134,7 +137,7 @@ fn apply(
         match found {
             Ok(found) => {
                 for param in found {
-                    let verdict = decide(cluster, call, &policy, &view, param.as_ref())?;
+                    let verdict = decide(chain, cluster, call, &policy, &view, param.as_ref())?;
                     outcome.add(call, &policy, binding, verdict);
                 }
             }
@@ -146,6 +149,7 @@ fn apply(
 
 /// What a policy decides under one parameter.
 fn decide(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     policy: &Policy,
@@ -158,7 +162,7 @@ fn decide(
         bindings(cluster, call, view.attributes, shown_to, &ledger)?.with("params", shown(param));
     loop {
         let verdict = decision::decide(policy, &Scope::new(bindings.clone(), &policy.variables));
-        if !ledger.look_up(cluster, &call.user) {
+        if !ledger.look_up(&chain.authorizer, cluster, &call.user) {
             return Ok(verdict);
         }
     }

@@ -3,7 +3,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::{Attributes, kind_of};
+use crate::semantics::cluster::admission::{Attributes, kind_of};
 use crate::semantics::context::Call;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::webhook::replay::Answered;

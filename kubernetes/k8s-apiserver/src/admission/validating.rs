@@ -3,8 +3,9 @@ use serde_json::Value;
 
 use super::hooks::{self, Outcome};
 use super::review::Shown;
-use super::{Attributes, VALIDATING_WEBHOOKS};
+use super::{AdmissionChain, VALIDATING_WEBHOOKS};
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::Attributes;
 use crate::semantics::context::Call;
 use crate::semantics::convert;
 use crate::status::{ApiError, Result};
@@ -14,6 +15,7 @@ use crate::status::{ApiError, Result};
 /// # Errors
 /// When one refuses it or cannot be asked, or has to be asked first.
 pub(super) fn validate(
+    chain: &AdmissionChain,
     cluster: &Cluster,
     call: &mut Call,
     attributes: &Attributes<'_>,
@@ -22,7 +24,7 @@ pub(super) fn validate(
     let mut first = Ok(());
     let mut index = 0;
     for hook in hooks::all(cluster, &VALIDATING_WEBHOOKS) {
-        let Some(resource) = hook.matched(cluster, call, attributes, object)? else {
+        let Some(resource) = hook.matched(chain, cluster, call, attributes, object)? else {
             continue;
         };
         let mut in_version = |shown: Option<&Value>| {

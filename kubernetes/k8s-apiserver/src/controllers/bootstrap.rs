@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use super::Controllers;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::Call;
 use crate::verbs::create::{Origin, create};
@@ -13,27 +14,28 @@ mod roles;
 use prepared::Prepared;
 
 /// Creates what a cluster has before anybody asks for anything.
-pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
+pub(crate) fn bootstrap(cluster: &mut Cluster, authority: &str, now: &str) {
     static PREPARED: OnceLock<Prepared> = OnceLock::new();
-    PREPARED.get_or_init(|| Prepared::record(fill)).install(cluster, now);
+    PREPARED.get_or_init(|| Prepared::record(fill)).install(cluster, authority, now);
 }
 
 /// Creates all of it, one after the other.
-fn fill(cluster: &mut Cluster, now: &str) {
-    bootstrap_objects(cluster, now);
+fn fill(cluster: &mut Cluster, authority: &str, now: &str) {
+    bootstrap_objects(&mut Controllers::new(authority), cluster, now);
     roles::install(cluster, now);
 }
 
-fn bootstrap_objects(cluster: &mut Cluster, now: &str) {
+fn bootstrap_objects(controllers: &mut Controllers, cluster: &mut Cluster, now: &str) {
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let object = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {"name": namespace},
         });
-        begin_with(cluster, now, ("", "v1", "namespaces"), None, object);
+        begin_with(controllers, cluster, now, ("", "v1", "namespaces"), None, object);
     }
     begin_with(
+        controllers,
         cluster,
         now,
         ("", "v1", "services"),
@@ -69,13 +71,21 @@ fn bootstrap_objects(cluster: &mut Cluster, now: &str) {
             "value": value,
             "description": description,
         });
-        begin_with(cluster, now, ("scheduling.k8s.io", "v1", "priorityclasses"), None, object);
+        begin_with(
+            controllers,
+            cluster,
+            now,
+            ("scheduling.k8s.io", "v1", "priorityclasses"),
+            None,
+            object,
+        );
     }
     super::services::bootstrap(cluster, now);
-    super::settle(cluster, now);
+    controllers.settle(cluster, now);
 }
 
 fn begin_with(
+    controllers: &mut Controllers,
     cluster: &mut Cluster,
     now: &str,
     (group, version, plural): (&str, &str, &str),
@@ -91,5 +101,5 @@ fn begin_with(
     if let Err(error) = created {
         tracing::warn!(%error, plural, "could not create a part of a new cluster");
     }
-    super::settle(cluster, now);
+    controllers.settle(cluster, now);
 }

@@ -15,6 +15,8 @@ use crate::verbs::delete::{DeleteOptions, delete};
 
 pub(crate) mod outline;
 
+use outline::Outlines;
+
 /// The storage of definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
@@ -26,7 +28,7 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Acts on a write of a definition.
-pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+pub(crate) fn observe(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, notice: &Notice) {
     let name = notice.key.name.to_string();
     let Some(current) = &notice.current else {
         let storages: Vec<StorageId> = cluster
@@ -39,16 +41,16 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
         for storage in storages {
             cluster.store.end_watches(&storage);
         }
-        resettle_names(cluster, now, &name);
+        resettle_names(outlines, cluster, now, &name);
         return;
     };
-    if !super::is_current(cluster, notice) || cluster.outlines.is_settled(current) {
+    if !super::is_current(cluster, notice) || outlines.is_settled(current) {
         return;
     }
     if current.deleting {
         clean_up(cluster, now, current);
     } else {
-        establish(cluster, now, current);
+        establish(outlines, cluster, now, current);
     }
 }
 
@@ -78,7 +80,7 @@ fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
 }
 
 /// Names that became free may be what another definition waits for.
-fn resettle_names(cluster: &mut Cluster, now: &str, gone: &str) {
+fn resettle_names(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, gone: &str) {
     let Some(resource) = definitions(cluster) else {
         return;
     };
@@ -90,19 +92,20 @@ fn resettle_names(cluster: &mut Cluster, now: &str, gone: &str) {
         .cloned()
         .collect();
     for stored in waiting {
-        establish(cluster, now, &stored);
+        establish(outlines, cluster, now, &stored);
     }
 }
 
 /// Accepts the names of a definition, as far as they are free, and serves it.
-fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+fn establish(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let Some(resource) = definitions(cluster) else {
         return;
     };
     let name = stored.key.name.to_string();
     let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
     let was_established = condition_is(&object, "Established", "True");
-    let taken = Names::of_group(cluster, object["spec"]["group"].as_str().unwrap_or_default());
+    let taken =
+        Names::of_group(outlines, cluster, object["spec"]["group"].as_str().unwrap_or_default());
     let conflict = accept_names(&taken, &mut object);
     let conditions = &mut object["status"]["conditions"];
     let mut set = |condition: &str, status: &str, reason: &str, message: &str| {
@@ -138,7 +141,7 @@ fn establish(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
         object["spec"]["names"] = wanted;
     }
     let written = super::write_as(cluster, now, MANAGER, &resource, stored, object);
-    cluster.outlines.settle(&written);
+    outlines.settle(&written);
 }
 
 fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
@@ -157,9 +160,9 @@ struct Names {
 }
 
 impl Names {
-    fn of_group(cluster: &mut Cluster, group: &str) -> Self {
+    fn of_group(outlines: &mut Outlines, cluster: &Cluster, group: &str) -> Self {
         let mut found = Self::default();
-        for outline in cluster.outlines.all(&cluster.store) {
+        for outline in outlines.all(&cluster.store) {
             if outline.group != group {
                 continue;
             }
@@ -263,8 +266,8 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         Some(Err(_)) | None => Schema::untyped(),
     };
     for version in served {
-        cluster.stamp += 1;
-        match resource_of(object, version, &stored_schema, cluster.stamp) {
+        let schema_id = cluster.registry.next_schema_id();
+        match resource_of(object, version, &stored_schema, schema_id) {
             Ok(resource) => {
                 let resource = Arc::new(resource);
                 if version["storage"] == true {

@@ -19,19 +19,21 @@ pub(crate) const STORAGE: &str = "namespaces";
 const MANAGER: &str = "kube-controller-manager";
 
 /// Acts on a write of a namespace.
-pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
     if !super::is_current(cluster, notice) {
         return;
     }
     match (&notice.previous, &notice.current) {
-        (None, Some(current)) if !current.deleting => fill(cluster, now, &current.key.name),
+        (None, Some(current)) if !current.deleting => {
+            fill(authority, cluster, now, &current.key.name)
+        }
         (_, Some(current)) if current.deleting => empty(cluster, now, &current.key.name),
         _ => {}
     }
 }
 
 /// Acts on the removal of any object: it may have been the last one of an ending namespace.
-pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
+pub(crate) fn observe_removal(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
     if notice.key.namespace.is_empty() {
         return;
     }
@@ -43,13 +45,13 @@ pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice)
     );
     match found.map(|found| found.deleting) {
         Some(true) => finish(cluster, now, &namespace.name),
-        Some(false) if is_content => fill(cluster, now, &namespace.name),
+        Some(false) if is_content => fill(authority, cluster, now, &namespace.name),
         Some(false) | None => {}
     }
 }
 
 /// Creates what every namespace has.
-fn fill(cluster: &mut Cluster, now: &str, namespace: &str) {
+fn fill(authority: &str, cluster: &mut Cluster, now: &str, namespace: &str) {
     let contents = [
         (
             "serviceaccounts",
@@ -67,7 +69,7 @@ fn fill(cluster: &mut Cluster, now: &str, namespace: &str) {
                             "The certificate authority of this cluster's API server.",
                     },
                 },
-                "data": {"ca.crt": cluster.authority},
+                "data": {"ca.crt": authority},
             }),
         ),
     ];

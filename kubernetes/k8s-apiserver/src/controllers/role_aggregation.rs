@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use k8s_schema::managed::{self, Actor};
 use serde_json::{Value, json};
 
-use crate::access::rbac::GROUP;
 use crate::request::selector::LabelSelector;
 use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
 /// Where ClusterRoles are stored.
@@ -27,7 +27,7 @@ impl Aggregators {
     fn all(&mut self, store: &Store) -> &mut BTreeMap<Box<str>, Vec<LabelSelector>> {
         self.0.get_or_insert_with(|| {
             store
-                .list(&StorageId::new(GROUP, "clusterroles"), None)
+                .list(&StorageId::new(RBAC_GROUP, "clusterroles"), None)
                 .map(|stored| (stored.key.name.clone(), selectors(&stored.decode())))
                 .filter(|(_, selectors)| !selectors.is_empty())
                 .collect()
@@ -36,9 +36,14 @@ impl Aggregators {
 }
 
 /// Acts on a write of a ClusterRole.
-pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
+pub(crate) fn observe(
+    aggregators: &mut Aggregators,
+    cluster: &mut Cluster,
+    now: &str,
+    notice: &Notice,
+) {
     let name = &notice.key.name;
-    let aggregators = cluster.aggregators.all(&cluster.store);
+    let aggregators = aggregators.all(&cluster.store);
     match &notice.current {
         Some(current) => {
             let selectors = selectors(&current.decode());
@@ -79,7 +84,7 @@ fn selects(selector: &LabelSelector, role: &Stored) -> bool {
 
 /// Gives a role the rules of those that it selects, in the order of their names.
 fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelector]) {
-    let storage = StorageId::new(GROUP, "clusterroles");
+    let storage = StorageId::new(RBAC_GROUP, "clusterroles");
     let key = ObjectKey::new("", name);
     let Some(stored) = cluster.store.find(&storage, &key).cloned() else {
         return;
@@ -109,7 +114,7 @@ fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelect
     if !rules.is_empty() {
         applied["rules"] = rules.into();
     }
-    let Some(resource) = cluster.registry.find(GROUP, "v1", "clusterroles").cloned() else {
+    let Some(resource) = cluster.registry.find(RBAC_GROUP, "v1", "clusterroles").cloned() else {
         return;
     };
     let actor = Actor {

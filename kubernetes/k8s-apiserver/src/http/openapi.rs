@@ -19,7 +19,7 @@ use crate::json::to_bytes;
 use crate::request::accept::accepts_gzip;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::ApiResource;
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
 
 mod binary;
@@ -64,13 +64,17 @@ impl Found {
 ///
 /// # Errors
 /// When there is no such document, or not in the form that the client accepts.
-pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
+pub(crate) fn answer(
+    cluster: &SharedCluster,
+    documents: &Kept,
+    parts: &Parts,
+) -> Result<Response<Body>> {
     let path = parts.uri.path().trim_end_matches('/');
     if path == "/openapi/v3" {
-        let found = shared.read(|cluster| {
-            let build = || Some(to_bytes(&index(&shared.documents, cluster)));
-            shared.documents.find("v3", stamps(cluster, |_| true), build)
-        });
+        let found = cluster.read(|cluster| {
+            let build = || Some(to_bytes(&index(documents, cluster)));
+            Ok(documents.find("v3", stamps(cluster, |_| true), build))
+        })?;
         let index = found.map(|built| built.text.clone()).unwrap_or_default();
         let mut response = respond::bytes(StatusCode::OK, index);
         response
@@ -84,13 +88,13 @@ pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<Response<Body>> {
         })
     };
     if path == "/openapi/v2" {
-        return version_2(shared, parts, accepted(VERSION_2_PROTOBUF));
+        return version_2((cluster, documents), parts, accepted(VERSION_2_PROTOBUF));
     }
     if accepted(VERSION_3_PROTOBUF) {
         return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
-    match shared.read(|cluster| version_3(&shared.documents, cluster, name)) {
+    match cluster.read(|cluster| Ok(version_3(documents, cluster, name)))? {
         Some(found) => Ok(with_hash(parts, &found)),
         None => Ok(nothing()),
     }
@@ -114,19 +118,23 @@ fn stamps(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64>
 }
 
 /// The document of all kinds, in JSON or in its binary form.
-fn version_2(shared: &Shared, parts: &Parts, is_binary: bool) -> Result<Response<Body>> {
-    let found = shared.read(|cluster| {
+fn version_2(
+    (cluster, documents): (&SharedCluster, &Kept),
+    parts: &Parts,
+    is_binary: bool,
+) -> Result<Response<Body>> {
+    let found = cluster.read(|cluster| {
         let stamps = stamps(cluster, |_| true);
         let document = || version_2::document(cluster);
-        if is_binary {
+        Ok(if is_binary {
             let build = || Some(version_2::protobuf(&document()).into());
-            shared.documents.find("v2.protobuf", stamps, build)
+            documents.find("v2.protobuf", stamps, build)
         } else if stamps.is_empty() {
             None
         } else {
-            shared.documents.find("v2", stamps, || Some(to_bytes(&document().value)))
-        }
-    });
+            documents.find("v2", stamps, || Some(to_bytes(&document().value)))
+        })
+    })?;
     Ok(match found {
         Some(built) if is_binary => binary(built.text.clone()),
         Some(built) => send(&parts.headers, &Found::Built(built)),

@@ -14,7 +14,7 @@ use crate::http::body::Body;
 use crate::http::respond;
 use crate::request::accept::{Accept, Format, PROTOBUF, View};
 use crate::request::path::{self, Route, Target};
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 
 /// Clients that people look at answers with get them indented.
@@ -45,7 +45,7 @@ struct WatchEvent {
 
 impl Form {
     /// Settles the form, and leaves a request for JSON.
-    pub(crate) fn settle(shared: &Shared, parts: &mut Parts) -> Self {
+    pub(crate) fn settle(cluster: &SharedCluster, parts: &mut Parts) -> Self {
         let mut form = Self {
             format: Format::Json,
             is_indented: is_for_people(parts),
@@ -61,7 +61,7 @@ impl Form {
         let mut has_protobuf = accepts_protobuf(&parts.headers);
         // Most requests need no look at what they are for.
         if has_protobuf && let Route::Resource(target) = path::parse(path) {
-            has_protobuf = is_built_in(shared, &target);
+            has_protobuf = is_built_in(cluster, &target);
         }
         let chosen = Accept::choose(&parts.headers, has_protobuf);
         if chosen.is_err() && Accept::choose(&parts.headers, true).is_ok() {
@@ -194,13 +194,12 @@ fn accepts_protobuf(headers: &HeaderMap) -> bool {
 }
 
 /// Custom objects have no protocol buffers.
-fn is_built_in(shared: &Shared, target: &Target) -> bool {
-    shared.read(|cluster| {
-        cluster
-            .registry
-            .find(&target.group, &target.version, &target.resource)
-            .is_none_or(|resource| resource.custom().is_none())
-    })
+fn is_built_in(cluster: &SharedCluster, target: &Target) -> bool {
+    let is_built_in = cluster.read(|cluster| {
+        let found = cluster.registry.find(&target.group, &target.version, &target.resource);
+        Ok(found.is_none_or(|resource| resource.custom().is_none()))
+    });
+    is_built_in.unwrap_or(true)
 }
 
 /// The frames of a piece of a watch, which is whole lines.

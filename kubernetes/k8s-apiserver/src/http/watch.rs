@@ -21,9 +21,10 @@ use crate::json::to_bytes;
 use crate::request::accept::View;
 use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::convert::webhook;
+use crate::semantics::context::Call;
+use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
-use crate::server::Shared;
+use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::{Change, Event, Lost, Stored};
 use crate::verbs::list::{Selection, read_revision};
@@ -125,13 +126,16 @@ impl Watch {
     }
 
     /// The body of the answer.
-    pub(crate) fn into_stream(self, shared: Arc<Shared>) -> impl Stream<Item = Bytes> + Send {
-        let counter = shared.metrics.watch_events(&self.resource);
-        futures::stream::unfold((self, shared), move |(mut watch, shared)| {
+    pub(crate) fn into_stream(
+        self,
+        cluster: Arc<SharedCluster>,
+        counter: IntCounter,
+    ) -> impl Stream<Item = Bytes> + Send {
+        futures::stream::unfold((self, cluster), move |(mut watch, cluster)| {
             let counter = counter.clone();
             async move {
-                let chunk = watch.next_chunk(&shared, &counter).await?;
-                Some((chunk, (watch, shared)))
+                let chunk = watch.next_chunk(&cluster, &counter).await?;
+                Some((chunk, (watch, cluster)))
             }
         })
     }
@@ -143,8 +147,8 @@ impl Watch {
     }
 
     /// Begins with the state that a webhook has to convert first.
-    async fn begin_with_converted(&mut self, shared: &Shared, objects: Vec<Arc<Stored>>) {
-        match webhook::shown_later(shared, &self.resource, objects).await {
+    async fn begin_with_converted(&mut self, cluster: &SharedCluster, objects: Vec<Arc<Stored>>) {
+        match shown_later(cluster, &self.resource, objects).await {
             Ok(objects) => self.begin_with(objects),
             Err(error) => {
                 self.ends_initial = false;
@@ -161,14 +165,18 @@ impl Watch {
     }
 
     /// The events with their objects in the version of the watch.
-    async fn converted(&self, shared: &Shared, events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>> {
+    async fn converted(
+        &self,
+        cluster: &SharedCluster,
+        events: Vec<Arc<Event>>,
+    ) -> Result<Vec<Arc<Event>>> {
         let objects = events
             .iter()
             .flat_map(|event| [Some(&event.object), event.previous.as_ref()])
             .flatten()
             .cloned()
             .collect();
-        let mut shown = webhook::shown_later(shared, &self.resource, objects).await?.into_iter();
+        let mut shown = shown_later(cluster, &self.resource, objects).await?.into_iter();
         let mut next = |stored: &Arc<Stored>| shown.next().unwrap_or_else(|| Arc::clone(stored));
         Ok(events
             .iter()
@@ -183,9 +191,9 @@ impl Watch {
             .collect())
     }
 
-    async fn next_chunk(&mut self, shared: &Shared, counter: &IntCounter) -> Option<Bytes> {
+    async fn next_chunk(&mut self, cluster: &SharedCluster, counter: &IntCounter) -> Option<Bytes> {
         if let Some(objects) = self.unconverted.take() {
-            self.begin_with_converted(shared, objects).await;
+            self.begin_with_converted(cluster, objects).await;
         }
         loop {
             self.encode_initial();
@@ -197,7 +205,7 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            self.collect(shared).await;
+            self.collect(cluster).await;
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -205,7 +213,7 @@ impl Watch {
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
                 changed = self.changed.changed() => if changed.is_err() {
-                    self.collect(shared).await;
+                    self.collect(cluster).await;
                     self.ended = true;
                 },
                 () = tokio::time::sleep_until(until) => self.on_time(),
@@ -244,14 +252,19 @@ impl Watch {
     }
 
     /// Takes what is new from the log.
-    async fn collect(&mut self, shared: &Shared) {
+    async fn collect(&mut self, cluster: &SharedCluster) {
         self.changed.mark_unchanged();
-        self.now = shared.now();
-        let news = shared.read(|cluster| cluster.store.news(&self.resource.storage, self.revision));
+        self.now = cluster.now();
+        let news =
+            cluster.read(|cluster| Ok(cluster.store.news(&self.resource.storage, self.revision)));
+        let news = match news {
+            Ok(news) => news,
+            Err(error) => return self.end_with(&error),
+        };
         match news {
             Ok(news) => {
                 let events = if self.resource.is_converted_by_webhook() {
-                    self.converted(shared, news.events).await
+                    self.converted(cluster, news.events).await
                 } else {
                     Ok(news.events)
                 };
@@ -349,6 +362,26 @@ impl Watch {
             "metadata": metadata,
         });
         event_line("BOOKMARK", &to_bytes(&object))
+    }
+}
+
+/// Brings the objects of a watch into the version of `resource`.
+///
+/// # Errors
+/// When the webhook cannot convert one.
+async fn shown_later(
+    cluster: &SharedCluster,
+    resource: &ApiResource,
+    objects: Vec<Arc<Stored>>,
+) -> Result<Vec<Arc<Stored>>> {
+    let mut call = Call::default();
+    loop {
+        let shown = cluster
+            .read(|cluster| convert::shown_all(cluster, &mut call, resource, objects.clone()));
+        if !call.asking.is_pending() {
+            return shown;
+        }
+        cluster.ask(&mut call.asking).await?;
     }
 }
 

@@ -77,8 +77,13 @@ impl Labels {
                 self.subresource.is_empty() || found.subresource(&self.subresource).is_some()
             });
         if !is_known {
-            *self = Self { verb: self.verb, ..Self::default() };
+            self.forget();
         }
+    }
+
+    /// Leaves everything out but the verb.
+    pub(super) fn forget(&mut self) {
+        *self = Self { verb: self.verb, ..Self::default() };
     }
 
     pub(super) fn is_long(&self) -> bool {

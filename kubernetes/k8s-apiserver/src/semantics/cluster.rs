@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::access::rbac::Policy;
-use crate::admission::PolicyCache;
-use crate::controllers::definition::outline::Outlines;
-use crate::controllers::role_aggregation::Aggregators;
 use crate::ids::Ids;
 use crate::semantics::registry::{ApiResource, Registry};
 use crate::storage::{History, ObjectKey, StorageId, Store, Stored};
+
+pub(crate) mod admission;
+
+use admission::{Admission, NoAdmission};
 
 /// Everything there is.
 #[derive(Debug)]
@@ -23,18 +23,8 @@ pub(crate) struct Cluster {
     pub(crate) ids: Ids,
     /// Writes that the controllers have not seen yet.
     pub(crate) notices: VecDeque<Notice>,
-    /// Who may do what, by the roles among the objects.
-    pub(crate) policy: Policy,
-    /// The certificate of the cluster's authority, in PEM.
-    pub(crate) authority: String,
-    /// Roles that gather the rules of others.
-    pub(crate) aggregators: Aggregators,
-    /// The last stamp given to a custom schema.
-    pub(crate) stamp: u64,
-    /// Compiled admission policies.
-    pub(crate) policies: PolicyCache,
-    /// The names of definitions.
-    pub(crate) outlines: Outlines,
+    /// The checks that writes pass besides the rules of their kinds.
+    pub(crate) admission: Arc<dyn Admission>,
 }
 
 /// One write, as the controllers hear of it.
@@ -58,12 +48,7 @@ impl Cluster {
             registry: Registry::new(),
             ids: Ids::new(seed),
             notices: VecDeque::new(),
-            policy: Policy::new(false),
-            authority: String::new(),
-            aggregators: Aggregators::default(),
-            stamp: 0,
-            policies: PolicyCache::default(),
-            outlines: Outlines::default(),
+            admission: Arc::new(NoAdmission),
         }
     }
 

@@ -16,6 +16,9 @@ pub(crate) use resource::{
 
 use crate::storage::StorageId;
 
+/// The API group of roles and role bindings.
+pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
 /// A group, a version and a plural name.
 type ResourceName = (String, String, String);
 
@@ -32,6 +35,7 @@ pub(crate) struct Registry {
     resting: BTreeMap<String, Arc<ApiResource>>,
     /// The versions that stamps of custom resources are of, also of former schemas.
     stamps: BTreeMap<u64, String>,
+    last_schema_id: u64,
 }
 
 impl Registry {
@@ -47,6 +51,7 @@ impl Registry {
             by_name,
             resting: BTreeMap::new(),
             stamps: BTreeMap::new(),
+            last_schema_id: 0,
         }
     }
 
@@ -108,6 +113,12 @@ impl Registry {
         for resource in self.custom.remove(definition).unwrap_or_default() {
             self.by_name.remove(&name_of(&resource));
         }
+    }
+
+    /// An id for the schema of a custom resource that no schema had before.
+    pub(crate) fn next_schema_id(&mut self) -> u64 {
+        self.last_schema_id += 1;
+        self.last_schema_id
     }
 
     /// Whether any custom resource is converted by a webhook.

@@ -3,8 +3,8 @@ use k8s_schema::{self as schema, FieldError, FieldErrorKind, MetadataOwner};
 use serde_json::Value;
 
 use super::metadata;
-use crate::admission;
 use crate::names::NameRule;
+use crate::semantics::cluster::Cluster;
 use crate::semantics::context::Call;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, CustomVersion, ScalePaths, Scope};
@@ -17,6 +17,7 @@ use crate::status::{ApiError, Result};
 /// # Errors
 /// With everything that is wrong with it.
 pub(crate) fn check(
+    cluster: &Cluster,
     call: &mut Call,
     resource: &ApiResource,
     before: Option<(&Value, ObjectPart)>,
@@ -37,7 +38,7 @@ pub(crate) fn check(
             let mut errors = check_metadata(resource, live, object);
             let part = before.map_or(ObjectPart::Main, |(_, part)| part);
             errors.extend(kinds::validate(resource, part, live, object));
-            errors.extend(admission::problems(resource, object, live.is_none()));
+            errors.extend(cluster.admission.problems(resource, object, live.is_none()));
             errors
         }
     };

@@ -35,7 +35,7 @@ const ROUNDS_MAX: usize = 64;
 /// What has to ask webhooks runs once more for each answer that it needs; see [`crate::semantics::webhook::replay`].
 pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
     let route = path::parse(parts.uri.path());
-    let mut admitted = match access::admit(shared, parts, &route, body) {
+    let mut admitted = match access::admit(&shared.access, &shared.cluster, parts, &route, body) {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
@@ -46,7 +46,9 @@ pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) ->
             admitted.annotate(&asking.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
         }
-        shared.ask(&mut asking).await;
+        if let Err(error) = shared.cluster.ask(&mut asking).await {
+            return admitted.complete(respond::error(&error));
+        }
     }
     let error = ApiError::internal("the object changed too often while webhooks were asked");
     admitted.complete(respond::error(&error))
@@ -66,7 +68,7 @@ fn answer(
         parameters.watch |= target.watch;
         let mut call = Call {
             manager: manager(&parameters, &parts.headers),
-            now: asking.began(|| rfc3339_seconds(shared.now())),
+            now: asking.began(|| rfc3339_seconds(shared.cluster.now())),
             warnings: Vec::new(),
             user: Arc::clone(user),
             asking: std::mem::take(asking),
@@ -96,7 +98,7 @@ fn answer(
         return Err(ApiError::method_not_allowed());
     }
     match route {
-        Route::OpenApi => openapi::answer(shared, parts),
+        Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, parts),
         Route::Health => Ok(health::answer(&parts.uri)),
         Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),
@@ -131,15 +133,16 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
     let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
     if matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated_discovery(headers) {
         let is_core = *route == Route::CoreVersions;
-        let found = shared.read(|cluster| discovery::aggregated(&cluster.registry, is_core));
+        let found =
+            shared.cluster.read(|cluster| Ok(discovery::aggregated(&cluster.registry, is_core)))?;
         return Ok(aggregated(headers, found));
     }
     if is_about_groups {
         Accept::negotiate(headers, false)?;
     }
-    let found = shared.read(|cluster| {
+    let found = shared.cluster.read(|cluster| {
         let registry = &cluster.registry;
-        match route {
+        Ok(match route {
             Route::CoreVersions => Some(discovery::core_versions()),
             Route::Groups => Some(discovery::group_list(registry)),
             Route::Group(name) => discovery::one_group(registry, name),
@@ -152,10 +155,10 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             | Route::Metrics
             | Route::Unknown
             | Route::Resource(_) => None,
-        }
-    });
+        })
+    })?;
     match (route, found) {
-        (Route::Metrics, _) => Ok(shared.read(|cluster| shared.metrics.answer(cluster))),
+        (Route::Metrics, _) => shared.cluster.read(|cluster| Ok(shared.metrics.answer(cluster))),
         (Route::ServerVersion | Route::Root, Some(document)) => {
             Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
         }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use k8s_schema::managed;
 use serde_json::Value;
 
-use crate::access;
-use crate::admission::{self, Attributes, Operation};
 use crate::request::parameters::DryRun;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{self, Attributes, Operation};
 use crate::semantics::context::Call;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::{ApiResource, Scope};
@@ -71,18 +70,12 @@ pub(crate) fn create(
     metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
     metadata::settle_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
-    access::escalation::prepare(
-        cluster,
-        call,
-        resource,
-        None,
-        origin == Origin::Apply,
-        &mut object,
-    )?;
+    let named_by_url = origin == Origin::Apply;
+    admission::authorize_content(cluster, call, resource, None, named_by_url, &mut object)?;
     metadata::begin(cluster, call, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;
-    validation::check(call, resource, None, &object)?;
+    validation::check(cluster, call, resource, None, &object)?;
     let attributes = Attributes { name: key.name.to_string(), ..attributes };
     admission::validate(cluster, call, &attributes, Some(&object))?;
     if let Some(existing) = cluster.store.find(&resource.storage, &key) {

@@ -5,11 +5,11 @@ use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
 use super::list::Query;
-use crate::admission::{self, Attributes, Operation};
 use crate::clock::rfc3339_seconds;
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
+use crate::semantics::cluster::admission::{self, Attributes, Operation};
 use crate::semantics::cluster::{Cluster, is_finished};
 use crate::semantics::context::Call;
 use crate::semantics::registry::{ApiResource, Scope};

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
 use super::update;
-use crate::admission::{self, Attributes, Operation};
 use crate::request::parameters::DryRun;
 use crate::request::selector::LabelSelector;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{self, Attributes, Operation};
 use crate::semantics::context::Call;
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::patch::{check_options, refused_apply};
 use super::update::{Aim, Ownership, check_name, find, update};
-use crate::admission::{self, Attributes, Operation};
 use crate::request::content::MediaType;
 use crate::request::selector::format_labels;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::cluster::admission::{self, Attributes, Operation};
 use crate::semantics::context::Call;
 use crate::semantics::metadata;
 use crate::semantics::part::ObjectPart;

@@ -5,9 +5,8 @@ use k8s_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
 use super::create::{AFTER_ADMISSION, Origin, create};
-use crate::access;
-use crate::admission::{self, Attributes, Operation};
 use crate::request::parameters::DryRun;
+use crate::semantics::cluster::admission::{self, Attributes, Operation};
 use crate::semantics::cluster::{Cluster, is_finished};
 use crate::semantics::context::Call;
 use crate::semantics::ownership::actor;
@@ -171,10 +170,10 @@ pub(crate) fn update(
         metadata::keep(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);
-    access::escalation::prepare(cluster, call, resource, Some(live), true, &mut object)?;
+    admission::authorize_content(cluster, call, resource, Some(live), true, &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, part, live, &mut object);
-    validation::check(call, resource, Some((live, part)), &object)?;
+    validation::check(cluster, call, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if let Some(attributes) = &attributes {
         admission::validate(cluster, call, attributes, Some(&object))?;

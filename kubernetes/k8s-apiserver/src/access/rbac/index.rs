@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
-use super::GROUP;
 use super::rule::Rule;
+use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 use crate::user::UserInfo;
 
@@ -20,9 +20,9 @@ const STORAGES: [(&str, bool); 4] = [
     ("rolebindings", false),
 ];
 
-/// The policy of a cluster.
+/// Decides by the roles and bindings of a cluster who may do what.
 #[derive(Debug)]
-pub(crate) struct Policy {
+pub(crate) struct Authorizer {
     index: RwLock<Index>,
     allows_everything: bool,
 }
@@ -63,8 +63,8 @@ enum Subject {
     Group(String),
 }
 
-impl Policy {
-    /// A policy of roles and bindings, or one that allows everything.
+impl Authorizer {
+    /// Decides by roles and bindings, or allows everything.
     pub(crate) fn new(allows_everything: bool) -> Self {
         Self { index: RwLock::default(), allows_everything }
     }
@@ -94,7 +94,7 @@ impl Index {
         if !followed {
             *self = Self::default();
             for (plural, is_role) in STORAGES {
-                for stored in store.list(&StorageId::new(GROUP, plural), None) {
+                for stored in store.list(&StorageId::new(RBAC_GROUP, plural), None) {
                     self.put(is_role, stored);
                 }
             }
@@ -107,7 +107,7 @@ impl Index {
             return false;
         }
         for (plural, is_role) in STORAGES {
-            let storage = StorageId::new(GROUP, plural);
+            let storage = StorageId::new(RBAC_GROUP, plural);
             match store.news(&storage, seen) {
                 Ok(news) => {
                     for event in news.events {
@@ -200,7 +200,7 @@ impl Index {
         self.roles
             .get(&ObjectKey::new(namespace, name))
             .map(|rules| &**rules)
-            .ok_or_else(|| format!("{noun}.{GROUP} {name:?} not found"))
+            .ok_or_else(|| format!("{noun}.{RBAC_GROUP} {name:?} not found"))
     }
 }
 

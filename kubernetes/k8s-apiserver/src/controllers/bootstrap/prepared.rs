@@ -45,11 +45,10 @@ enum Piece {
 
 impl Prepared {
     /// Fills a cluster by `fill` and notes what that writes.
-    pub(super) fn record(fill: impl FnOnce(&mut Cluster, &str)) -> Self {
+    pub(super) fn record(fill: impl FnOnce(&mut Cluster, &str, &str)) -> Self {
         let everything = History { events_max: usize::MAX, bytes_max: usize::MAX };
         let mut cluster = Cluster::new(SEED, everything);
-        AUTHORITY.clone_into(&mut cluster.authority);
-        fill(&mut cluster, NOW);
+        fill(&mut cluster, AUTHORITY, NOW);
         let mut uids = BTreeMap::new();
         let mut ids = Ids::new(SEED);
         while ids.state().uids != cluster.ids.state().uids {
@@ -74,9 +73,9 @@ impl Prepared {
     }
 
     /// Writes all to a cluster in which nothing was written yet.
-    pub(super) fn install(&self, cluster: &mut Cluster, now: &str) {
+    pub(super) fn install(&self, cluster: &mut Cluster, authority: &str, now: &str) {
         let uids: Vec<String> = (0..self.uids).map(|_| cluster.ids.next_uid()).collect();
-        let authority = serde_json::Value::from(cluster.authority.as_str()).to_string();
+        let authority = serde_json::Value::from(authority).to_string();
         for Write { storage, object, uid, pieces } in &self.writes {
             let mut text = Vec::with_capacity(object.bytes().len() + authority.len());
             for piece in pieces {
@@ -138,10 +137,9 @@ mod tests {
     #[test]
     fn a_cluster_begins_as_if_everything_had_been_requested() {
         let now = "2026-01-02T03:04:05Z";
-        let begin = |fill: fn(&mut Cluster, &str)| {
+        let begin = |fill: fn(&mut Cluster, &str, &str)| {
             let mut cluster = Cluster::new(7, History::default());
-            cluster.authority = "-----BEGIN \"X\"-----\nabc\n".to_owned();
-            fill(&mut cluster, now);
+            fill(&mut cluster, "-----BEGIN \"X\"-----\nabc\n", now);
             cluster
         };
         let (requested, prepared) = (begin(fill), begin(bootstrap));

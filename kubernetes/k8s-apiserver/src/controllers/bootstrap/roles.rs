@@ -7,8 +7,8 @@ use std::io::Read as _;
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 
-use crate::access::rbac::GROUP;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId};
 
 /// A compressed JSON list of `[plural, object]`.
@@ -26,7 +26,7 @@ pub(crate) fn install(cluster: &mut Cluster, now: &str) {
         }
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         let key = ObjectKey::new(text("namespace"), text("name"));
-        cluster.store.put(&StorageId::new(GROUP, &plural), &key, object, 0);
+        cluster.store.put(&StorageId::new(RBAC_GROUP, &plural), &key, object, 0);
     }
 }
 

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::semantics::context::Call;
-use crate::semantics::registry::{ApiResource, ConversionWebhook};
+use crate::semantics::registry::ConversionWebhook;
 use crate::semantics::webhook::replay::{Answered, Question};
-use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::storage::Stored;
 
 /// Converts objects of one kind, each of which is in another version than `desired`.
 ///
@@ -54,26 +52,6 @@ pub(crate) fn convert(
         .zip(converted)
         .map(|(original, converted)| checked(original, converted, desired).map_err(failed))
         .collect()
-}
-
-/// Brings the objects of a watch into the version of `resource`.
-///
-/// # Errors
-/// When the webhook cannot convert one.
-pub(crate) async fn shown_later(
-    shared: &Shared,
-    resource: &ApiResource,
-    objects: Vec<Arc<Stored>>,
-) -> Result<Vec<Arc<Stored>>> {
-    let mut call = Call::default();
-    loop {
-        let shown =
-            shared.read(|cluster| super::shown_all(cluster, &mut call, resource, objects.clone()));
-        if !call.asking.is_pending() {
-            return shown;
-        }
-        shared.ask(&mut call.asking).await;
-    }
 }
 
 /// The objects of an answer.

@@ -54,12 +54,12 @@ pub(super) fn answer(
     call: &mut Call,
     body: &Bytes,
 ) -> Result<Response<Body>> {
-    let found = shared.read(|cluster| {
+    let found = shared.cluster.read(|cluster| {
         let registry = &cluster.registry;
-        registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(|| {
-            registry.all().any(|known| known.custom().is_none() && known.group == target.group)
-        })
-    });
+        Ok(registry.find(&target.group, &target.version, &target.resource).cloned().ok_or_else(
+            || registry.all().any(|known| known.custom().is_none() && known.group == target.group),
+        ))
+    })?;
     let resource = match found {
         Ok(resource) => resource,
         // Only a group of built-in resources knows how to say that it lacks one.
@@ -221,6 +221,7 @@ impl Request<'_> {
         let resource = &self.resource;
         let done = self
             .shared
+            .cluster
             .write_for(call, |cluster, call| act(cluster, call, resource, key, &object))?;
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
     }
@@ -231,14 +232,20 @@ impl Request<'_> {
             return Err(ApiError::method_not_allowed());
         }
         let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
-        let issued = access::token_request::create(self.shared, call, key, request)?;
+        let issued = access::token_request::create(
+            &self.shared.access,
+            &self.shared.cluster,
+            call,
+            key,
+            request,
+        )?;
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
     }
 
     fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
         let as_of = self.parts.extensions.get().copied();
-        let stored = self.shared.read(|cluster| {
+        let stored = self.shared.cluster.read(|cluster| {
             let stored = cluster
                 .store
                 .find_as_of(&self.resource.storage, key, as_of)
@@ -262,7 +269,7 @@ impl Request<'_> {
         let shown = match self.accept.view {
             View::Metadata if is_object => &encode::metadata_view(object),
             View::Table if is_object => {
-                &table::of_object(&self.resource, object, self.include, self.shared.now())
+                &table::of_object(&self.resource, object, self.include, self.shared.cluster.now())
             }
             View::Full | View::Metadata | View::Table => object,
         };
@@ -273,7 +280,7 @@ impl Request<'_> {
         self.require("list")?;
         let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
             .stale(self.parts.extensions.get().copied());
-        let listing = self.shared.read(|cluster| {
+        let listing = self.shared.cluster.read(|cluster| {
             let mut listing = query.run(cluster, &self.resource)?;
             listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
             Ok(listing)
@@ -293,7 +300,8 @@ impl Request<'_> {
 
     fn show_list(&self, listing: &crate::storage::ListPage) -> Result<Response<Body>> {
         let encoded = if self.accept.view == View::Table {
-            let table = table::of_list(&self.resource, listing, self.include, self.shared.now());
+            let table =
+                table::of_list(&self.resource, listing, self.include, self.shared.cluster.now());
             to_bytes(&table)
         } else {
             encode::list(&self.resource, listing, self.accept.view)
@@ -305,16 +313,20 @@ impl Request<'_> {
     }
 
     fn watch(&self, call: &Call, selection: Selection) -> Result<Response<Body>> {
-        let watch = self.shared.write(&call.now, |cluster| {
+        let now = self.shared.cluster.now();
+        let watch = self.shared.cluster.write(&call.now, |cluster| {
             Watch::begin(
                 cluster,
                 &self.resource,
                 selection,
                 &call.parameters,
-                (self.accept.view, self.include, self.shared.now()),
+                (self.accept.view, self.include, now),
             )
         })?;
-        let mut response = Response::new(Body::stream(watch.into_stream(Arc::clone(self.shared))));
+        let mut response = Response::new(Body::stream(watch.into_stream(
+            Arc::clone(&self.shared.cluster),
+            self.shared.metrics.watch_events(&self.resource),
+        )));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -326,9 +338,13 @@ impl Request<'_> {
         let mut object = self.body_object()?;
         call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let namespace = self.namespace();
-        if let Some(answer) =
-            access::review::answer(self.shared, call, &self.resource, namespace, &object)?
-        {
+        if let Some(answer) = access::review::answer(
+            (&self.shared.access, &self.shared.cluster),
+            call,
+            &self.resource,
+            namespace,
+            &object,
+        )? {
             return self.show(StatusCode::CREATED, &answer);
         }
         if self.target.namespace.is_none() && self.resource.scope == Scope::Namespaced {
@@ -337,7 +353,7 @@ impl Request<'_> {
         if object.is_null() {
             object = Value::Object(serde_json::Map::new());
         }
-        let created = self.shared.write_for(call, |cluster, call| {
+        let created = self.shared.cluster.write_for(call, |cluster, call| {
             create::create(
                 cluster,
                 call,
@@ -357,8 +373,10 @@ impl Request<'_> {
     fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
         call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
-        let (updated, is_new) =
-            self.shared.write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
+        let (updated, is_new) = self
+            .shared
+            .cluster
+            .write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
         self.show(written(is_new), &updated)
     }
 
@@ -412,6 +430,7 @@ impl Request<'_> {
         call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
         let (patched, is_new) = self
             .shared
+            .cluster
             .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
         self.show(written(is_new), &patched)
     }
@@ -419,16 +438,18 @@ impl Request<'_> {
     fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
         let scale = match self.parts.method {
-            Method::GET => self.shared.read(|cluster| scale::get(cluster, call, resource, key))?,
+            Method::GET => {
+                self.shared.cluster.read(|cluster| scale::get(cluster, call, resource, key))?
+            }
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
-                self.shared.write_for(call, |cluster, call| {
+                self.shared.cluster.write_for(call, |cluster, call| {
                     scale::write(cluster, call, resource, key, |_| Ok(wanted))
                 })?
             }
             Method::PATCH => {
                 let patch = self.read_patch()?;
-                self.shared.write_for(call, |cluster, call| {
+                self.shared.cluster.write_for(call, |cluster, call| {
                     if patch.media_type == MediaType::ApplyPatch {
                         return scale::apply(cluster, call, resource, key, &patch.document);
                     }
@@ -454,7 +475,7 @@ impl Request<'_> {
 
     fn delete(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
-        let deleted = self.shared.write_for(call, |cluster, call| {
+        let deleted = self.shared.cluster.write_for(call, |cluster, call| {
             delete::delete_asked(cluster, call, &self.resource, key, &options)
         })?;
         self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
@@ -463,7 +484,7 @@ impl Request<'_> {
     fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
-        let listing = self.shared.write_for(call, |cluster, call| {
+        let listing = self.shared.cluster.write_for(call, |cluster, call| {
             delete::delete_collection(
                 cluster,
                 call,

@@ -1,0 +1,298 @@
+//! Where admission takes part in writes.
+//!
+//! The verbs call the functions of this module at the points where admission has its place. What
+//! admission consists of is decided above them: the cluster holds an [`Admission`].
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_schema::FieldError;
+use serde_json::{Map, Value, json};
+
+use super::Cluster;
+use crate::request::parameters::{DryRun, FieldValidation};
+use crate::semantics::context::Call;
+use crate::semantics::registry::{ApiResource, Scope};
+use crate::status::Result;
+
+/// The group of the kinds that configure admission.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The checks that writes pass besides the rules of their kinds.
+pub(crate) trait Admission: Debug + Send + Sync {
+    /// Whether webhooks or policies may take part in a write.
+    fn is_configured(&self, cluster: &Cluster) -> bool;
+
+    /// Mutating admission: after defaulting and before validation.
+    ///
+    /// # Errors
+    /// When the write is denied, or a webhook failed or has to be called first.
+    fn admit(
+        &self,
+        cluster: &Cluster,
+        call: &mut Call,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+    ) -> Result<()>;
+
+    /// Fills in and checks what depends on who writes; see [`authorize_content`].
+    ///
+    /// # Errors
+    /// When the user may not write such content.
+    fn authorize_content(
+        &self,
+        cluster: &Cluster,
+        call: &Call,
+        resource: &ApiResource,
+        live: Option<&Value>,
+        is_named_by_url: bool,
+        object: &mut Value,
+    ) -> Result<()>;
+
+    /// Validating admission: after validation; a deletion has no object.
+    ///
+    /// # Errors
+    /// When the write is denied, or a webhook failed or has to be called first.
+    fn validate(
+        &self,
+        cluster: &Cluster,
+        call: &mut Call,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<()>;
+
+    /// What is wrong with the expressions of an object that configures admission.
+    fn problems(&self, resource: &ApiResource, object: &Value, is_new: bool) -> Vec<FieldError>;
+}
+
+/// No admission: every write passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoAdmission;
+
+impl Admission for NoAdmission {
+    fn is_configured(&self, _: &Cluster) -> bool {
+        false
+    }
+
+    fn admit(&self, _: &Cluster, _: &mut Call, _: &Attributes<'_>, _: &mut Value) -> Result<()> {
+        Ok(())
+    }
+
+    fn authorize_content(
+        &self,
+        _: &Cluster,
+        _: &Call,
+        _: &ApiResource,
+        _: Option<&Value>,
+        _: bool,
+        _: &mut Value,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn validate(
+        &self,
+        _: &Cluster,
+        _: &mut Call,
+        _: &Attributes<'_>,
+        _: Option<&Value>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn problems(&self, _: &ApiResource, _: &Value, _: bool) -> Vec<FieldError> {
+        Vec::new()
+    }
+}
+
+/// What a write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    /// Its name in rules and reviews.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn options_kind(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Delete => "DeleteOptions",
+        }
+    }
+}
+
+/// A write, as admission looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Attributes<'a> {
+    /// What is done.
+    pub(crate) operation: Operation,
+    /// The resource in the version of the request.
+    pub(crate) resource: &'a Arc<ApiResource>,
+    /// The subresource, or nothing.
+    pub(crate) subresource: &'a str,
+    /// The namespace; for a namespace itself its own name.
+    pub(crate) namespace: String,
+    /// The name; nothing before it is generated.
+    pub(crate) name: String,
+    /// The object before the write.
+    pub(crate) old: Option<&'a Value>,
+    /// The options of the operation.
+    pub(crate) options: Value,
+    /// Whether the write is only tried.
+    pub(crate) dry_run: bool,
+}
+
+impl<'a> Attributes<'a> {
+    /// The attributes of a write of `resource`.
+    pub(crate) fn new(
+        call: &Call,
+        operation: Operation,
+        resource: &'a Arc<ApiResource>,
+        namespace: &str,
+        name: &str,
+    ) -> Self {
+        let namespace = match resource.scope {
+            Scope::Cluster if resource.is("", "Namespace") => name,
+            Scope::Cluster | Scope::Namespaced => namespace,
+        };
+        Self {
+            operation,
+            resource,
+            subresource: "",
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            old: None,
+            options: options(call, operation),
+            dry_run: call.parameters.dry_run == DryRun::All,
+        }
+    }
+
+    /// The same of a subresource and with the object before the write.
+    pub(crate) fn of(mut self, subresource: &'a str, old: Option<&'a Value>) -> Self {
+        self.subresource = subresource;
+        self.old = old;
+        self
+    }
+
+    /// Group, version and kind of the object: a subresource may have a kind of its own.
+    pub(crate) fn kind(&self) -> [&str; 3] {
+        kind_of(self.resource, self.subresource)
+    }
+
+    /// Whether it writes what configures admission.
+    fn is_exempt(&self) -> bool {
+        self.resource.group == GROUP
+            && matches!(
+                self.resource.kind.as_str(),
+                "ValidatingWebhookConfiguration"
+                    | "MutatingWebhookConfiguration"
+                    | "ValidatingAdmissionPolicy"
+                    | "ValidatingAdmissionPolicyBinding"
+                    | "MutatingAdmissionPolicy"
+                    | "MutatingAdmissionPolicyBinding"
+            )
+    }
+}
+
+/// The subresources that do not take the object itself.
+const OF_THEIR_OWN_KIND: [&str; 3] = ["binding", "eviction", "scale"];
+
+/// Group, version and kind of what is written through a resource or its subresource.
+pub(crate) fn kind_of<'a>(resource: &'a ApiResource, subresource: &str) -> [&'a str; 3] {
+    match resource.subresource(subresource) {
+        Some(found) if OF_THEIR_OWN_KIND.contains(&subresource) => {
+            [&found.group, &found.version, &found.kind]
+        }
+        Some(_) | None => [&resource.group, &resource.version, &resource.kind],
+    }
+}
+
+/// The options of an operation, as they are shown to webhooks.
+fn options(call: &Call, operation: Operation) -> Value {
+    let parameters = &call.parameters;
+    let mut options = Map::new();
+    options.insert("kind".to_owned(), operation.options_kind().into());
+    options.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    if parameters.dry_run == DryRun::All {
+        options.insert("dryRun".to_owned(), json!(["All"]));
+    }
+    if let Some(manager) = parameters.field_manager.as_deref().filter(|name| !name.is_empty()) {
+        options.insert("fieldManager".to_owned(), manager.into());
+    }
+    match parameters.field_validation {
+        FieldValidation::Strict => {
+            options.insert("fieldValidation".to_owned(), "Strict".into());
+        }
+        FieldValidation::Ignore => {
+            options.insert("fieldValidation".to_owned(), "Ignore".into());
+        }
+        FieldValidation::Warn => {}
+    }
+    Value::Object(options)
+}
+
+/// Whether webhooks or policies may take part in a write.
+pub(crate) fn is_configured(cluster: &Cluster) -> bool {
+    cluster.admission.is_configured(cluster) || cluster.registry.has_conversion_webhooks()
+}
+
+/// Mutating admission; what configures admission is exempt.
+///
+/// # Errors
+/// When the write is denied, or a webhook failed or has to be called first.
+pub(crate) fn admit(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+) -> Result<()> {
+    if attributes.is_exempt() {
+        return Ok(());
+    }
+    cluster.admission.admit(cluster, call, attributes, object)
+}
+
+/// Fills in and checks what depends on who writes an object, such as the permissions in a role.
+///
+/// `live` is the object before an update, and `is_named_by_url` whether the request names the
+/// object where rules are about names.
+///
+/// # Errors
+/// When the user may not write such content.
+pub(crate) fn authorize_content(
+    cluster: &Cluster,
+    call: &Call,
+    resource: &ApiResource,
+    live: Option<&Value>,
+    is_named_by_url: bool,
+    object: &mut Value,
+) -> Result<()> {
+    let admission = &cluster.admission;
+    admission.authorize_content(cluster, call, resource, live, is_named_by_url, object)
+}
+
+/// Validating admission; what configures admission is exempt.
+///
+/// # Errors
+/// When the write is denied, or a webhook failed or has to be called first.
+pub(crate) fn validate(
+    cluster: &Cluster,
+    call: &mut Call,
+    attributes: &Attributes<'_>,
+    object: Option<&Value>,
+) -> Result<()> {
+    if attributes.is_exempt() {
+        return Ok(());
+    }
+    cluster.admission.validate(cluster, call, attributes, object)
+}

@@ -1,0 +1,138 @@
+//! The cluster behind its lock: who reads it, who writes to it, and webhook calls in between.
+//!
+//! Every request takes the one lock once for each time that it runs, and never holds it while it
+//! waits. A write ends with the controllers having acted on it. If a write panics, nobody knows how
+//! much of it was done: the cluster is poisoned, and every request from then on gets the error that
+//! says so.
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+
+use jiff::Timestamp;
+
+use crate::clock::Clock;
+use crate::controllers::Controllers;
+use crate::semantics::cluster::{Cluster, admission};
+use crate::semantics::context::Call;
+use crate::semantics::webhook::replay::Asking;
+use crate::status::{ApiError, Result};
+use crate::webhooks::{self, Webhooks};
+
+/// A cluster, its controllers, its clock and the way to its webhooks.
+pub(crate) struct SharedCluster {
+    clock: Arc<dyn Clock>,
+    webhooks: Webhooks,
+    state: RwLock<State>,
+}
+
+/// What a write may change.
+struct State {
+    cluster: Cluster,
+    controllers: Controllers,
+}
+
+impl SharedCluster {
+    /// Puts a cluster behind a lock.
+    pub(crate) fn new(
+        cluster: Cluster,
+        controllers: Controllers,
+        clock: Arc<dyn Clock>,
+        webhooks: Webhooks,
+    ) -> Self {
+        Self { clock, webhooks, state: RwLock::new(State { cluster, controllers }) }
+    }
+
+    /// Where times come from.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The current time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Reads the cluster.
+    ///
+    /// # Errors
+    /// Those of `look`, and when the cluster is poisoned.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Cluster) -> Result<T>) -> Result<T> {
+        let state = self.state.read().map_err(|_| ApiError::poisoned())?;
+        look(&state.cluster)
+    }
+
+    /// Changes the cluster, and lets the controllers act on the change.
+    ///
+    /// The guard of the lock poisons the cluster if it is dropped while a panic unwinds.
+    ///
+    /// # Errors
+    /// Those of `change`, and when the cluster is poisoned.
+    pub(crate) fn write<T>(
+        &self,
+        now: &str,
+        change: impl FnOnce(&mut Cluster) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.lock()?;
+        let State { cluster, controllers } = &mut *state;
+        let result = change(cluster);
+        controllers.settle(cluster, now);
+        result
+    }
+
+    /// Carries out the write of a request.
+    ///
+    /// If it may have to call webhooks it runs more than once, and draws the same ids each time.
+    ///
+    /// # Errors
+    /// Those of `change`, and when the cluster is poisoned.
+    pub(crate) fn write_for<T>(
+        &self,
+        call: &mut Call,
+        change: impl FnOnce(&mut Cluster, &mut Call) -> Result<T>,
+    ) -> Result<T> {
+        let now = call.now.clone();
+        self.write(&now, |cluster| {
+            if !admission::is_configured(cluster) {
+                return change(cluster, call);
+            }
+            let own = call.asking.own_ids(&mut cluster.ids);
+            let common = std::mem::replace(&mut cluster.ids, own);
+            let changed = change(cluster, call);
+            cluster.ids = common;
+            changed
+        })
+    }
+
+    /// Calls the webhooks that a request waits for; the cluster is not locked meanwhile.
+    ///
+    /// # Errors
+    /// When the cluster is poisoned.
+    pub(crate) async fn ask(&self, asking: &mut Asking) -> Result<()> {
+        let pending = asking.take_pending(&mut self.lock()?.cluster.ids);
+        for (key, answer) in webhooks::ask_all(&self.webhooks, pending).await {
+            asking.answer(key, answer);
+        }
+        Ok(())
+    }
+
+    /// Forgets what happened up to a revision.
+    pub(crate) fn compact(&self, revision: u64) {
+        // A poisoned cluster answers nothing, so its history does not matter.
+        if let Ok(mut state) = self.lock() {
+            state.cluster.store.compact(revision);
+        }
+    }
+
+    /// The revision of the last write, of a poisoned cluster too.
+    pub(crate) fn revision(&self) -> u64 {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.cluster.store.revision()
+    }
+
+    /// Whether a write panicked.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.state.is_poisoned()
+    }
+
+    fn lock(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        self.state.write().map_err(|_| ApiError::poisoned())
+    }
+}
