@@ -1,10 +1,10 @@
-//! Who may do what: from a request to the user that it comes from, and whether the user may.
+//! Authentication, authorization, impersonation and audit.
 //!
-//! [`admit`] stands before every request: it finds out who asks (`authenticate`), as whom
-//! (`impersonate`), and whether that is allowed (`rbac`). [`Admitted::complete`] stands after it
-//! and lets the audit log know. What else depends on users is asked for by those who need it:
-//! `review` and `token_request` by the endpoints of these kinds, `escalation` by writes, and
-//! `aggregate` by the controllers.
+//! [`admit`] runs before every request: it authenticates the user (`authenticate`), resolves
+//! impersonation (`impersonate`) and authorizes the request (`rbac`). [`Admitted::complete`] runs
+//! after it and completes the audit record. The endpoints of access reviews (`review`) and of
+//! service account tokens (`token_request`) are here too, and the check that roles grant nothing
+//! that their writer does not have (`escalation`), which is a part of admission.
 pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
@@ -46,10 +46,10 @@ use options::{AccessOptions, Authorization, StaticToken, Unidentified};
 use rbac::Authorizer;
 use token::Signer;
 
-/// Sets the ids of tokens and audit events apart from all others.
+/// Makes the ids of tokens and audit events differ from those of objects.
 const IDS_SEED: u64 = 0x6163_6365_7373;
 
-/// What is known of users besides the objects of the cluster.
+/// The configuration and the state of authentication, authorization and audit.
 pub(crate) struct Access {
     seed: u64,
     authorizer: Arc<Authorizer>,
@@ -65,7 +65,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// What options and seed say; keys and certificates are made when they are needed.
+    /// Access by `options`; keys and certificates are derived from `seed` on their first use.
     pub(crate) fn new(options: AccessOptions, seed: u64) -> Self {
         let AccessOptions { authorization, tokens, in_process, plain, audit } = options;
         Self {
@@ -108,14 +108,17 @@ impl Access {
     }
 }
 
-/// A request that may go on.
+/// A request that was authorized.
 pub(crate) struct Admitted {
-    /// Whom it comes from, or whom it impersonates.
+    /// The authenticated user, or the impersonated one.
     pub(crate) user: Arc<UserInfo>,
     record: Option<Record>,
 }
 
-/// Finds out who asks and whether they may; the error is the answer to those who may not.
+/// Authenticates and authorizes a request.
+///
+/// # Errors
+/// With the response, when the user cannot be authenticated or is not authorized.
 pub(crate) fn admit(
     access: &Access,
     cluster: &SharedCluster,
@@ -187,14 +190,14 @@ fn authorize(
 }
 
 impl Admitted {
-    /// Notes what others have to say of the request in its audit event.
+    /// Adds annotations to the audit event of the request.
     pub(crate) fn annotate(&mut self, annotations: &BTreeMap<String, String>) {
         if let Some(record) = &mut self.record {
             record.annotated(annotations);
         }
     }
 
-    /// Concludes an answered request.
+    /// Completes the audit record of the request with its response.
     pub(crate) fn complete(self, response: Response<Body>) -> Response<Body> {
         match self.record {
             Some(record) => record.answered(response),

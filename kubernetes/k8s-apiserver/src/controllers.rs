@@ -1,6 +1,6 @@
-//! The controllers without which a cluster makes no sense.
+//! The controllers of a control plane that clients rely on.
 //!
-//! They run inside the write that concerns them, before its answer is sent: nothing happens in the
+//! They run inside the write that they react to, before its response is sent: nothing happens in the
 //! background, so the same requests always give the same history. Each change is still a write of
 //! its own with its own revision, so watches see the steps that a real cluster goes through.
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Controllers {
         Self { authority: authority.to_owned(), ..Self::default() }
     }
 
-    /// Lets the controllers act on all writes that they have not seen, and on their own ones.
+    /// Runs the controllers for all queued changes, and for those that they make themselves.
     pub(crate) fn settle(&mut self, cluster: &mut Cluster, now: &str) {
         while let Some(notice) = cluster.notices.pop_front() {
             match notice.storage.as_str() {
@@ -60,8 +60,8 @@ impl Controllers {
     }
 }
 
-/// Writes an object that a controller changed, recording the controller as the owner of what it
-/// changed. Nothing is written if nothing changed.
+/// Writes an object that a controller changed, with the controller as the manager of the changed
+/// fields. Nothing is written if nothing changed.
 pub(crate) fn write_as(
     cluster: &mut Cluster,
     now: &str,
@@ -90,7 +90,7 @@ pub(crate) fn write_as(
     cluster.put(&resource.storage, &live.key, tracked, live.stamp)
 }
 
-/// Whether a notice is of an object that is still as the notice says.
+/// Whether an object was not written again since a change.
 fn is_current(cluster: &Cluster, notice: &Notice) -> bool {
     match (&notice.current, cluster.store.find(&notice.storage, &notice.key)) {
         (Some(told), Some(found)) => told.revision == found.revision,

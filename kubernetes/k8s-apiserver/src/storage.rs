@@ -1,8 +1,8 @@
-//! The objects, their one revision counter, and the log that watches read.
+//! The objects of a cluster, their revision counter, and the log that watches read.
 //!
-//! Objects rest as encoded JSON without `apiVersion` and `kind`: an answer is then a prefix and a
-//! copy, whatever version was asked for, and a hundred thousand objects fit in memory. What lists,
-//! watches and the garbage collector ask of every object lies beside the bytes in [`Stored`].
+//! Objects are stored as encoded JSON without `apiVersion` and `kind`. A response in any version is
+//! then a prefix and a copy of the bytes, and a hundred thousand objects fit in memory. The fields
+//! that lists, watches and garbage collection need of every object are decoded in [`Stored`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::Bound;
@@ -23,15 +23,15 @@ pub(crate) use stored::{ObjectKey, StorageId, Stored};
 
 use log::Log;
 
-/// Where an object is: its storage and its key in it.
+/// The storage that an object is in, and its key there.
 pub(crate) type Place = (StorageId, ObjectKey);
 
-/// All objects.
+/// All objects of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     revision: u64,
     history: History,
-    /// All logs are complete after this revision at most.
+    /// The revision of the last compaction: logs that begin later are complete after it.
     compacted: u64,
     storages: BTreeMap<StorageId, Storage>,
     by_uid: BTreeMap<Box<str>, Place>,
@@ -73,20 +73,20 @@ impl Storage {
     }
 }
 
-/// What a watch continues with.
+/// The next events of a watch.
 pub(crate) struct News {
-    /// Events after the revision asked for.
+    /// The events after the requested revision, oldest first.
     pub(crate) events: Vec<Arc<Event>>,
-    /// The revision up to which they are complete.
+    /// The revision up to which `events` is complete.
     pub(crate) revision: u64,
 }
 
-/// Why a watch or a list of the past cannot be served.
+/// Why a watch or a list at an earlier revision cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The log begins only after this revision.
+    /// The requested revision was compacted; the log is complete after `oldest`.
     Compacted { oldest: u64 },
-    /// The resource is no longer served.
+    /// The resource has no storage: it is not or no longer served.
     Gone,
 }
 
@@ -96,12 +96,12 @@ impl Store {
         self.revision
     }
 
-    /// One object.
+    /// Finds an object by its key.
     pub(crate) fn find(&self, storage: &StorageId, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.storages.get(storage)?.objects.get(key)
     }
 
-    /// Where the object with a uid is.
+    /// Finds the location of the object with a uid.
     pub(crate) fn find_uid(&self, uid: &str) -> Option<&Place> {
         self.by_uid.get(uid)
     }
@@ -125,7 +125,7 @@ impl Store {
         self.list_after(storage, namespace, None)
     }
 
-    /// The same, beginning after a key.
+    /// As [`Self::list`], beginning after a key.
     pub(crate) fn list_after<'a>(
         &'a self,
         storage: &StorageId,
@@ -161,7 +161,7 @@ impl Store {
     /// The objects of one resource as they were at `revision`, in the order of their keys,
     /// beginning after a key.
     ///
-    /// It takes as long as what is read of it and what happened since.
+    /// It takes time in proportion to the objects that are read and the events since `revision`.
     ///
     /// # Errors
     /// When the log no longer reaches back that far.
@@ -214,7 +214,7 @@ impl Store {
         })
     }
 
-    /// One object, as stale as it may be.
+    /// Finds an object in the state that a stale read asks for, as far as the log reaches back.
     pub(crate) fn find_as_of(
         &self,
         storage: &StorageId,
@@ -228,12 +228,12 @@ impl Store {
         self.find_at(storage, key, revision).unwrap_or_default()
     }
 
-    /// The revision after which the history of one resource is complete.
+    /// The revision after which the log of one resource is complete.
     pub(crate) fn oldest(&self, storage: &StorageId) -> u64 {
         self.storages.get(storage).map_or(self.compacted, |found| found.log.compacted())
     }
 
-    /// Forgets what happened up to `revision`, of all resources.
+    /// Compacts the logs of all resources up to and including `revision`.
     pub(crate) fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);
         self.compacted = self.compacted.max(revision);
@@ -249,14 +249,14 @@ impl Store {
         })
     }
 
-    /// An empty store whose next revision comes after `revision`, without a history before it.
+    /// An empty store that continues after `revision`, with everything up to it compacted.
     pub(crate) fn at_revision(history: History, revision: u64) -> Self {
         Self { revision, history, compacted: revision, ..Self::default() }
     }
 
-    /// Puts an object back under the revision that it has; nobody hears of it.
+    /// Inserts an object of a snapshot under its own revision, without an event.
     ///
-    /// Returns whether neither its key nor its uid was there already.
+    /// Returns `false` if there was an object with its key or its uid.
     pub(crate) fn put_back(&mut self, storage: &StorageId, stored: &Arc<Stored>) -> bool {
         let place = (storage.clone(), stored.key.clone());
         self.link(stored, &place);
@@ -279,8 +279,9 @@ impl Store {
         }
     }
 
-    /// Writes an object under the next revision; `value` comes with its metadata complete but for
-    /// the revision. `stamp` names the schema it was checked against.
+    /// Writes an object under the next revision, which is set in its metadata.
+    ///
+    /// `stamp` is the id of the schema that `value` was validated against.
     pub(crate) fn put(
         &mut self,
         storage: &StorageId,
@@ -294,7 +295,7 @@ impl Store {
         self.keep(storage, Arc::new(stored))
     }
 
-    /// Writes an object under the revision that it has, which comes after all others.
+    /// Writes an object under its own revision, which has to be later than all others.
     pub(crate) fn replay(&mut self, storage: &StorageId, stored: Stored) {
         self.revision = stored.revision;
         self.keep(storage, Arc::new(stored));
@@ -315,7 +316,9 @@ impl Store {
         stored
     }
 
-    /// Removes an object; its last state is logged under the next revision.
+    /// Removes an object and logs its last state under the next revision.
+    ///
+    /// `None` if there is no such object.
     pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
         let found = self.storages.get_mut(storage)?;
         let previous = found.remove(key)?;
@@ -327,14 +330,14 @@ impl Store {
         Some(last)
     }
 
-    /// Ends the watches of a resource that is no longer served, once they have seen its end.
+    /// Ends the watches of a resource that is no longer served, after they received all its events.
     pub(crate) fn end_watches(&mut self, storage: &StorageId) {
         if let Some(found) = self.storages.get_mut(storage) {
             found.log.close();
         }
     }
 
-    /// All that is known of what happened, by resource.
+    /// All events that the logs still hold, by resource.
     pub(crate) fn history(&self) -> impl Iterator<Item = (&StorageId, &Arc<Event>)> {
         self.storages
             .iter()
@@ -353,13 +356,13 @@ impl Store {
         })
     }
 
-    /// Wakes up whenever the resource changes, and fails once it is no longer served.
+    /// A channel that changes with every event of the resource and closes once it is not served.
     pub(crate) fn subscribe(&mut self, storage: &StorageId) -> tokio::sync::watch::Receiver<u64> {
         self.storage(storage).log.subscribe()
     }
 }
 
-/// Two ordered lists of objects as one.
+/// Two lists of objects that are ordered by key, merged.
 struct Merged<Left: Iterator, Right: Iterator> {
     left: Peekable<Left>,
     right: Peekable<Right>,

@@ -1,32 +1,34 @@
-//! Who somebody is.
+//! Users.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The group of those who may do everything.
+/// The group of users who may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
-/// The group of everybody who said who they are.
+/// The group of all authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who did not.
+/// The group of all unauthenticated users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of whoever did not say who they are.
+/// The name of unauthenticated users.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
-/// A user as the API server sees one: `userInfo` of reviews, admission and audit.
+/// A user: the `userInfo` of reviews, admission and audit.
+///
+/// As an extension of a request in process, it is the user that the request comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserInfo {
-    /// The name, unique among users that are active.
+    /// The name, unique among all current users.
     pub username: String,
-    /// Tells apart users that have the same name at different times; may be empty.
+    /// Distinguishes users of the same name over time; may be empty.
     pub uid: String,
     /// The groups that the user is a member of.
     pub groups: Vec<String>,
-    /// What else the authenticator knows, by keys in lowercase.
+    /// Further attributes that the authenticator sets, by keys in lowercase.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// A user of some groups, without uid or anything else.
+    /// A user with some groups, and without uid and extra attributes.
     pub fn new(
         username: impl Into<String>,
         groups: impl IntoIterator<Item = impl Into<String>>,
@@ -38,12 +40,12 @@ impl UserInfo {
         }
     }
 
-    /// The administrator, who may do everything: `system:admin` of `system:masters`.
+    /// The administrator: `system:admin` in the group `system:masters`.
     pub fn administrator() -> Self {
         Self::new("system:admin", [MASTERS, AUTHENTICATED])
     }
 
-    /// Somebody who did not say who they are: `system:anonymous` of `system:unauthenticated`.
+    /// The unauthenticated user: `system:anonymous` in the group `system:unauthenticated`.
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, [UNAUTHENTICATED])
     }
@@ -53,7 +55,7 @@ impl UserInfo {
         self.groups.iter().any(|found| found == group)
     }
 
-    /// The user as API objects show it, without what is empty.
+    /// The user as a `userInfo` document, without empty fields.
     pub(crate) fn to_value(&self) -> Value {
         let mut value = Map::new();
         for (field, text) in [("username", &self.username), ("uid", &self.uid)] {

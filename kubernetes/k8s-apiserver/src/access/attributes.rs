@@ -1,4 +1,4 @@
-//! What a request wants to do, in the terms of authorization.
+//! The attributes of a request that authorization decides on.
 use std::borrow::Cow;
 
 use http::Method;
@@ -7,18 +7,19 @@ use percent_encoding::percent_decode_str;
 
 use crate::request::path::{Route, Target};
 
-/// A verb on a resource or on a path.
+/// A verb on a resource or on a non-resource path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
-    /// `get`, `list`, `create`; for a path the method in lowercase.
+    /// The verb, such as `get`, `list` or `create`; for a non-resource path, the HTTP method in
+    /// lowercase.
     pub(crate) verb: Cow<'a, str>,
-    /// What it is about; none for a path outside of the resources.
+    /// The resource; none for a non-resource path.
     pub(crate) resource: Option<ResourceAttributes<'a>>,
     /// The path of the URL.
     pub(crate) path: &'a str,
 }
 
-/// The resource that a request is about.
+/// The resource of a request; missing parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceAttributes<'a> {
     pub(crate) group: &'a str,
@@ -30,7 +31,7 @@ pub(crate) struct ResourceAttributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// What a request wants.
+    /// The attributes of a request.
     pub(crate) fn of(parts: &'a Parts, route: &'a Route) -> Self {
         match route {
             Route::Resource(target) => Self {
@@ -46,12 +47,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// A verb on a resource, without a request for it.
+    /// The attributes of a verb on a resource, without a request.
     pub(crate) fn on(verb: impl Into<Cow<'a, str>>, resource: ResourceAttributes<'a>) -> Self {
         Self { verb: verb.into(), resource: Some(resource), path: "" }
     }
 
-    /// The namespace, or nothing.
+    /// The namespace; empty for cluster-scoped resources and paths.
     pub(crate) fn namespace(&self) -> &str {
         self.resource.as_ref().map_or("", |resource| resource.namespace)
     }
@@ -66,7 +67,7 @@ impl<'a> ResourceAttributes<'a> {
             }
             None => Cow::default(),
         };
-        // A namespace lies in itself, so that a role in it can be about it.
+        // Requests for a namespace count as in that namespace, so that its roles apply.
         let namespace = match target.namespace.as_deref() {
             None if target.resource == "namespaces" => target.name.as_deref().unwrap_or_default(),
             namespace => namespace.unwrap_or_default(),
@@ -82,7 +83,7 @@ impl<'a> ResourceAttributes<'a> {
         }
     }
 
-    /// The resource with its subresource, as rules spell it.
+    /// The resource with its subresource, in the form of rules.
     pub(crate) fn combined(&self) -> Cow<'a, str> {
         if self.subresource.is_empty() {
             self.resource.into()
@@ -122,7 +123,7 @@ fn is_watch(query: &str) -> bool {
     parameter(query, "watch").is_some_and(|value| !matches!(value, "false" | "False" | "0"))
 }
 
-/// The one object that a list by field selector is about.
+/// The name that a field selector restricts a list to; empty if there is none.
 fn named_by_selector(query: &str) -> String {
     let selector = parameter(query, "fieldSelector").unwrap_or_default();
     let selector = percent_decode_str(selector).decode_utf8_lossy();

@@ -1,7 +1,7 @@
-//! Audit: a record of who asked for what, and how it went.
+//! Audit logging of requests.
 //!
-//! A policy of rules says how much of which request is recorded; the first rule that a request
-//! matches counts, and without one nothing is recorded.
+//! The first rule of the audit policy that matches a request decides how much of it is recorded;
+//! a request that no rule matches is not recorded.
 mod event;
 mod policy;
 
@@ -14,26 +14,26 @@ use serde_json::Value;
 
 pub(crate) use event::Record;
 
-/// Where audit events go.
+/// A consumer of audit events.
 pub trait AuditSink: Send + Sync {
-    /// Takes one event, an `Event` of `audit.k8s.io/v1`. It is called within the request.
+    /// Records an `Event` of `audit.k8s.io/v1`. It is called while the request is handled.
     fn record(&self, event: &Value);
 }
 
-/// What is recorded of requests, and where.
+/// The audit policy and the sink of a server.
 #[derive(Clone)]
 pub struct Audit {
-    /// How much of which requests.
+    /// How much is recorded of which requests.
     pub policy: AuditPolicy,
-    /// Where it goes.
+    /// Where the events are sent.
     pub sink: Arc<dyn AuditSink>,
 }
 
-/// A sink that writes each event as a line of JSON.
+/// A sink that writes each event as a line of JSON to a writer.
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send> JsonLines<W> {
-    /// A sink that writes to `out`, which is flushed after each line.
+    /// A sink that writes to `out` and flushes it after each line.
     pub fn new(out: W) -> Arc<Self> {
         Arc::new(Self(Mutex::new(out)))
     }

@@ -1,4 +1,4 @@
-//! Who asks: client certificates, bearer tokens, or what the way of the request says.
+//! Authentication: client certificates, bearer tokens, or the default user of a transport.
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 use crate::user::{AUTHENTICATED, UserInfo};
 
-/// Who sent a request.
+/// Authenticates the user of a request.
 ///
 /// # Errors
 /// When it carries a token that is not valid.
@@ -54,10 +54,10 @@ fn bearer_token(parts: &Parts) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Whose token it is, and which of `audiences` it is for.
+/// The user of a bearer token, and those of `audiences` that it is valid for.
 ///
 /// # Errors
-/// When it is not valid, in the words of token reviews.
+/// When the token is not valid, with the message of token reviews.
 pub(crate) fn of_token<'a>(
     access: &Access,
     cluster: &Cluster,

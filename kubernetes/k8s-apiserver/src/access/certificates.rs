@@ -23,7 +23,7 @@ const NAMES: [&str; 5] = [
     "localhost",
 ];
 
-/// The authority of a cluster and what it has signed.
+/// The certificate authority of a cluster.
 pub(crate) struct Certificates {
     seed: u64,
     issuer: Issuer<'static, KeyPair>,
@@ -31,14 +31,14 @@ pub(crate) struct Certificates {
     authority_der: CertificateDer<'static>,
 }
 
-/// A certificate and its key, as TLS needs them.
+/// A certificate and its private key, in DER.
 pub(crate) struct Identity {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl Certificates {
-    /// The authority that follows from a seed.
+    /// The authority of a cluster with this seed.
     ///
     /// # Errors
     /// When a certificate cannot be signed.
@@ -66,7 +66,7 @@ impl Certificates {
         &self.authority_der
     }
 
-    /// What the server shows that is reached at `address`.
+    /// The serving certificate of a server at `address`.
     ///
     /// # Errors
     /// When the certificate cannot be signed.
@@ -91,7 +91,7 @@ impl Certificates {
         })
     }
 
-    /// What the administrator logs in with: a certificate and its key, both in PEM.
+    /// The client certificate of the administrator and its key, both in PEM.
     ///
     /// # Errors
     /// When the certificate cannot be signed.
@@ -105,7 +105,7 @@ impl Certificates {
     }
 }
 
-/// A certificate for a name, valid for as long as anybody may want to simulate.
+/// The parameters of a certificate for a name, with a validity longer than any simulation.
 fn parameters(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -122,9 +122,9 @@ fn key(seed: u64, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
     KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519)
 }
 
-/// Whose certificate it is: the common name is the user, each organization a group.
+/// The user of a client certificate: the common name is the user, each organization a group.
 ///
-/// None if it names nobody. The caller has verified it.
+/// None if it has no common name. The caller has verified the certificate.
 pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let subject = parsed.subject();
@@ -141,7 +141,7 @@ pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
     Some(user)
 }
 
-/// Text as kubeconfigs carry it.
+/// The base64 encoding of kubeconfig data.
 pub(crate) fn encode(text: &str) -> String {
     STANDARD.encode(text)
 }

@@ -1,15 +1,15 @@
-//! The connection that a request came in on.
+//! The connection of a request.
 
 use crate::user::UserInfo;
 
-/// How a request came in over a socket; an extension of the request.
+/// The connection of a request from a listener; an extension of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    /// Whose certificate the client showed, if it showed one.
+    /// The user of the client certificate; none without one.
     pub(crate) certificate: Option<UserInfo>,
-    /// Which kind of listener it is.
+    /// The kind of listener.
     pub(crate) transport: Transport,
-    /// Where the client is.
+    /// The address of the client.
     pub(crate) address: std::net::IpAddr,
 }
 

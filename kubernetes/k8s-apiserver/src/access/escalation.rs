@@ -1,5 +1,5 @@
-//! Nobody gives away more than they have: what roles and bindings say is held against the rules
-//! of whoever writes them.
+//! Prevention of privilege escalation: roles and bindings may only grant permissions that their
+//! writer has.
 use serde_json::Value;
 
 use super::attributes::{Attributes, ResourceAttributes};
@@ -11,11 +11,13 @@ use crate::semantics::registry::{ApiResource, RBAC_GROUP};
 use crate::status::{ApiError, Result};
 use crate::user::{MASTERS, UserInfo};
 
-/// Fills in and checks what depends on who writes an object; `live` is the object before an
-/// update, and `in_url` whether the request names the object where rules are about names.
+/// Sets and checks the fields of an object that depend on the writer.
+///
+/// `live` is the object before an update, and `in_url` whether the URL names the object, so that
+/// rules with resource names apply.
 ///
 /// # Errors
-/// When the user gives away rights that they do not have.
+/// When the object grants permissions that the user does not have.
 pub(crate) fn prepare(
     (authorizer, cluster): (&Authorizer, &Cluster),
     call: &Call,
@@ -43,7 +45,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// A request for a certificate carries who asks for it, whatever it says itself.
+/// Sets the requesting user in a CertificateSigningRequest.
 fn sign_request(user: &UserInfo, live: Option<&Value>, object: &mut Value) {
     if live.is_some() || !object["spec"].is_object() || user.username.is_empty() {
         return;
@@ -58,12 +60,12 @@ fn sign_request(user: &UserInfo, live: Option<&Value>, object: &mut Value) {
     }
 }
 
-/// The server itself, and those who may do everything anyway, are not checked.
+/// Whether a user is checked: the server itself and administrators are not.
 fn is_checked(authorizer: &Authorizer, user: &UserInfo) -> bool {
     !user.username.is_empty() && !user.is_in(MASTERS) && !authorizer.allows_everything()
 }
 
-/// Whether nothing changes but what garbage collection needs in order to go on.
+/// Whether an update only changes the metadata that garbage collection writes.
 fn is_only_collected(live: &Value, object: &Value) -> bool {
     let without = |value: &Value| {
         let mut value = value.clone();
@@ -108,7 +110,7 @@ impl Writer<'_> {
     }
 
     fn check_role(&self, live: Option<&Value>) -> Result<()> {
-        // A posted object has no name in the URL, and so none that a rule could be about.
+        // Rules with resource names do not apply to an object that the URL does not name.
         let name = if self.in_url { self.name() } else { "" };
         if self.may("escalate", &self.resource.plural, name) {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Acting as somebody else: `Impersonate-User` and the headers that go with it.
+//! Impersonation: `Impersonate-User` and the related headers.
 //!
-//! Whoever may `impersonate` somebody may do as them whatever they may. Newer and narrower are the
+//! The verb `impersonate` permits every request as another user. Newer and narrower are the
 //! verbs `impersonate:MODE` and `impersonate-on:MODE:VERB`, which allow it for single verbs only;
-//! they are tried first, so refusals speak of them.
+//! they are tried first, so error messages name them.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -22,13 +22,13 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// From this many groups or values on, leave for all of them is asked for first.
+/// From this number of groups or values on, permission for all of them is checked first.
 const MANY: usize = 4;
 
-/// How many users' last ways are remembered.
+/// Number of users whose last mode is cached.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The ways to act as somebody else, in the order in which they are tried.
+/// The modes of impersonation, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,
@@ -41,19 +41,19 @@ enum Mode {
 const MODES: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
-/// By which way each user last succeeded: it is tried first, and its refusal is the one shown.
+/// The mode that each user last succeeded with: it is tried first, and its error is returned.
 #[derive(Debug, Default)]
 pub(crate) struct LastModes(Mutex<BTreeMap<String, Mode>>);
 
-/// Whether a request is to be carried out as somebody else.
+/// Whether a request has impersonation headers.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
 
-/// Whom the headers of a request ask to act as.
+/// The user that the headers of a request ask to impersonate; none without such headers.
 ///
 /// # Errors
-/// When they say more about somebody without a name.
+/// When there are headers but no user name.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, ApiError> {
     let text = |name: &str| {
         headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
@@ -82,7 +82,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, ApiError> {
     )))
 }
 
-/// The user as the message about a missing name shows it.
+/// A user in Go syntax, for the message about a missing name.
 fn go_syntax(user: &UserInfo) -> String {
     let list = |texts: &[String]| {
         let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
@@ -100,10 +100,10 @@ fn go_syntax(user: &UserInfo) -> String {
     format!("&user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:{groups}, Extra:{extra}}}", user.uid)
 }
 
-/// Whom a request is to be carried out as, if not as whom it comes from.
+/// The impersonated user of a request; none if it does not impersonate.
 ///
 /// # Errors
-/// When that is not allowed, or the headers make no sense.
+/// When impersonation is not permitted, or the headers have no user name.
 pub(crate) fn impersonate(
     last: &LastModes,
     (authorizer, cluster): (&Authorizer, &Cluster),
@@ -148,7 +148,7 @@ impl LastModes {
     }
 }
 
-/// One attempt of one user to act as another.
+/// An attempt of a user to impersonate another.
 struct Attempt<'a> {
     authorizer: &'a Authorizer,
     cluster: &'a Cluster,
@@ -309,7 +309,7 @@ impl Attempt<'_> {
 }
 
 impl Mode {
-    /// The name in verbs; none for the verb that is older than the modes.
+    /// The name of the mode in verbs; none for the verb `impersonate` itself.
     fn name(self) -> Option<&'static str> {
         match self {
             Self::AssociatedNode => Some("associated-node"),

@@ -1,36 +1,36 @@
-//! How a server decides who may do what.
+//! The options of authentication, authorization and audit.
 use super::audit::Audit;
 use crate::user::UserInfo;
 
-/// How a server finds out who asks, and whether they may.
+/// How a server authenticates, authorizes and records requests.
 #[derive(Clone, Default)]
 pub struct AccessOptions {
-    /// Who is allowed what.
+    /// How requests are authorized.
     pub authorization: Authorization,
-    /// Bearer tokens that are valid as long as the server runs, and whose they are.
+    /// Bearer tokens that are valid as long as the server runs.
     pub tokens: Vec<StaticToken>,
-    /// Who asks in process, where a request says nothing of who it comes from.
+    /// The user of requests in process that carry no credentials.
     pub in_process: Unidentified,
-    /// Who asks on a listener without TLS, where a request says nothing of who it comes from.
+    /// The user of requests without credentials on a listener without TLS.
     ///
-    /// The administrator unless set otherwise: `kubectl` and everything else made with client-go
-    /// sends no credentials without TLS.
+    /// The administrator by default: `kubectl` and other clients based on client-go send no
+    /// credentials without TLS.
     pub plain: Unidentified,
-    /// Where requests are recorded, if anywhere.
+    /// The audit log; none if requests are not recorded.
     pub audit: Option<Audit>,
 }
 
-/// How it is decided whether a user may do something.
+/// How requests are authorized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Authorization {
     /// By the roles and bindings of the cluster.
     #[default]
     Rbac,
-    /// Everybody may do everything.
+    /// Every request is allowed.
     AlwaysAllow,
 }
 
-/// Who somebody is that does not say so.
+/// The user of requests without credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unidentified {
     /// [`UserInfo::administrator`]
@@ -40,17 +40,17 @@ pub enum Unidentified {
     Anonymous,
 }
 
-/// A bearer token, and whose it is.
+/// A bearer token and its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticToken {
-    /// The token.
+    /// The token, without the scheme `Bearer`.
     pub token: String,
-    /// Whose it is; `system:authenticated` is added to the groups.
+    /// The user; the group `system:authenticated` is added.
     pub user: UserInfo,
 }
 
 impl Unidentified {
-    /// The user that it stands for.
+    /// The user.
     pub(crate) fn user(self) -> UserInfo {
         match self {
             Self::Administrator => UserInfo::administrator(),

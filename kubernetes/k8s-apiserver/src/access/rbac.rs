@@ -1,7 +1,8 @@
 //! Authorization by roles and bindings.
 //!
 //! The rules come from the Role, ClusterRole, RoleBinding and ClusterRoleBinding objects as they
-//! are at the time of the request. Nothing is denied expressly: what no rule allows is not allowed.
+//! are at the time of the request. There are no rules that deny: a request is denied if no rule
+//! allows it.
 mod index;
 mod rule;
 
@@ -18,17 +19,17 @@ use crate::user::{MASTERS, UserInfo};
 
 use index::Binding;
 
-/// Whether something is allowed, and why.
+/// Whether a request is allowed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     /// Whether it is allowed.
     pub(crate) allowed: bool,
-    /// Which binding allows it, or which roles could not be found; may be empty.
+    /// The binding that allows it, or the roles that were not found; may be empty.
     pub(crate) reason: String,
 }
 
 impl Authorizer {
-    /// Decides whether a user may do something.
+    /// Decides whether a user may make a request with these attributes.
     pub(crate) fn authorize(
         &self,
         cluster: &Cluster,
@@ -56,7 +57,7 @@ impl Authorizer {
         })
     }
 
-    /// All rules that a user has in a namespace, and what could not be found.
+    /// All rules that a user has in a namespace, and a message about roles that were not found.
     pub(crate) fn rules_for(
         &self,
         cluster: &Cluster,
@@ -79,7 +80,7 @@ impl Authorizer {
     /// The rules of the role that a new binding refers to.
     ///
     /// # Errors
-    /// When there is no such role; the error is about the resource of the binding, as clients know it.
+    /// When there is no such role; as in kube-apiserver, the error names the resource of the binding.
     pub(crate) fn rules_of(
         &self,
         cluster: &Cluster,
@@ -98,7 +99,7 @@ impl Authorizer {
     }
 }
 
-/// What bindings refer to and is not there.
+/// The errors about roles that bindings refer to and that do not exist.
 #[derive(Default)]
 struct Missing {
     seen: BTreeSet<String>,

@@ -1,14 +1,14 @@
-//! The answers to those who may not.
+//! The errors of requests that are not authenticated or not authorized.
 use super::attributes::Attributes;
 use crate::status::{ApiError, StatusReason, Subject};
 use crate::user::UserInfo;
 
-/// Nobody knows who asks.
+/// The user could not be authenticated.
 pub(crate) fn unauthorized() -> ApiError {
     ApiError::new(StatusReason::Unauthorized, "Unauthorized")
 }
 
-/// It is known who asks, and that they may not; `why` may be empty.
+/// The user is not allowed to make the request; `why` may be empty.
 pub(crate) fn forbidden(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> ApiError {
     let who = &user.username;
     let verb = &attributes.verb;

@@ -1,4 +1,4 @@
-//! Reviews: kinds that are answered rather than stored. They tell who may do what, and who is who.
+//! Access and token reviews: kinds whose objects are answered and not stored.
 use std::sync::Arc;
 
 use k8s_schema::managed;
@@ -21,10 +21,10 @@ use crate::user::UserInfo;
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The answer to a review, or none if the kind is stored.
+/// Answers a review; none if `resource` is not a review.
 ///
 /// # Errors
-/// When the review makes no sense.
+/// When the review is malformed or invalid.
 pub(crate) fn answer(
     (access, cluster): (&Access, &SharedCluster),
     call: &mut Call,
@@ -74,7 +74,7 @@ pub(crate) fn answer(
     Ok(Some(answered))
 }
 
-/// Reads a review as any new object is read, ownership included.
+/// Decodes a review as any new object, `managedFields` included.
 fn read(
     call: &mut Call,
     resource: &ApiResource,
@@ -90,7 +90,7 @@ fn read(
     Ok(managed::track_update(resource.schema(), None, object, &writer))
 }
 
-/// Whom a review is about.
+/// The user that a review is about.
 fn subject(spec: &Value) -> UserInfo {
     let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> {
@@ -113,7 +113,7 @@ fn access_review(
 ) -> Result<Value> {
     let problems = problems(&review);
     if !problems.is_empty() {
-        // The kind is not known any more where kube-apiserver makes this message.
+        // This message of kube-apiserver does not name the kind.
         return Err(ApiError::invalid(Subject { group: AUTHORIZATION, noun: "" }, "", &problems));
     }
     let decision = cluster.read(|cluster| {
@@ -127,7 +127,7 @@ fn access_review(
     Ok(review)
 }
 
-/// What a review asks about.
+/// The attributes that a review asks about.
 fn attributes(spec: &Value) -> Attributes<'_> {
     fn text<'a>(value: &'a Value, field: &str) -> &'a str {
         value[field].as_str().unwrap_or_default()
@@ -148,7 +148,7 @@ fn attributes(spec: &Value) -> Attributes<'_> {
     Attributes { verb: text(about, "verb").into(), resource: None, path: text(about, "path") }
 }
 
-/// What is wrong with an access review.
+/// The validation errors of an access review.
 fn problems(review: &Value) -> Vec<FieldError> {
     const ONE_OF: &str =
         "exactly one of nonResourceAttributes or resourceAttributes must be specified";

@@ -6,7 +6,7 @@ use crate::semantics::cluster::Cluster;
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::user::{AUTHENTICATED, UserInfo};
 
-/// Who issues the tokens, and whom they are for unless it is said otherwise.
+/// The issuer of tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// How long a token stays valid after the object that it is bound to was deleted, in seconds: the
@@ -15,14 +15,14 @@ const LEEWAY: i64 = 60;
 
 const PREFIX: &str = "system:serviceaccount:";
 
-/// The name of an object, and its uid at the time.
+/// A reference to an object by name and uid; the uid may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) name: String,
     pub(crate) uid: String,
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(crate) namespace: String,
@@ -31,11 +31,11 @@ pub(crate) struct Claims {
     pub(crate) secret: Option<Reference>,
     pub(crate) node: Option<Reference>,
     pub(crate) audiences: Vec<String>,
-    /// Seconds since 1970.
+    /// The time of issue, in seconds since 1970.
     pub(crate) issued: i64,
-    /// Seconds since 1970.
+    /// The time of expiry, in seconds since 1970.
     pub(crate) expires: i64,
-    /// Tells tokens apart.
+    /// The unique id of the token.
     pub(crate) id: String,
 }
 
@@ -60,7 +60,7 @@ impl Reference {
 }
 
 impl Claims {
-    /// The claims as a token carries them.
+    /// The claims as the payload of a token.
     pub(crate) fn to_value(&self) -> Value {
         let mut bound = json!({
             "namespace": self.namespace,
@@ -85,7 +85,7 @@ impl Claims {
         })
     }
 
-    /// Reads what a token says.
+    /// Reads the payload of a token; missing claims are empty.
     pub(crate) fn read(value: &Value) -> Self {
         let bound = &value["kubernetes.io"];
         let audiences = value["aud"].as_array().into_iter().flatten();
@@ -102,7 +102,7 @@ impl Claims {
         }
     }
 
-    /// The user that the token stands for at present.
+    /// The user of the token.
     ///
     /// # Errors
     /// When it has expired, or something that it is bound to is gone.
@@ -151,7 +151,7 @@ impl Claims {
         if is_long_gone(account, now) {
             return Err(format!("service account {}/{name} has been deleted", self.namespace));
         }
-        // The node of a pod is only information: the pod is what the token is bound to.
+        // A token with a pod is bound to the pod; its node is only information.
         let node = self.node.as_ref().filter(|_| self.pod.is_none());
         for (noun, namespace, reference) in [
             ("pod", &*self.namespace, self.pod.as_ref()),
@@ -173,7 +173,7 @@ impl Claims {
     }
 }
 
-/// Whether an object was deleted and only waits for its finalizers.
+/// Whether an object was marked for deletion longer ago than the leeway.
 fn is_long_gone(stored: &Stored, now: Timestamp) -> bool {
     if !stored.deleting {
         return false;
@@ -189,7 +189,7 @@ pub(crate) fn username(namespace: &str, name: &str) -> String {
     format!("{PREFIX}{namespace}:{name}")
 }
 
-/// The namespace and the name of the service account that a user name means.
+/// The namespace and the name of the service account of a user name.
 pub(crate) fn split(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username.strip_prefix(PREFIX)?.split_once(':')?;
     let are_names = k8s_schema::names::subdomain(namespace).is_empty()
@@ -197,7 +197,7 @@ pub(crate) fn split(username: &str) -> Option<(&str, &str)> {
     are_names.then_some((namespace, name))
 }
 
-/// A service account as a user, without uid, and without the group of everybody.
+/// The user of a service account, without uid and without `system:authenticated`.
 pub(crate) fn of_account(namespace: &str, name: &str) -> UserInfo {
     UserInfo::new(
         username(namespace, name),

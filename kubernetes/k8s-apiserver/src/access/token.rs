@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use super::keys::{self, Purpose};
 
-/// Signs tokens, and knows its own again.
+/// Signs and verifies tokens.
 #[derive(Debug)]
 pub(crate) struct Signer {
     key: Ed25519KeyPair,
     header: String,
 }
 
-/// Why a token is not one of ours.
+/// Why a token is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// It is something else altogether.
+    /// It was not issued by this issuer, or is no token at all.
     #[error("not a token of this issuer")]
     Foreign,
-    /// It says that it is ours.
+    /// It names this issuer, but the signature is wrong.
     #[error("invalid signature")]
     Signature,
 }
@@ -37,7 +37,7 @@ impl Signer {
         Self { key, header: URL_SAFE_NO_PAD.encode(header.to_string()) }
     }
 
-    /// What others need to verify tokens: a set of JSON web keys (RFC 7517, RFC 8037).
+    /// The public key as a JSON web key set (RFC 7517, RFC 8037).
     pub(crate) fn key_set(&self) -> Value {
         json!({"keys": [{
             "use": "sig",
@@ -49,17 +49,17 @@ impl Signer {
         }]})
     }
 
-    /// A token that says `claims`.
+    /// Signs a token with `claims`.
     pub(crate) fn sign(&self, claims: &Value) -> String {
         let signed = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims.to_string()));
         let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    /// What a token says.
+    /// Verifies a token and returns its claims.
     ///
     /// # Errors
-    /// When it is not a token of `issuer`, or nobody with our key signed it.
+    /// When the token does not name `issuer`, or its signature is wrong.
     pub(crate) fn verify(&self, token: &str, issuer: &str) -> Result<Value, TokenError> {
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Foreign)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenError::Foreign)?;
@@ -78,7 +78,7 @@ impl Signer {
     }
 }
 
-/// Names a key: the digest of its public half.
+/// The id of a key: the digest of its public key.
 fn key_id(key: &Ed25519KeyPair) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, key.public_key().as_ref()))
 }

@@ -21,14 +21,14 @@ const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 const SUBJECT: Subject<'static> = Subject { group: GROUP, noun: KIND };
 
-/// The shortest time that a token can be asked for, in seconds.
+/// The shortest validity of a token, in seconds.
 const SECONDS_MIN: i64 = 600;
-/// The longest time that a token can be asked for, in seconds.
+/// The longest validity of a token, in seconds.
 const SECONDS_MAX: i64 = 1 << 32;
-/// How long a token is valid if nobody says, in seconds.
+/// The default validity of a token, in seconds.
 const SECONDS_DEFAULT: i64 = 3_600;
 
-/// The kind of the requests; it is not a resource of its own.
+/// The resource of token requests, which only exists as a subresource.
 pub(crate) fn resource() -> Arc<ApiResource> {
     Arc::new(ApiResource::built_in(&builtin::Resource {
         group: GROUP.to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn resource() -> Arc<ApiResource> {
 /// Issues a token for a service account.
 ///
 /// # Errors
-/// When there is no such account, or the token cannot be issued as it was asked for.
+/// When there is no such account, or the token request is invalid.
 pub(crate) fn create(
     access: &Access,
     cluster: &SharedCluster,
@@ -70,7 +70,7 @@ pub(crate) fn create(
         request["spec"]["audiences"] = Value::Null;
     }
     let writer = actor(call, resource, "authentication.k8s.io/v1", "token");
-    // What a request leaves out is there as null, and so nobody's.
+    // Go encodes the fields that a request leaves out as null, which nobody owns.
     let nothing = json!({
         "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
     });
@@ -82,7 +82,7 @@ pub(crate) fn create(
     Ok(request)
 }
 
-/// Checks a request, completes its metadata, and decides what the token says.
+/// Validates a token request, completes its metadata and returns the claims of the token.
 fn prepare(
     cluster: &Cluster,
     account: &ObjectKey,
@@ -155,7 +155,7 @@ fn problems(spec: &Value) -> Vec<FieldError> {
     vec![problem.with_value(seconds.clone())]
 }
 
-/// Binds a token to an object: it is invalid once that is gone.
+/// Binds a token to an object: the token is invalid once the object is gone.
 fn bind(cluster: &Cluster, claims: &mut Claims, reference: &Value) -> Result<()> {
     if !reference.is_object() {
         return Ok(());

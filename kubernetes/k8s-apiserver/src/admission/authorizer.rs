@@ -1,7 +1,7 @@
-//! `authorizer`: expressions ask who may do what.
+//! `authorizer`: authorization checks in expressions.
 //!
-//! An evaluation cannot look into the cluster. So what it asks is noted, and answered with "no" as
-//! long as nobody has looked; then it is looked up, and the expressions are evaluated again.
+//! An evaluation has no access to the cluster. The checks of an expression are collected and at
+//! first answered with "not allowed"; then they are decided, and the expression is evaluated again.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_cel::{
@@ -16,7 +16,7 @@ use crate::semantics::cluster::Cluster;
 use crate::semantics::cluster::admission::Attributes;
 use crate::user::UserInfo;
 
-/// What the expressions of one policy or webhook asked, with the answers that are known.
+/// The authorization checks of the expressions of one policy or webhook, with their decisions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     asked: Mutex<Vec<(AuthorizationAttributes, Option<AuthorizationDecision>)>>,
@@ -34,7 +34,7 @@ impl Authorizer for Ledger {
 }
 
 impl Ledger {
-    /// Looks up what was asked for the first time; says whether there was anything.
+    /// Decides the checks that have no decision yet; returns whether there were any.
     pub(super) fn look_up(
         &self,
         authorizer: &RoleAuthorizer,
@@ -81,7 +81,7 @@ fn decide(
     AuthorizationDecision { allowed: decision.allowed, reason: decision.reason, error: None }
 }
 
-/// A check of the resource of a write, as `authorizer.requestResource` has it.
+/// The value of `authorizer.requestResource`: a check of the resource of a write.
 pub(super) fn request_resource(ledger: &Arc<Ledger>, attributes: &Attributes<'_>) -> CelValue {
     let mut check = format!(
         "authorizer.group({:?}).resource({:?})",

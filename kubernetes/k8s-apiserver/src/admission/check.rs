@@ -1,4 +1,4 @@
-//! Whether the expressions of a webhook or a policy can be compiled at all.
+//! Validation of the expressions of webhooks and policies.
 use k8s_cel::{Environment, Type};
 use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::hooks;
 use crate::semantics::cluster::admission::GROUP;
 use crate::semantics::registry::ApiResource;
 
-/// Collects what is wrong with expressions.
+/// Collects the errors of expressions.
 struct Problems(Vec<FieldError>);
 
 impl Problems {
@@ -22,7 +22,7 @@ impl Problems {
     ) -> Type {
         let source = source.as_str().unwrap_or_default();
         if source.trim().is_empty() {
-            // What is required is said by the schema.
+            // Validation by the schema reports required fields.
             return Type::Dyn;
         }
         match compile(environment, source, expected) {
@@ -48,8 +48,9 @@ fn entries<'a>(source: &'a Value, field: &str) -> impl Iterator<Item = (usize, &
     source[field].as_array().into_iter().flatten().enumerate()
 }
 
-/// Everything wrong with the expressions of an object that configures admission; `is_new` tells
-/// whether they are written now or were stored before.
+/// The errors of all expressions of an object that configures admission.
+///
+/// `is_new` is whether the object is being created; stored expressions may use more functions.
 pub(crate) fn problems(resource: &ApiResource, object: &Value, is_new: bool) -> Vec<FieldError> {
     if resource.group != GROUP {
         return Vec::new();

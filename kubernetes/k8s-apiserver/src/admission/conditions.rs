@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::expressions::{Compiled, Failure, Scope, compile};
 
-/// What the conditions of one webhook or policy may cost.
+/// The cost limit of the conditions of one webhook or policy.
 const BUDGET: u64 = 2_500_000;
 
-/// Conditions that are ready to be evaluated.
+/// Compiled match conditions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     compiled: Vec<(String, Compiled)>,
@@ -32,7 +32,7 @@ impl Conditions {
     /// Whether all conditions hold.
     ///
     /// # Errors
-    /// When one cannot be evaluated, none is false, and errors are not ignored.
+    /// When a condition fails to evaluate, none is false, and the failure policy is not `Ignore`.
     pub(super) fn hold(&self, scope: &Scope) -> Result<bool, String> {
         let mut budget = Budget::new(BUDGET);
         let mut errors = Vec::new();

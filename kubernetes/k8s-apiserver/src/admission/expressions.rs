@@ -1,4 +1,4 @@
-//! CEL expressions of webhooks and policies: what they may use, and what they are shown.
+//! CEL expressions of webhooks and policies: their environment and their values.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_cel::{
@@ -9,14 +9,14 @@ use serde_json::Value;
 /// The name of the type of `variables`.
 const VARIABLES_TYPE: &str = "kubernetes.variables";
 
-/// What is said of a request whose expressions cost too much.
+/// The message about expressions that exceed the cost limit.
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// A program, or why there is none.
+/// A compiled expression, or why it does not compile.
 pub(super) type Compiled = Result<Program, String>;
 
-/// Which variables expressions have besides those that all have.
+/// The optional variables of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) params: bool,
@@ -105,13 +105,13 @@ fn namespace_type() -> Type {
     )
 }
 
-/// What stored expressions may use; `variables` are those of the policy with the types of their
-/// values, none for webhooks.
+/// The environment of stored expressions; `variables` are those of the policy with their types, none
+/// for webhooks.
 pub(super) fn environment(declared: Declared, variables: Option<&[(String, Type)]>) -> Environment {
     declare(Environment::for_stored_expressions(), declared, variables)
 }
 
-/// Adds to an environment what expressions of admission may use.
+/// Declares the variables of admission expressions in an environment.
 pub(super) fn declare(
     base: Environment,
     declared: Declared,
@@ -138,7 +138,7 @@ pub(super) fn declare(
     environment
 }
 
-/// Compiles an expression whose value must be of one of `expected`; any will do if there is none.
+/// Compiles an expression whose type has to be one of `expected`, or any if that is empty.
 pub(super) fn compile(environment: &Environment, source: &str, expected: &[Type]) -> Compiled {
     let program =
         environment.compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
@@ -155,7 +155,7 @@ pub(super) fn compile(environment: &Environment, source: &str, expected: &[Type]
     })
 }
 
-/// The name of a type as kube-apiserver's own messages have it.
+/// The name of a type in kube-apiserver's messages.
 fn name_of(of: &Type) -> String {
     match of {
         Type::Null => "null_type".to_owned(),
@@ -163,17 +163,17 @@ fn name_of(of: &Type) -> String {
     }
 }
 
-/// A value that an expression sees.
+/// A document as a value of expressions; null if there is none.
 pub(super) fn shown(value: Option<&Value>) -> CelValue {
     value.map_or(CelValue::Null, CelValue::from_json)
 }
 
-/// Why evaluating has no result.
+/// Why an evaluation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// This expression failed; others may still have a value.
+    /// This expression failed; others can still be evaluated.
     Expression(String),
-    /// The budget is used up, and no other expression is evaluated.
+    /// The cost limit is exceeded; no other expression is evaluated.
     Budget(String),
 }
 
@@ -185,7 +185,7 @@ impl Failure {
     }
 }
 
-/// The values that the expressions of one policy or webhook see.
+/// The variables in scope of the expressions of one policy or webhook.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     bindings: Bindings,
@@ -193,7 +193,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// A scope of these values and of the variables of a policy.
+    /// A scope of these bindings and of the variables of a policy.
     pub(super) fn new(bindings: Bindings, variables: &[(String, Compiled)]) -> Self {
         let variables = Arc::new(Variables {
             programs: variables.to_vec(),
@@ -227,7 +227,7 @@ impl Scope {
     }
 }
 
-/// The variables of a policy, each computed when it is first read.
+/// The variables of a policy, evaluated on their first use.
 #[derive(Debug)]
 struct Variables {
     programs: Vec<(String, Compiled)>,
@@ -248,7 +248,7 @@ impl Variables {
     }
 }
 
-/// `variables` as expressions see them.
+/// The value of `variables`.
 #[derive(Debug)]
 struct Lazy(Arc<Variables>);
 

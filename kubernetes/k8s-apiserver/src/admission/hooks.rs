@@ -1,4 +1,4 @@
-//! The webhooks of a cluster, in the order in which they are asked.
+//! The admission webhooks of a cluster, in the order in which they are called.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,25 +19,25 @@ use crate::semantics::webhook::replay::Question;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::StorageId;
 
-/// What the conditions of webhooks may use.
+/// The optional variables of match conditions of webhooks.
 pub(super) const DECLARED: Declared = Declared { params: false, authorizer: true };
 
-/// How long a webhook may take that does not say so itself.
+/// The default timeout of a webhook, in seconds.
 const TIMEOUT_SECONDS: u64 = 10;
 
 /// One webhook of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
-    /// Name of the configuration and number in it.
+    /// The name of the configuration and the index in it.
     pub(super) id: String,
-    /// The configuration.
+    /// The name of the configuration.
     pub(super) configuration: String,
-    /// Its own name.
+    /// The name of the webhook.
     pub(super) name: String,
     source: Value,
 }
 
-/// All webhooks of one of the two kinds: by the name of their configuration, then in its order.
+/// All webhooks of mutating or validating configurations, ordered by configuration name and index.
 pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<Hook> {
     let mut hooks = Vec::new();
     for stored in cluster.store.list(storage, None) {
@@ -57,24 +57,24 @@ pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<Hook> {
     hooks
 }
 
-/// What became of a webhook's call.
+/// The outcome of a webhook call.
 pub(super) enum Outcome {
-    /// It answered.
+    /// The webhook responded.
     Reviewed(Reviewed),
-    /// It could not be asked, and that is no reason to refuse the write.
+    /// The call failed, and the failure policy ignores that.
     FailedOpen,
 }
 
 impl Hook {
-    /// Whether the same webhook is asked again when another one changed the object after it.
+    /// Whether the webhook is called again if another one changed the object after it.
     pub(super) fn is_reinvoked(&self) -> bool {
         self.source["reinvocationPolicy"] == "IfNeeded"
     }
 
-    /// The resource under which a write is shown to the webhook; none if it is not.
+    /// The resource by which a write matches the webhook; none if it does not match.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When a selector or a match condition cannot be evaluated.
     pub(super) fn matched(
         &self,
         chain: &AdmissionChain,
@@ -107,11 +107,10 @@ impl Hook {
         }
     }
 
-    /// Asks the webhook about a write; `resource` is the one under which it was matched, and
-    /// `object` and `old` are in its version.
+    /// Calls the webhook; the objects in `shown` are in the version by which the write matched.
     ///
     /// # Errors
-    /// When the webhook has to be asked first, or cannot be asked and that is a reason to refuse.
+    /// When there is no response yet, or the call failed and the failure policy is `Fail`.
     pub(super) fn ask(
         &self,
         call: &mut Call,
@@ -171,7 +170,7 @@ impl Hook {
         })
     }
 
-    /// The version of reviews that the webhook prefers of those that there are.
+    /// The version of `AdmissionReview` that the webhook prefers.
     fn review_version(&self) -> &'static str {
         self.source["admissionReviewVersions"]
             .as_array()

@@ -1,4 +1,4 @@
-//! Which writes a webhook or a policy is about: rules and selectors.
+//! The rules and selectors that decide which writes a webhook or a policy applies to.
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,9 +13,9 @@ use crate::storage::{ObjectKey, StorageId};
 /// The selectors and rules of a webhook, or of a policy's `matchConstraints`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Criteria<'a> {
-    /// The document that they are fields of.
+    /// The document with the selectors and rules.
     pub(super) source: &'a Value,
-    /// The field that the rules are under.
+    /// The field of the rules.
     pub(super) rules: &'a str,
 }
 
@@ -24,10 +24,11 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 impl Criteria<'_> {
-    /// The resource under which a write is matched, itself or an equivalent one; none if it is not.
+    /// The resource by which a write matches, its own or an equivalent one; none if it does not
+    /// match.
     ///
     /// # Errors
-    /// When the namespace that a selector looks at does not exist.
+    /// When the namespace of the write does not exist and a selector needs its labels.
     pub(super) fn matched(
         &self,
         cluster: &Cluster,
@@ -55,7 +56,7 @@ impl Criteria<'_> {
         }
     }
 
-    /// The resource that one of the rules names.
+    /// The resource by which one of the rules matches.
     fn by_rules(
         &self,
         cluster: &Cluster,
@@ -112,7 +113,7 @@ impl Criteria<'_> {
     }
 }
 
-/// A namespace.
+/// Finds a namespace.
 ///
 /// # Errors
 /// When it does not exist.
@@ -124,7 +125,7 @@ pub(super) fn find_namespace(cluster: &Cluster, name: &str) -> Result<Value> {
         .ok_or_else(|| ApiError::not_found(Subject { group: "", noun: "namespaces" }, name))
 }
 
-/// The other versions under which the same objects are served.
+/// The other resources that serve the same objects.
 fn equivalents<'a>(
     cluster: &'a Cluster,
     resource: &'a ApiResource,
@@ -189,7 +190,7 @@ pub(super) fn selects(selector: &Value, object: &Value) -> bool {
         })
 }
 
-/// The name that a refusal of a write shows: the name, its prefix, or that it is not known.
+/// The name of the object in error messages: its name, its prefix, or that it is unknown.
 pub(super) fn shown_name<'a>(attributes: &'a Attributes<'_>, object: Option<&'a Value>) -> &'a str {
     let generated = object.map(|object| metadata::text(object, "generateName")).unwrap_or_default();
     [attributes.name.as_str(), generated, "Unknown"]

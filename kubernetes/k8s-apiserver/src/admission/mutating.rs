@@ -1,4 +1,4 @@
-//! Mutating webhooks: one after the other, and once more where that is needed.
+//! Mutating webhooks: called one after the other, and a second time if they are reinvoked.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::semantics::registry::ApiResource;
 use crate::semantics::{convert, decode};
 use crate::status::{ApiError, Result};
 
-/// What the second round needs to know of the first.
+/// Which webhooks the second round calls again.
 #[derive(Default)]
 struct Progress {
-    /// Webhooks that want to be asked again if something changed after them.
+    /// Webhooks with reinvocation that were called since the last change.
     invoked: BTreeSet<String>,
-    /// Those of them after which something changed.
+    /// Those of them after which another webhook changed the object.
     due: BTreeSet<String>,
 }
 
@@ -31,10 +31,10 @@ impl Progress {
     }
 }
 
-/// Lets all mutating webhooks that a write concerns change its object.
+/// Calls all mutating webhooks that match a write.
 ///
 /// # Errors
-/// When one refuses it or cannot be asked, or has to be asked first.
+/// When one denies it, a call failed, or there is no response yet.
 pub(super) fn admit(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -79,7 +79,7 @@ fn round(
     Ok(())
 }
 
-/// Asks one webhook; says whether it changed the object.
+/// Calls one webhook; returns whether it changed the object.
 fn ask(
     call: &mut Call,
     attributes: &Attributes<'_>,
@@ -141,7 +141,7 @@ fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
     (kind != resource.kind).then(|| builtin::schema(group, version, kind)).flatten()
 }
 
-/// The object with the patch of the answer, if it has one.
+/// The object with the patch of the response applied; none without a patch.
 fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<Option<Value>> {
     let Some((patch_type, bytes)) = &reviewed.patch else {
         return Ok(None);
@@ -173,7 +173,7 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
     patch::apply(object, &operations).map(Some).map_err(ApiError::internal)
 }
 
-/// Notes in the audit event whether a webhook changed the object.
+/// Adds the audit annotation about whether a webhook changed the object.
 fn note_mutation(call: &mut Call, hook: &Hook, (round, index): (usize, usize), mutated: bool) {
     let value = json!({
         "configuration": hook.configuration,

@@ -1,11 +1,11 @@
-//! The JSON patch of a mutating webhook's answer, with the refusals that clients know.
+//! JSON patches of mutating webhooks, with the error messages of kube-apiserver.
 use k8s_schema::patch::json_patch;
 use serde_json::Value;
 
 /// Applies the operations of a patch.
 ///
 /// # Errors
-/// With the words of the library that kube-apiserver applies patches with.
+/// With the message of kube-apiserver's JSON patch library.
 pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, String> {
     let mut object = object.clone();
     for operation in operations {
@@ -15,7 +15,7 @@ pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, Strin
     Ok(object)
 }
 
-/// Why an operation does not apply.
+/// Why an operation cannot be applied.
 fn explain(object: &Value, operation: &Value) -> String {
     let text = |field: &str| operation[field].as_str().unwrap_or_default();
     let (verb, path) = (text("op"), text("path"));

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies: expressions that may refuse a write.
+//! ValidatingAdmissionPolicies: expressions that may deny a write.
 use std::sync::{Arc, LazyLock};
 
 use k8s_cel::{Authorizer, Bindings, Value as CelValue};
@@ -35,7 +35,7 @@ const ANNOTATION_LEN_MAX: usize = 10 * 1024;
 /// Most failed validations that an audit annotation lists.
 const FAILURES_MAX: usize = 50;
 
-/// A refusal: by which policy and binding, why, and with which reason.
+/// A denial by a policy; without a binding if the policy itself is misconfigured.
 struct Denied {
     policy: String,
     binding: Option<String>,
@@ -43,26 +43,26 @@ struct Denied {
     reason: String,
 }
 
-/// What all policies together say of a write.
+/// The outcome of all policies for a write.
 #[derive(Default)]
 struct Outcome {
     denied: Vec<Denied>,
     failures: Vec<Value>,
-    /// By key, all different values.
+    /// Audit annotations: each key with its distinct values.
     annotations: Vec<(String, Vec<String>)>,
 }
 
-/// A write as one policy sees it.
+/// A write and the resource by which it matches a policy.
 struct View<'a> {
     attributes: &'a Attributes<'a>,
     object: Option<&'a Value>,
     resource: Arc<ApiResource>,
 }
 
-/// Lets all policies that are bound to a write refuse it.
+/// Evaluates all policies with a binding that matches a write.
 ///
 /// # Errors
-/// When one refuses it, or a conversion has to be asked first.
+/// When one denies it, or a conversion webhook has to be called first.
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -96,7 +96,7 @@ pub(super) fn validate(
     }
 }
 
-/// Adds what one policy says, under each of its bindings.
+/// Evaluates one policy under each of its bindings.
 fn apply(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -147,7 +147,7 @@ fn apply(
     Ok(())
 }
 
-/// What a policy decides under one parameter.
+/// Evaluates a policy with one parameter object.
 fn decide(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -168,10 +168,10 @@ fn decide(
     }
 }
 
-/// The values that all expressions about a write see.
+/// The variables of all expressions about a write.
 ///
 /// # Errors
-/// When the namespace of the write does not exist, or a conversion has to be asked first.
+/// When the namespace of the write does not exist, or a conversion webhook has to be called first.
 pub(super) fn bindings(
     cluster: &Cluster,
     call: &mut Call,
@@ -208,7 +208,7 @@ pub(super) fn bindings(
 }
 
 impl Outcome {
-    /// A policy or binding that cannot be applied refuses, unless failures are ignored.
+    /// Adds the denial by a policy or binding that cannot be applied, unless failures are ignored.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Value>, why: &str) {
         if policy.spec["failurePolicy"] == "Ignore" {
             return;
@@ -281,7 +281,7 @@ fn name_of(binding: &Value) -> String {
     binding["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The refusal of a policy.
+/// The error of a write that a policy denied.
 fn refused(attributes: &Attributes<'_>, object: Option<&Value>, denied: &Denied) -> ApiError {
     let by = match &denied.binding {
         Some(binding) => format!(

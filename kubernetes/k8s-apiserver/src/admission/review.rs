@@ -1,4 +1,4 @@
-//! `AdmissionReview`: what webhooks are shown, and what they answer.
+//! `AdmissionReview`: requests to webhooks and their responses.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -8,28 +8,28 @@ use crate::semantics::context::Call;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::webhook::replay::Answered;
 
-/// What a webhook is shown of a write.
+/// The objects of a write in an admission review.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown<'a> {
-    /// The resource in the version that the webhook asks for.
+    /// The resource in the version by which the webhook matches.
     pub(super) resource: &'a ApiResource,
-    /// The object in that version.
+    /// The object in that version; none for deletions.
     pub(super) object: Option<&'a Value>,
-    /// The object before the write in that version.
+    /// The object before the write, in that version; none for creations.
     pub(super) old: Option<&'a Value>,
-    /// Whether the answer may change the object.
+    /// Whether the response may patch the object.
     pub(super) mutating: bool,
 }
 
-/// An answer that keeps the rules of reviews.
+/// The valid response of a webhook.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reviewed {
     pub(super) allowed: bool,
-    /// The status of a refusal, as the webhook wrote it.
+    /// The `status` of a denial; null if there is none.
     pub(super) status: Value,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: Vec<(String, String)>,
-    /// The type and the text of a patch.
+    /// The type and the text of the patch; none without a patch.
     pub(super) patch: Option<(String, Vec<u8>)>,
 }
 
@@ -45,7 +45,7 @@ fn resource_value(resource: &ApiResource) -> Value {
     })
 }
 
-/// The `request` of a review without its uid and objects: what policies see of it, too.
+/// The `request` of a review without its uid and objects; also the `request` of policies.
 pub(super) fn request(
     call: &Call,
     attributes: &Attributes<'_>,
@@ -74,7 +74,7 @@ pub(super) fn request(
     request
 }
 
-/// The review of a write, but for its uid.
+/// The review of a write, without its uid.
 pub(super) fn write(
     call: &Call,
     attributes: &Attributes<'_>,
@@ -91,10 +91,10 @@ pub(super) fn write(
     })
 }
 
-/// Reads what a webhook answered.
+/// Reads the response of a webhook.
 ///
 /// # Errors
-/// When it breaks the rules of reviews.
+/// When it is not a valid response.
 pub(super) fn read(answered: &Answered, version: &str, mutating: bool) -> Result<Reviewed, String> {
     let review = &answered.review;
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
@@ -144,7 +144,7 @@ pub(super) fn read(answered: &Answered, version: &str, mutating: bool) -> Result
     })
 }
 
-/// An answer is of the kind and the uid of its question.
+/// Checks that a response has the kind of a review and the uid of its request.
 fn check_identity(answered: &Answered, response: &Value) -> Result<(), String> {
     let review = &answered.review;
     let uid = response["uid"].as_str().unwrap_or_default();

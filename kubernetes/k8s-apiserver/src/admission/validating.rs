@@ -1,4 +1,4 @@
-//! Validating webhooks: all at once, and the first refusal counts.
+//! Validating webhooks: called in parallel; the first denial is returned.
 use serde_json::Value;
 
 use super::hooks::{self, Outcome};
@@ -10,10 +10,10 @@ use crate::semantics::context::Call;
 use crate::semantics::convert;
 use crate::status::{ApiError, Result};
 
-/// Lets all validating webhooks that a write concerns refuse it.
+/// Calls all validating webhooks that match a write.
 ///
 /// # Errors
-/// When one refuses it or cannot be asked, or has to be asked first.
+/// When one denies it, a call failed, or there is no response yet.
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -40,7 +40,7 @@ pub(super) fn validate(
             mutating: false,
         };
         let asked = match hook.ask(call, attributes, &shown, 0) {
-            // The others can be asked at the same time.
+            // The other calls can be made at the same time.
             Err(_) if call.asking.is_pending() => Ok(()),
             Err(error) => Err(error),
             Ok(Outcome::FailedOpen) => {
@@ -67,7 +67,7 @@ pub(super) fn validate(
     first
 }
 
-/// The refusal of a webhook, with what its status says.
+/// The error of a write that a webhook denied, with the status of its response.
 pub(super) fn refused(webhook: &str, status: &Value) -> ApiError {
     let denied = format!("admission webhook {webhook:?} denied the request");
     let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());

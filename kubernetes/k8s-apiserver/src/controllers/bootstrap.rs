@@ -1,4 +1,4 @@
-//! What a cluster contains from the beginning.
+//! The objects that every cluster contains from the beginning.
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ mod roles;
 
 use prepared::Prepared;
 
-/// Creates what a cluster has before anybody asks for anything.
+/// Creates the first objects of a cluster.
 pub(crate) fn bootstrap(cluster: &mut Cluster, authority: &str, now: &str) {
     static PREPARED: OnceLock<Prepared> = OnceLock::new();
     PREPARED.get_or_init(|| Prepared::record(fill)).install(cluster, authority, now);
 }
 
-/// Creates all of it, one after the other.
+/// Creates the first objects one after the other, as requests would.
 fn fill(cluster: &mut Cluster, authority: &str, now: &str) {
     bootstrap_objects(&mut Controllers::new(authority), cluster, now);
     roles::install(cluster, now);

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what they may say, and how they come to be served and end.
+//! The controllers of CustomResourceDefinitions: accepting names, serving, and cleaning up.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Acts on a write of a definition.
+/// Reacts to a write of a definition.
 pub(crate) fn observe(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, notice: &Notice) {
     let name = notice.key.name.to_string();
     let Some(current) = &notice.current else {
@@ -54,7 +54,7 @@ pub(crate) fn observe(outlines: &mut Outlines, cluster: &mut Cluster, now: &str,
     }
 }
 
-/// Acts on the removal of any object: it may have been the last one of a deleted definition.
+/// Reacts to the removal of any object, which may be the last one of a deleted definition.
 pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
     let Some(resource) = cluster.registry.find_storage(&notice.storage) else {
         return;
@@ -79,7 +79,7 @@ fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
     cluster.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions").cloned()
 }
 
-/// Names that became free may be what another definition waits for.
+/// Accepts the names of other definitions that conflicted with those of a removed one.
 fn resettle_names(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, gone: &str) {
     let Some(resource) = definitions(cluster) else {
         return;
@@ -96,7 +96,7 @@ fn resettle_names(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, gon
     }
 }
 
-/// Accepts the names of a definition, as far as they are free, and serves it.
+/// Accepts the names of a definition as far as they are free, and serves it.
 fn establish(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let Some(resource) = definitions(cluster) else {
         return;
@@ -152,7 +152,7 @@ fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
         .any(|condition| condition["type"] == condition_type && condition["status"] == status)
 }
 
-/// The names that the definitions of a group have.
+/// The accepted names of all definitions of a group.
 #[derive(Default)]
 struct Names {
     resources: BTreeSet<String>,
@@ -176,7 +176,8 @@ impl Names {
     }
 }
 
-/// Accepts each name that is free or the definition's own; tells the last one that is not.
+/// Accepts each name that is free or the definition's own; returns the reason and the message of
+/// the last conflict.
 fn accept_names(taken: &Names, object: &mut Value) -> Option<(&'static str, String)> {
     let wanted = object["spec"]["names"].clone();
     let accepted = &mut object["status"]["acceptedNames"];
@@ -229,7 +230,7 @@ fn copy_name(wanted: &Value, accepted: &mut Value, field: &str) {
     }
 }
 
-/// Serves a definition that was established before, in a cluster that is put back together.
+/// Serves a definition of a snapshot, if it is established.
 pub(crate) fn resume(cluster: &mut Cluster, stored: &Stored) {
     let object = stored.decode();
     if condition_is(&object, "Established", "True") {
@@ -277,11 +278,11 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
                     resources.push(resource);
                 }
             }
-            // Validation has refused such a definition before it got here.
+            // Validation rejects such definitions, so this one was not validated.
             Err(errors) => tracing::warn!(?errors, name, "a stored schema is not structural"),
         }
     }
-    // Watches need the storage to exist from now on.
+    // Watches of the resource need its storage.
     for resource in &resources {
         drop(cluster.store.subscribe(&resource.storage));
     }
@@ -291,7 +292,7 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
     }
 }
 
-/// Deletes the objects of a deleted definition, and then lets it go.
+/// Deletes the objects of a deleted definition, and drops its finalizer once they are gone.
 fn clean_up(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let Some(definitions) = definitions(cluster) else {
         return;

@@ -1,8 +1,7 @@
 //! Garbage collection along owner references.
 //!
-//! Background: when the last owner of an object is gone, so is the object. Foreground and orphan
-//! are finalizers on the owner, which are taken off here once the dependents are gone, or are
-//! nobody's any more.
+//! An object is deleted when its last owner is gone. Foreground deletion and orphaning are
+//! finalizers of the owner, which are removed once its dependents are gone or orphaned.
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,7 +14,7 @@ use crate::storage::stored::OwnerReference;
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, FOREGROUND, ORPHAN, delete};
 
-/// Acts on a write.
+/// Reacts to a write of any object.
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
     match &notice.current {
         Some(current) => {
@@ -48,13 +47,13 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
     }
 }
 
-/// Whether the owner that a reference names exists, as far as that can be said.
+/// Whether the owner of an object exists, or may exist.
 fn exists(cluster: &Cluster, key: &ObjectKey, owner: &OwnerReference) -> bool {
     if let Some((_, owner_key)) = cluster.store.find_uid(&owner.uid) {
-        // An owner in another namespace does not count.
+        // An owner in another namespace is treated as absent.
         return owner_key.namespace.is_empty() || owner_key.namespace == key.namespace;
     }
-    // Of a kind that is not served nothing can be said, so the object stays.
+    // Objects of kinds that are not served may exist elsewhere.
     cluster.registry.find_kind(&owner.api_version, &owner.kind).is_none()
 }
 
@@ -76,14 +75,14 @@ fn collect_if_unowned(cluster: &mut Cluster, now: &str, storage: &StorageId, key
     } else if !stored.deleting {
         let options =
             DeleteOptions { propagation: kept_policy(&stored), ..DeleteOptions::default() };
-        // The object was there a moment ago, and nothing else runs in between.
+        // This only fails for objects that cannot be deleted at all.
         if let Err(error) = delete(cluster, now, &resource, key, &options) {
             tracing::debug!(%error, ?storage, name = %key.name, "an object without owners stays");
         }
     }
 }
 
-/// The policy that an object's own finalizers ask for.
+/// The propagation policy that the finalizers of an object stand for.
 fn kept_policy(stored: &Stored) -> Option<Propagation> {
     let object = stored.decode();
     let has = |name: &str| {
@@ -102,7 +101,7 @@ fn kept_policy(stored: &Stored) -> Option<Propagation> {
     }
 }
 
-/// Takes references to some owners out of an object.
+/// Removes the references to some owners from an object.
 fn disown(
     cluster: &mut Cluster,
     resource: &Arc<ApiResource>,
@@ -123,7 +122,7 @@ fn disown(
     cluster.put(&resource.storage, &stored.key, object, stored.stamp);
 }
 
-/// Does what the finalizers of a deleted owner ask for.
+/// Handles the propagation finalizers of an owner that is marked for deletion.
 fn finalize(cluster: &mut Cluster, now: &str, storage: &StorageId, owner: &Arc<Stored>) {
     let object = owner.decode();
     let finalizers = object["metadata"]["finalizers"].as_array();
@@ -192,7 +191,7 @@ fn delete_dependents(cluster: &mut Cluster, now: &str, owner: &Stored) {
     }
 }
 
-/// Takes a finalizer off an object, which may end it.
+/// Removes a finalizer from an object, and the object if nothing else blocks its deletion.
 pub(crate) fn drop_finalizer(
     cluster: &mut Cluster,
     resource: &Arc<ApiResource>,

@@ -1,4 +1,4 @@
-//! Namespaces: what a new one contains, and how one ends.
+//! The namespace controllers: the initial content of a namespace, and its deletion.
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::verbs::delete::{DeleteOptions, delete};
 /// The storage of namespaces.
 pub(crate) const STORAGE: &str = "namespaces";
 
-/// The manager that writes what a controller manager writes in a real cluster.
+/// The field manager of writes that kube-controller-manager makes in a real cluster.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Acts on a write of a namespace.
+/// Reacts to a write of a namespace.
 pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
     if !super::is_current(cluster, notice) {
         return;
@@ -32,7 +32,7 @@ pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, notice:
     }
 }
 
-/// Acts on the removal of any object: it may have been the last one of an ending namespace.
+/// Reacts to the removal of any object, which may be the last one of a terminating namespace.
 pub(crate) fn observe_removal(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
     if notice.key.namespace.is_empty() {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn observe_removal(authority: &str, cluster: &mut Cluster, now: &str,
     }
 }
 
-/// Creates what every namespace has.
+/// Creates the objects that every namespace contains.
 fn fill(authority: &str, cluster: &mut Cluster, now: &str, namespace: &str) {
     let contents = [
         (
@@ -103,7 +103,7 @@ fn namespaced(cluster: &Cluster) -> Vec<Arc<ApiResource>> {
         .collect()
 }
 
-/// Deletes the content of an ending namespace, and the namespace if that is all.
+/// Deletes the content of a terminating namespace, and the namespace once it is empty.
 fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
     for resource in namespaced(cluster) {
         let keys: Vec<ObjectKey> = cluster
@@ -114,7 +114,7 @@ fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
             .collect();
         for key in keys {
             let options = DeleteOptions {
-                // No node is there to end pods.
+                // There is no kubelet that would terminate pods.
                 grace_period_seconds: Some(0),
                 propagation: Some(crate::request::parameters::Propagation::Background),
                 ..DeleteOptions::default()
@@ -127,7 +127,8 @@ fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
     finish(cluster, now, namespace);
 }
 
-/// Ends the namespace if it is empty, else tells in its status what remains.
+/// Removes a terminating namespace if it is empty; otherwise reports the remaining content in its
+/// status.
 fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
     let Some(resource) = cluster.registry.find("", "v1", STORAGE).cloned() else {
         return;
@@ -156,7 +157,7 @@ fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
     super::write_as(cluster, now, MANAGER, &resource, &stored, object);
 }
 
-/// What an ending namespace still contains.
+/// The remaining content of a terminating namespace.
 struct Remaining {
     /// Plural and group of a resource, and its number of objects.
     resources: Vec<(String, usize)>,

@@ -1,7 +1,6 @@
-//! ClusterRoles that gather the rules of others.
+//! Aggregated ClusterRoles: their rules are those of the roles that they select.
 //!
-//! As all controllers, it acts inside the write that concerns it: whenever a ClusterRole is
-//! written, those that select it by its labels get its rules.
+//! Whenever a ClusterRole is written, those that select it by its labels are updated.
 use std::collections::BTreeMap;
 
 use k8s_schema::managed::{self, Actor};
@@ -12,14 +11,14 @@ use crate::semantics::cluster::{Cluster, Notice};
 use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
-/// Where ClusterRoles are stored.
+/// The storage of ClusterRoles.
 pub(crate) const STORAGE: &str = "clusterroles.rbac.authorization.k8s.io";
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const KIND: &str = "ClusterRole";
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// The roles that gather others, by name, with what they select; made at the first need.
+/// The selectors of aggregated roles, by role name; read from the store on the first use.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregators(Option<BTreeMap<Box<str>, Vec<LabelSelector>>>);
 
@@ -35,7 +34,7 @@ impl Aggregators {
     }
 }
 
-/// Acts on a write of a ClusterRole.
+/// Reacts to a write of a ClusterRole.
 pub(crate) fn observe(
     aggregators: &mut Aggregators,
     cluster: &mut Cluster,
@@ -72,7 +71,7 @@ pub(crate) fn observe(
     }
 }
 
-/// What a role gathers; nothing for most.
+/// The selectors of a role; empty unless it is aggregated.
 fn selectors(role: &Value) -> Vec<LabelSelector> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
     selectors.into_iter().flatten().filter_map(LabelSelector::of_object).collect()
@@ -82,7 +81,7 @@ fn selects(selector: &LabelSelector, role: &Stored) -> bool {
     selector.matches(|key| role.label(key))
 }
 
-/// Gives a role the rules of those that it selects, in the order of their names.
+/// Sets the rules of an aggregated role to those of the roles that it selects, ordered by name.
 fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelector]) {
     let storage = StorageId::new(RBAC_GROUP, "clusterroles");
     let key = ObjectKey::new("", name);
@@ -126,7 +125,7 @@ fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelect
     };
     match managed::server_side_apply(resource.schema(), Some(&live), &applied, &actor, true) {
         Ok(mut gathered) => {
-            // Rules that somebody else wrote stay as long as there is nothing to put in their place.
+            // Without rules to set, those of other managers stay.
             if gathered["rules"] == live["rules"] {
                 return;
             }
@@ -135,6 +134,6 @@ fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelect
             }
             cluster.put(&storage, &key, gathered, stored.stamp);
         }
-        Err(error) => tracing::warn!(%error, name, "could not gather the rules of a role"),
+        Err(error) => tracing::warn!(%error, name, "failed to aggregate the rules of a role"),
     }
 }

@@ -1,5 +1,4 @@
-//! One APIService for each group-version that is served, as the aggregator of a real server keeps
-//! them.
+//! The APIService of each served group-version, as kube-aggregator registers them.
 use serde_json::{Value, json};
 
 use super::definition::outline::Outline;
@@ -14,7 +13,7 @@ use crate::verbs::delete::{DeleteOptions, delete};
 const MANAGER: &str = "kube-apiserver";
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Which group comes first where clients have a choice; custom ones come last.
+/// Priorities of the built-in groups in `groupPriorityMinimum`.
 const GROUP_PRIORITIES: [(&str, i64); 21] = [
     ("", 18_000),
     ("admissionregistration.k8s.io", 16_700),
@@ -50,7 +49,7 @@ fn version_priority(group: &str, version: &str) -> i64 {
     }
 }
 
-/// Adds the services of the built-in groups; the aggregator does not list itself.
+/// Adds the APIServices of the built-in groups; that of the aggregator itself has none.
 pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
     let mut versions: Vec<(String, String)> = cluster
         .registry
@@ -68,7 +67,7 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
     }
 }
 
-/// Follows what a definition adds to the API and takes away from it.
+/// Adds and removes APIServices for the versions of a written definition.
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
     for stored in [&notice.previous, &notice.current].into_iter().flatten() {
         let Outline { group, versions, .. } = &Outline::read(stored);

@@ -1,4 +1,4 @@
-//! The state of one cluster, and the writes that everything goes through.
+//! The state of one cluster, and the writes to its objects.
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ pub(crate) mod admission;
 
 use admission::{Admission, NoAdmission};
 
-/// Everything there is.
+/// The state of one cluster.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    /// Objects.
+    /// The objects.
     pub(crate) store: Store,
-    /// What is served.
+    /// The resources that are served.
     pub(crate) registry: Registry,
-    /// Source of identifiers.
+    /// The source of uids and generated names.
     pub(crate) ids: Ids,
-    /// Writes that the controllers have not seen yet.
+    /// The writes that the controllers have not handled yet, oldest first.
     pub(crate) notices: VecDeque<Notice>,
-    /// The checks that writes pass besides the rules of their kinds.
+    /// Webhooks, policies and the other checks that take part in writes.
     pub(crate) admission: Arc<dyn Admission>,
 }
 
-/// One write, as the controllers hear of it.
+/// One write to an object, as the controllers handle it.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
-    /// The resource written to.
+    /// The resource that was written to.
     pub(crate) storage: StorageId,
-    /// The object.
+    /// The key of the object.
     pub(crate) key: ObjectKey,
-    /// The object before the write.
+    /// The object before the write; none if it is new.
     pub(crate) previous: Option<Arc<Stored>>,
-    /// The object after the write; none if it is gone.
+    /// The object after the write; none if it was removed.
     pub(crate) current: Option<Arc<Stored>>,
 }
 
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// Writes an object and lets the controllers know.
+    /// Writes an object and queues the change for the controllers.
     pub(crate) fn put(
         &mut self,
         storage: &StorageId,
@@ -71,7 +71,9 @@ impl Cluster {
         current
     }
 
-    /// Removes an object and lets the controllers know.
+    /// Removes an object and queues the change for the controllers.
+    ///
+    /// `None` if there is no such object.
     pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
         let previous = self.store.find(storage, key).cloned()?;
         let last = self.store.remove(storage, key)?;
@@ -84,8 +86,7 @@ impl Cluster {
         Some(last)
     }
 
-    /// Writes an object back, or removes it if it was only waiting for its finalizers and none is
-    /// left.
+    /// Writes an object, or removes it if nothing blocks its deletion any more.
     pub(crate) fn put_or_finish(
         &mut self,
         resource: &ApiResource,
@@ -106,7 +107,7 @@ impl Cluster {
     }
 }
 
-/// Whether a deleted object waits for nothing any more.
+/// Whether an object is marked for deletion, and no finalizer or grace period blocks it.
 pub(crate) fn is_finished(resource: &ApiResource, value: &Value) -> bool {
     let metadata = &value["metadata"];
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);

@@ -1,4 +1,4 @@
-//! What a request brings along besides its target and body.
+//! The context of a request: its options, its user, and what it has reported so far.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use crate::request::parameters::Parameters;
 use crate::semantics::webhook::replay::Asking;
 use crate::user::UserInfo;
 
-/// What a request brings along besides its target and body.
+/// The context in which a verb runs, apart from its target and its object.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
-    /// Query parameters.
+    /// The query parameters.
     pub(crate) parameters: Parameters,
-    /// Who writes, for `managedFields`.
+    /// The field manager, for `managedFields`.
     pub(crate) manager: String,
-    /// Whom the request comes from.
+    /// The authenticated or impersonated user.
     pub(crate) user: Arc<UserInfo>,
     /// The time of the request, RFC 3339 in whole seconds.
     pub(crate) now: String,
-    /// Warnings for the client.
+    /// Warnings for the `Warning` headers of the response.
     pub(crate) warnings: Vec<String>,
-    /// What webhooks were asked, and what they answered.
+    /// The webhook calls of the request and their responses.
     pub(crate) asking: Asking,
-    /// What admission adds to the audit event of the request.
+    /// The annotations that admission adds to the audit event of the request.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// What the body has twice, as strict validation tells of it.
+    /// The fields that occur twice in the body, as messages of strict field validation.
     pub(crate) duplicate_fields: Vec<String>,
 }
 
 impl Call {
-    /// Adds to the audit event of the request; the first value of a key stays.
+    /// Adds an annotation to the audit event of the request, unless it has the key already.
     pub(crate) fn annotate(&mut self, key: String, value: String) {
         self.annotations.entry(key).or_insert(value);
     }

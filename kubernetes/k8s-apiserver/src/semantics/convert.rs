@@ -1,8 +1,8 @@
-//! Between the version that objects rest in and the version that a request speaks.
+//! Conversion between the storage version of objects and the version of a request.
 //!
-//! Custom resources only ever exchange their `apiVersion`, and are pruned and defaulted by the
-//! schema of the version that they are stored in, unless their definition names a webhook that
-//! converts them. Of the built-in kinds only those converted here differ.
+//! Custom resources without a conversion webhook only exchange their `apiVersion`, and are pruned
+//! and defaulted by the schema of the storage version. Of the built-in kinds, only those that are
+//! converted here differ between their versions.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::storage::Stored;
 
 pub(crate) mod webhook;
 
-/// Core events rest; events of the other group are renamed. Names at rest come first.
+/// Fields of events: their name in the core group, which is stored, and in `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
     ("firstTimestamp", "deprecatedFirstTimestamp"),
@@ -29,7 +29,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("source", "deprecatedSource"),
 ];
 
-/// Whether objects at rest can be answered as they are.
+/// Whether the stored form of an object is its form in the version of `resource`.
 pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
     match resource.custom() {
         Some(custom) => stored.stamp == resource.stamp && !is_exchanged(custom, resource),
@@ -37,7 +37,7 @@ pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
     }
 }
 
-/// Whether objects rest in another version, between which only their `apiVersion` is exchanged.
+/// Whether objects are stored in another version that differs only in the `apiVersion`.
 fn is_exchanged(custom: &CustomVersion, resource: &ApiResource) -> bool {
     custom.conversion.is_none() && custom.storage_version != resource.version
 }
@@ -70,7 +70,7 @@ pub(crate) fn read(resource: &ApiResource, stored: &Stored) -> Value {
     value
 }
 
-/// Drops what a schema of a custom resource does not know, and fills in defaults.
+/// Prunes and defaults a custom object by a schema.
 fn fit_to(custom: &CustomVersion, to: &schema::Schema, object: &mut Value) {
     keeping_ownership(object, |object| {
         if !custom.preserves_unknown_fields {
@@ -80,7 +80,7 @@ fn fit_to(custom: &CustomVersion, to: &schema::Schema, object: &mut Value) {
     });
 }
 
-/// Changes an object but its `managedFields`, which follow a grammar of their own.
+/// Applies `change` to an object without its `managedFields`, which schemas do not describe.
 fn keeping_ownership(object: &mut Value, change: impl FnOnce(&mut Value)) {
     let managed =
         object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
@@ -90,8 +90,8 @@ fn keeping_ownership(object: &mut Value, change: impl FnOnce(&mut Value)) {
     }
 }
 
-/// An object in another version of its kind, with that version's schema; nothing if there is no such
-/// version. Custom resources only exchange their `apiVersion`.
+/// An object in another version of its kind, with that version's schema; none if that version is
+/// not served. Of custom resources only the `apiVersion` is exchanged.
 pub(crate) fn to_version(
     registry: &Registry,
     resource: &ApiResource,
@@ -126,7 +126,7 @@ pub(crate) fn read_bytes(resource: &ApiResource, stored: &Stored) -> Bytes {
     to_bytes(&value)
 }
 
-/// Brings an object into the version that it rests in.
+/// Converts an object to its storage version, without webhooks.
 pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
     if let Some(custom) = resource.custom().filter(|custom| is_exchanged(custom, resource)) {
         fit_to(custom, &custom.stored_schema, object);
@@ -148,10 +148,10 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
     }
 }
 
-/// Brings an object of one version into another.
+/// Converts an object from one version to another.
 ///
 /// # Errors
-/// When a webhook has to be asked first, or cannot convert it.
+/// When a webhook has to be called first, or fails to convert it.
 pub(crate) fn between(
     call: &mut Call,
     from: &ApiResource,
@@ -175,10 +175,10 @@ pub(crate) fn between(
     Ok(object)
 }
 
-/// An object as it will rest, and the stamp of the schema that it rests under.
+/// Converts an object to its storage version; also returns the id of the schema of that version.
 ///
 /// # Errors
-/// When a webhook has to be asked first, or cannot convert it.
+/// When a webhook has to be called first, or fails to convert it.
 pub(crate) fn to_rest(
     cluster: &Cluster,
     call: &mut Call,
@@ -194,10 +194,10 @@ pub(crate) fn to_rest(
     Ok((object, resource.stamp))
 }
 
-/// The objects in the version of `resource`, so that they can be answered as they are.
+/// Converts objects to the version of `resource`, if a webhook converts them.
 ///
 /// # Errors
-/// When a webhook has to be asked first, or cannot convert one.
+/// When a webhook has to be called first, or fails to convert one.
 pub(crate) fn shown_all(
     cluster: &Cluster,
     call: &mut Call,
@@ -230,10 +230,10 @@ pub(crate) fn shown_all(
     Ok(objects)
 }
 
-/// One object in the version of `resource`.
+/// Converts one object to the version of `resource`, if a webhook converts it.
 ///
 /// # Errors
-/// When a webhook has to be asked first, or cannot convert it.
+/// When a webhook has to be called first, or fails to convert it.
 pub(crate) fn shown(
     cluster: &Cluster,
     call: &mut Call,
@@ -244,8 +244,9 @@ pub(crate) fn shown(
     Ok(shown.into_iter().next().unwrap_or_else(|| Arc::clone(stored)))
 }
 
-/// What was written, in the version of the request: `object` is how it was before it was brought
-/// to rest.
+/// The written object in the version of the request.
+///
+/// `object` is the object in that version before it was converted for storage, if it was kept.
 pub(crate) fn written(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -261,7 +262,8 @@ pub(crate) fn written(
     }
 }
 
-/// `stored` after a deletion began, with everything but its metadata as `before` shows it.
+/// An object that was marked for deletion: the metadata of `stored`, and everything else, labels
+/// and annotations included, of `before`.
 pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -> Arc<Stored> {
     let mut value = before.decode();
     let labels = ["labels", "annotations"].map(|field| value["metadata"].get(field).cloned());
@@ -274,7 +276,7 @@ pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -
     Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp))
 }
 
-/// Fits a custom object to the version of `resource`.
+/// Prunes and defaults a custom object by the schema of `resource`.
 fn fit(resource: &ApiResource, value: &mut Value) {
     if let Some(custom) = resource.custom() {
         fit_to(custom, &custom.schema, value);
@@ -305,7 +307,7 @@ fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// `autoscaling/v1` knows one metric only, the use of processors.
+/// `autoscaling/v1` has a single metric, the CPU utilization.
 fn target_to_metrics(fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;

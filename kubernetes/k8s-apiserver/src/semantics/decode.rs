@@ -1,4 +1,4 @@
-//! From a request's document to an object of its kind: type, unknown fields, defaults.
+//! Decodes the document of a request as an object of its kind: type, unknown fields, defaults.
 use k8s_schema as schema;
 use serde_json::{Map, Value};
 
@@ -9,13 +9,14 @@ use crate::semantics::kinds;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};
 
-/// How much of an unrecognisable document an error repeats.
+/// Number of characters of an unrecognized document that an error repeats.
 const SHOWN_LEN_MAX: usize = 200;
 
-/// How much of it is shown once more after it.
+/// Number of bytes of its beginning that the error repeats once more.
 const BEGINNING_LEN_MAX: usize = 30;
 
-/// Checks that `object` is of the kind of `resource`; a built-in kind may leave its type out.
+/// Checks that `object` is of the kind of `resource`; built-in kinds may omit `apiVersion` and
+/// `kind`.
 ///
 /// # Errors
 /// When it is something else.
@@ -25,7 +26,7 @@ pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<(
     Ok(())
 }
 
-/// [`check_type`] for what is applied, in which a null says something.
+/// [`check_type`] for applied documents, in which null metadata fields have a meaning.
 ///
 /// # Errors
 /// When it is something else.
@@ -65,7 +66,7 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
     Ok(())
 }
 
-/// A list is known, but nothing makes an object of it.
+/// The error about a list in place of an object: its type is known, but cannot be converted.
 fn cannot_be_converted(resource: &ApiResource, kind: &str) -> ApiError {
     let package = match resource.group.as_str() {
         "" => "core",
@@ -79,7 +80,7 @@ fn cannot_be_converted(resource: &ApiResource, kind: &str) -> ApiError {
     ))
 }
 
-/// Versions that kube-apiserver can read although it does not serve them any more.
+/// Versions that kube-apiserver can decode although it no longer serves them.
 const READ_ONLY_VERSIONS: [&str; 8] = [
     "apps/v1beta1",
     "apps/v1beta2",
@@ -104,7 +105,7 @@ fn other_type(resource: &ApiResource, given_version: &str, kind: &str, object: &
             resource.api_version()
         ));
     }
-    // It is decoded as what it says it is, before it is found to be something else.
+    // The document is decoded as the type that it claims before that type is compared.
     let undecodable = known.and_then(|known| {
         schema::decoding_error(&known, object)
             .or_else(|| schema::canonicalize(&known, &mut object.clone()).err())
@@ -140,7 +141,7 @@ fn as_fields(object: &mut Value) -> &mut Map<String, Value> {
     object.as_object_mut().expect("the document was made an object above")
 }
 
-/// A custom object says what it is, and anything is an object.
+/// Checks the type of a custom object, which has to name it.
 fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
     let is_missing = |field: &str| object[field].as_str().unwrap_or_default().is_empty();
     let shown = || object.to_string().chars().take(SHOWN_LEN_MAX).collect::<String>();
@@ -152,7 +153,7 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
             shown()
         )
     } else if is_missing("kind") {
-        // The beginning is shown once more, as it is of everything that cannot be read.
+        // Decoding errors of kube-apiserver end with the beginning of the document.
         let whole = object.to_string();
         let rest = if whole.len() > BEGINNING_LEN_MAX { " ..." } else { "" };
         format!(
@@ -206,18 +207,18 @@ pub(crate) fn normalize_merged(
     resource: &ApiResource,
     object: &mut Value,
 ) -> Result<()> {
-    // Merging has pruned and defaulted it; a custom resource is decoded no more.
+    // The merge has pruned and defaulted it; a custom object is not decoded again.
     if resource.custom().is_some() { Ok(()) } else { normalize(call, resource, object) }
 }
 
-/// Drops or refuses the fields that the kind does not have, and fills in defaults.
+/// Drops or rejects unknown fields, by the field validation of the request, and sets defaults.
 ///
 /// # Errors
 /// When unknown fields are refused, or a value has the wrong type.
 pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
-    // Ownership is written by the server and follows a grammar of its own.
+    // The server writes `managedFields`, which schemas do not describe.
     let managed = metadata::of(object).remove("managedFields");
-    // Decoding a custom resource leaves out an empty list, with which a built-in object is reset.
+    // An empty list resets the ownership of a built-in object; of a custom one it is dropped.
     let is_told = |managed: &Value| {
         resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
     };
@@ -229,7 +230,7 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
     result
 }
 
-/// Fits an object to its kind that a webhook changed: nobody is told of unknown fields.
+/// Prunes and defaults an object that a webhook changed, without warnings about unknown fields.
 ///
 /// # Errors
 /// When a value has the wrong type.
@@ -249,7 +250,7 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
 
 fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let refused = |problem: String| cannot_be_handled(resource, &problem);
-    // What cannot be decoded has no unknown fields to tell of.
+    // A document that cannot be decoded has no unknown fields to report.
     check_decodable(resource, object).map_err(refused)?;
     if !keeps_unknown(resource) {
         let unknown = schema::prune(resource.schema(), object);
@@ -266,7 +267,7 @@ fn keeps_unknown(resource: &ApiResource) -> bool {
     resource.custom().is_some_and(|custom| custom.preserves_unknown_fields)
 }
 
-/// A built-in kind is decoded into a struct, which a value of the wrong type does not fit.
+/// Checks that the values of a built-in kind have the types of its fields.
 fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Result<(), String> {
     if resource.custom().is_some() {
         return Ok(());
@@ -274,7 +275,7 @@ fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Resul
     schema::decoding_error(resource.schema(), object).map_or(Ok(()), Err)
 }
 
-/// Gives values their canonical form and fills in defaults; says which value has no such form.
+/// Converts values to their canonical form and sets defaults.
 fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
     let kind_schema = resource.schema();
     if resource.custom().is_some() {
@@ -292,7 +293,7 @@ fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(
 }
 
 fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {
-    // Only the document of the request is looked at, not what becomes of it.
+    // Only the fields in the document of the request count, not those that defaulting adds.
     let duplicates = std::mem::take(&mut call.duplicate_fields);
     if unknown.is_empty() && duplicates.is_empty() {
         return Ok(());

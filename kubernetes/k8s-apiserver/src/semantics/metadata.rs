@@ -1,4 +1,4 @@
-//! `metadata`: what the server fills in, keeps and checks.
+//! `metadata`: the fields that the server sets, preserves and checks.
 use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::storage::ObjectKey;
 /// Longest prefix of a generated name, so that the suffix fits.
 const GENERATED_PREFIX_LEN_MAX: usize = 58;
 
-/// The metadata of an object that was checked to have one.
+/// The metadata of an object, which is added if it is missing.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     let metadata = &mut object["metadata"];
     if !metadata.is_object() {
@@ -21,12 +21,12 @@ pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     metadata.as_object_mut().expect("metadata was made an object above")
 }
 
-/// A text of the metadata, or nothing.
+/// A text field of the metadata; empty if it is missing.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Puts the namespace of the URL into the object.
+/// Sets the namespace of an object to that of the URL.
 ///
 /// # Errors
 /// When the object names another one.
@@ -56,7 +56,7 @@ pub(crate) fn settle_namespace(
     Ok(())
 }
 
-/// Gives a new object its name, if it asks for one to be made.
+/// Generates the name of a new object from its `generateName`, unless it has a name.
 ///
 /// # Errors
 /// When it has neither a name nor a prefix for one.
@@ -94,7 +94,7 @@ pub(crate) fn settle_name(
     Ok(())
 }
 
-/// Drops owners that are there twice, with a warning; `when` says when they were found.
+/// Drops duplicate owner references, with a warning; `when` is the end of its text.
 pub(crate) fn drop_duplicate_owners(call: &mut Call, object: &mut Value, when: &str) {
     if object["metadata"].get("ownerReferences").is_none() {
         return;
@@ -104,7 +104,7 @@ pub(crate) fn drop_duplicate_owners(call: &mut Call, object: &mut Value, when: &
     }
 }
 
-/// Fills in what the server decides about a new object.
+/// Sets the metadata of a new object that only the server may set: uid and creation time.
 pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
     let uid = cluster.ids.next_uid();
     let metadata = of(object);
@@ -116,12 +116,12 @@ pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
     metadata.insert("creationTimestamp".to_owned(), call.now.clone().into());
 }
 
-/// Whether an update keeps the field whatever it says.
+/// Whether updates cannot change a field of the metadata.
 fn field_is_settled(live: &Value, field: &str) -> bool {
     field == "deletionTimestamp" && !text(live, field).is_empty()
 }
 
-/// Checks that an update means the object with this uid, which is empty if there is none.
+/// Checks the uid in an update against that of the live object, which is empty if there is none.
 ///
 /// # Errors
 /// When it means another one.
@@ -156,7 +156,7 @@ pub(crate) fn check_uid(
     ))
 }
 
-/// Carries over what an update may not change.
+/// Copies the metadata that updates cannot change from the live object.
 ///
 /// # Errors
 /// When the object was changed since the update was made, or another one has its name.
@@ -182,7 +182,7 @@ pub(crate) fn keep(
             return Err(ApiError::modified(resource.subject(), &key.name));
         }
     }
-    // Validation refuses other values of these.
+    // Validation rejects other values of these.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let is_left_out = |value: &Value| value.is_null() || value == "";
         if metadata.get(field).is_none_or(is_left_out) || field_is_settled(live, field) {

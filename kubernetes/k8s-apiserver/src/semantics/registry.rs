@@ -1,4 +1,4 @@
-//! What is served: the built-in resources, and those that CustomResourceDefinitions add.
+//! The served resources: the built-in ones, and those of CustomResourceDefinitions.
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -26,20 +26,20 @@ type ResourceName = (String, String, String);
 #[derive(Debug)]
 pub(crate) struct Registry {
     built_in: Vec<Arc<ApiResource>>,
-    /// By name of the CustomResourceDefinition.
+    /// Custom resources by the name of their CustomResourceDefinition.
     custom: BTreeMap<String, Vec<Arc<ApiResource>>>,
-    /// The specs that the custom resources were made from, by the same name.
+    /// Digests of the specs that the custom resources were built from, by the same name.
     sources: BTreeMap<String, u64>,
     by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
-    /// What definitions with a conversion webhook store their objects as, by the same name.
+    /// The storage versions of definitions with a conversion webhook, by the same name.
     resting: BTreeMap<String, Arc<ApiResource>>,
-    /// The versions that stamps of custom resources are of, also of former schemas.
+    /// The version of each schema id of custom resources, former schemas included.
     stamps: BTreeMap<u64, String>,
     last_schema_id: u64,
 }
 
 impl Registry {
-    /// The built-in resources, in the stable versions that a server offers unasked.
+    /// A registry of the built-in resources, in the versions that a server enables by default.
     pub(crate) fn new() -> Self {
         let built_in = built_in().to_vec();
         let by_name =
@@ -55,7 +55,7 @@ impl Registry {
         }
     }
 
-    /// A resource by its name in URLs.
+    /// Finds a resource by its name in URLs.
     pub(crate) fn find(
         &self,
         group: &str,
@@ -65,7 +65,7 @@ impl Registry {
         self.by_name.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// A resource by the kind of its objects.
+    /// Finds a resource by the kind of its objects.
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ApiResource>> {
         self.all().find(|resource| resource.kind == kind && resource.api_version() == api_version)
     }
@@ -75,7 +75,7 @@ impl Registry {
         self.built_in.iter().any(|resource| resource.group == group && resource.plural == plural)
     }
 
-    /// Some version under which the objects of a storage are served.
+    /// Finds any version in which the objects of a storage are served.
     pub(crate) fn find_storage(&self, storage: &StorageId) -> Option<&Arc<ApiResource>> {
         self.all().find(|resource| resource.storage == *storage)
     }
@@ -90,7 +90,7 @@ impl Registry {
         self.custom.get(definition).map_or(&[], Vec::as_slice)
     }
 
-    /// Serves what a definition adds, in place of what it added before.
+    /// Serves the resources of a definition, in place of those that it had before.
     pub(crate) fn serve(
         &mut self,
         definition: &str,
@@ -106,7 +106,7 @@ impl Registry {
         self.custom.insert(definition.to_owned(), resources);
     }
 
-    /// Stops serving what a definition added.
+    /// Stops serving the resources of a definition.
     pub(crate) fn withdraw(&mut self, definition: &str) {
         self.sources.remove(definition);
         self.resting.remove(definition);
@@ -115,7 +115,7 @@ impl Registry {
         }
     }
 
-    /// An id for the schema of a custom resource that no schema had before.
+    /// Returns an id for the schema of a custom resource, which no schema had before.
     pub(crate) fn next_schema_id(&mut self) -> u64 {
         self.last_schema_id += 1;
         self.last_schema_id
@@ -126,7 +126,7 @@ impl Registry {
         !self.resting.is_empty()
     }
 
-    /// What the objects of a custom resource with a conversion webhook rest as.
+    /// The storage version of a custom resource with a conversion webhook; none for others.
     pub(crate) fn resting(&self, resource: &ApiResource) -> Option<Arc<ApiResource>> {
         if self.resting.is_empty() {
             return None;
@@ -134,12 +134,12 @@ impl Registry {
         self.resting.get(&format!("{}.{}", resource.plural, resource.group)).cloned()
     }
 
-    /// The version that an object of a custom resource rests in.
+    /// The version that an object of a custom resource is stored in, by its schema id.
     pub(crate) fn version_of<'a>(&'a self, resource: &'a ApiResource, stamp: u64) -> &'a str {
         self.stamps.get(&stamp).map_or(&resource.version, |version| version)
     }
 
-    /// Notes what the objects of a definition with a conversion webhook rest as.
+    /// Sets the storage version of a definition, if it has a conversion webhook.
     pub(crate) fn rest_as(&mut self, definition: &str, resource: &Arc<ApiResource>) {
         self.stamps.insert(resource.stamp, resource.version.clone());
         if resource.custom().is_some_and(|custom| custom.conversion.is_some()) {
@@ -147,7 +147,7 @@ impl Registry {
         }
     }
 
-    /// Whether a definition is served as this spec says.
+    /// Whether the resources of a definition were built from this spec.
     pub(crate) fn is_served_from(&self, definition: &str, source: &str) -> bool {
         self.sources.get(definition) == Some(&digest(source))
     }

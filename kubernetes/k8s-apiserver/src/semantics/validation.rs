@@ -1,4 +1,4 @@
-//! Whether an object may be stored.
+//! Validation of an object before it is stored.
 use k8s_schema::{self as schema, FieldError, FieldErrorKind, MetadataOwner};
 use serde_json::Value;
 
@@ -11,8 +11,7 @@ use crate::semantics::registry::{ApiResource, CustomVersion, ScalePaths, Scope};
 use crate::semantics::{definition, kinds, warnings};
 use crate::status::{ApiError, Result};
 
-/// Checks an object; `before` is the object before an update, and the part that the update
-/// reaches.
+/// Validates an object; `before` is the object before an update and the part that is updated.
 ///
 /// # Errors
 /// With everything that is wrong with it.
@@ -48,7 +47,7 @@ pub(crate) fn check(
     }
     let mut subject = resource.kind_subject();
     if resource.is("events.k8s.io", "Event") {
-        // Errors about events speak of the older API.
+        // Errors about events name the core group.
         subject.group = "";
     }
     Err(ApiError::invalid(subject, metadata::text(object, "name"), &errors))
@@ -67,7 +66,7 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     }
     let before = live.map(|live| &live["metadata"]);
     errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    // Nobody looks at those of definitions and disruption budgets.
+    // The finalizers of definitions and disruption budgets are not validated.
     let is_lenient = is_definition || resource.is("policy", "PodDisruptionBudget");
     if resource.custom().is_none() && !is_lenient {
         plain_finalizers(object, &mut errors);
@@ -75,7 +74,7 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
     errors
 }
 
-/// Finalizers without a domain belong to Kubernetes.
+/// Rejects unknown finalizers without a domain: these are reserved for Kubernetes.
 fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     let finalizers = object["metadata"]["finalizers"].as_array();
     for (index, finalizer) in finalizers.into_iter().flatten().enumerate() {
@@ -90,7 +89,7 @@ fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A custom object, in the order of kube-apiserver: metadata, schema, scale, what is inside.
+/// Validates a custom object in kube-apiserver's order: metadata, schema, scale, list keys.
 fn check_custom(
     resource: &ApiResource,
     custom: &CustomVersion,
@@ -151,7 +150,7 @@ fn replicas(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
     errors.push(error.with_value(count.into()));
 }
 
-/// The value at a path of fields, or why there cannot be one of the type that Go expects.
+/// The value at a path of fields, or why it does not have the expected Go type.
 fn nested<'a>(
     object: &'a Value,
     path: &str,
@@ -161,7 +160,7 @@ fn nested<'a>(
     let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
     let mut at = object;
     for (index, name) in names.iter().enumerate() {
-        // Nothing on the way is nothing at its end.
+        // A null on the way means that the field is missing.
         if at.is_null() {
             return (None, None);
         }

@@ -1,4 +1,4 @@
-//! What happened to the objects of one resource, for watches.
+//! The event log of one resource, which watches read.
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
@@ -7,15 +7,15 @@ use tokio::sync::watch;
 
 use super::{Lost, Stored};
 
-/// How far back watches and lists of the past can look.
+/// How many past events are kept for watches and for lists at earlier revisions.
 ///
-/// Both bounds hold for each resource by itself. What falls out of them is answered with
+/// Both limits apply to each resource separately. Requests for dropped events are answered with
 /// `410 Expired`, as after a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Events kept for one resource. A watch that falls further behind has to list again.
+    /// Number of events kept for one resource. A watch that falls further behind has to list again.
     pub events_max: usize,
-    /// Bytes of objects kept for one resource; large objects shorten its history.
+    /// Encoded size of the objects in these events, in bytes.
     pub bytes_max: usize,
 }
 
@@ -45,21 +45,21 @@ impl Change {
     }
 }
 
-/// One write.
+/// One write to an object.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// What it did.
+    /// Whether the object was added, modified or deleted.
     pub(crate) change: Change,
-    /// The object after it; for a removal its last state under the removal's revision.
+    /// The object after the write; for a deletion, its last state under the deletion's revision.
     pub(crate) object: Arc<Stored>,
-    /// The object before it.
+    /// The object before the write; none if it was added.
     pub(crate) previous: Option<Arc<Stored>>,
-    /// The encoded line of the version that was asked for first: all watchers share it.
+    /// The encoded watch event in the version that was requested first, shared by all watches.
     pub(crate) line: OnceLock<(Arc<str>, Bytes)>,
 }
 
 impl Event {
-    /// An object was written.
+    /// The event of an object that was added or modified.
     pub(crate) fn put(object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
         Self {
             change: if previous.is_some() { Change::Modified } else { Change::Added },
@@ -69,7 +69,7 @@ impl Event {
         }
     }
 
-    /// An object was removed.
+    /// The event of an object that was deleted.
     pub(crate) fn removed(object: Arc<Stored>, previous: Arc<Stored>) -> Self {
         Self { change: Change::Deleted, object, previous: Some(previous), line: OnceLock::new() }
     }
@@ -79,7 +79,7 @@ impl Event {
     }
 }
 
-/// The bounded log of one resource.
+/// The event log of one resource, limited by [`History`].
 #[derive(Debug)]
 pub(super) struct Log {
     history: History,
@@ -114,7 +114,7 @@ impl Log {
         self.changed.send_replace(revision);
     }
 
-    /// Forgets what happened up to a revision.
+    /// Drops the events up to and including a revision.
     pub(super) fn compact(&mut self, revision: u64) {
         while self.events.front().is_some_and(|event| event.object.revision <= revision) {
             self.drop_first();
@@ -134,7 +134,7 @@ impl Log {
         self.compacted
     }
 
-    /// All events that are known.
+    /// All events of the log.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter()
     }
@@ -151,7 +151,7 @@ impl Log {
         Ok(self.events.range(start..))
     }
 
-    /// Tells all subscribers that nothing more comes.
+    /// Closes the channels of all subscribers.
     pub(super) fn close(&mut self) {
         self.changed = watch::Sender::new(0);
     }

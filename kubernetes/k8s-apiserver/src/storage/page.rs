@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use super::Stored;
 
-/// The objects of a list, and where the rest is.
+/// One page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct ListPage {
-    /// Revision of the state that was listed.
+    /// The revision at which the objects were listed.
     pub(crate) revision: u64,
-    /// The objects.
+    /// The objects of the page, in the order of their keys.
     pub(crate) items: Vec<Arc<Stored>>,
-    /// Token for the next page, and how many objects are left.
+    /// The continue token and, if it is known, the number of remaining objects; none on the last page.
     pub(crate) rest: Option<(String, Option<usize>)>,
 }

@@ -1,18 +1,19 @@
-//! An object at rest.
+//! An object as it is stored.
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Which resource's objects: `configmaps` or `deployments.apps`; versions share it.
+/// Identifies the storage of a resource, which all of its versions share: `configmaps` or
+/// `deployments.apps`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StorageId(Arc<str>);
 
 impl StorageId {
-    /// The storage of a group's resource.
+    /// The storage of the resource `plural` in `group`.
     pub(crate) fn new(group: &str, plural: &str) -> Self {
-        // Events were born in the core group and got a group of their own later.
+        // Core events and those of events.k8s.io are the same objects.
         if group.is_empty() || (group == "events.k8s.io" && plural == "events") {
             Self(plural.into())
         } else {
@@ -20,12 +21,12 @@ impl StorageId {
         }
     }
 
-    /// The storage that has this text.
+    /// The storage with this text form.
     pub(crate) fn of_text(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Its text.
+    /// The text form.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -37,12 +38,12 @@ impl fmt::Debug for StorageId {
     }
 }
 
-/// Namespace and name; the namespace is empty for cluster-scoped objects.
+/// The namespace and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectKey {
-    /// Namespace or nothing.
+    /// The namespace; empty for cluster-scoped objects.
     pub(crate) namespace: Box<str>,
-    /// Name.
+    /// The name.
     pub(crate) name: Box<str>,
 }
 
@@ -52,13 +53,13 @@ impl ObjectKey {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// Whether it lies in `namespace`.
+    /// Whether the object is in `namespace`.
     pub(crate) fn is_in(&self, namespace: &str) -> bool {
         &*self.namespace == namespace
     }
 }
 
-/// One entry of `metadata.ownerReferences`, as far as garbage collection looks at it.
+/// The fields of an entry of `metadata.ownerReferences` that garbage collection needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnerReference {
     /// The owner's uid.
@@ -67,26 +68,26 @@ pub(crate) struct OwnerReference {
     pub(crate) api_version: Box<str>,
     /// The owner's kind.
     pub(crate) kind: Box<str>,
-    /// Whether the owner, deleted in the foreground, waits for this object.
+    /// Whether a foreground deletion of the owner waits for this object.
     pub(crate) blocks_owner: bool,
 }
 
-/// An object at rest: its encoding and what is asked of it most often.
+/// A stored object: its encoding, and the fields that are needed of every object.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     /// Namespace and name.
     pub(crate) key: ObjectKey,
-    /// Uid.
+    /// The uid.
     pub(crate) uid: Box<str>,
-    /// The revision that wrote it.
+    /// The revision of the write that stored it.
     pub(crate) revision: u64,
-    /// The schema it was checked against; see `ApiResource::stamp`.
+    /// The id of the schema that it was validated against; see `ApiResource::stamp`.
     pub(crate) stamp: u64,
     /// Labels in the order of their keys.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
-    /// Owners.
+    /// The owner references.
     pub(crate) owners: Box<[OwnerReference]>,
-    /// Whether it waits for its finalizers.
+    /// Whether it has a deletion timestamp.
     pub(crate) deleting: bool,
     /// JSON without `apiVersion` and `kind`.
     bytes: Bytes,

@@ -1,4 +1,4 @@
-//! The events of one request.
+//! The audit events of one request.
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::user::UserInfo;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// The record of one request while it is answered.
+/// The audit record of a request while it is handled.
 pub(crate) struct Record {
     audit: Audit,
     clock: Arc<dyn Clock>,
@@ -32,7 +32,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Begins the record of a request, if the policy wants one.
+    /// Begins the record of a request; none if the policy does not record it.
     pub(crate) fn begin(
         audit: &Audit,
         clock: &Arc<dyn Clock>,
@@ -46,7 +46,7 @@ impl Record {
         Some(record)
     }
 
-    /// Records a request of which nobody knows whose it is; that is one event.
+    /// Records a request that failed authentication, in a single event.
     pub(crate) fn unauthenticated(
         audit: &Audit,
         clock: &Arc<dyn Clock>,
@@ -109,12 +109,12 @@ impl Record {
         Some(Self { audit: audit.clone(), clock: Arc::clone(clock), level, omitted, id, event })
     }
 
-    /// Notes as whom the request is carried out.
+    /// Sets the impersonated user.
     pub(crate) fn impersonated(&mut self, user: &UserInfo) {
         self.event["impersonatedUser"] = user.to_value();
     }
 
-    /// Notes whether the request is allowed.
+    /// Sets the decision of authorization.
     pub(crate) fn decided(&mut self, allowed: bool, reason: &str) {
         let decision = if allowed { "allow" } else { "forbid" };
         self.event["annotations"] = json!({
@@ -123,14 +123,14 @@ impl Record {
         });
     }
 
-    /// Notes what admission has to say of the request.
+    /// Adds the annotations of admission.
     pub(crate) fn annotated(&mut self, annotations: &BTreeMap<String, String>) {
         for (key, value) in annotations {
             self.event["annotations"][key] = value.as_str().into();
         }
     }
 
-    /// Notes the body of the request.
+    /// Sets the body of the request.
     pub(crate) fn requested(&mut self, body: &Bytes) {
         if self.level >= AuditLevel::Request
             && let Some(object) = parse(body)
@@ -139,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Records the answer; that of a watch is complete when its last byte was sent.
+    /// Records the response; that of a watch is complete when its body was sent.
     pub(crate) fn answered(mut self, mut response: Response<Body>) -> Response<Body> {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert(AUDIT_ID, id);
@@ -177,7 +177,7 @@ impl Record {
         response
     }
 
-    /// The answer as JSON, where it is recorded.
+    /// The response as JSON, if the level includes it.
     fn read(&self, response: &Response<Body>, whole: &Bytes, status: StatusCode) -> Option<Value> {
         if self.level < AuditLevel::RequestResponse && status.is_success() {
             return None;
@@ -200,7 +200,7 @@ impl Record {
     }
 }
 
-/// Records the end of a watch, however it comes.
+/// Records the end of a watch when it is dropped.
 struct Ending(Option<Record>);
 
 impl Drop for Ending {

@@ -1,4 +1,4 @@
-//! How much of which request is recorded.
+//! The audit policy: how much of which request is recorded.
 use serde::Deserialize;
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
@@ -10,58 +10,57 @@ pub enum AuditLevel {
     /// Nothing.
     #[default]
     None,
-    /// Who, when and what, without bodies.
+    /// Metadata without bodies.
     Metadata,
     /// Also the body of the request.
     Request,
-    /// Also the body of the answer.
+    /// Also the body of the response.
     RequestResponse,
 }
 
-/// When an event is recorded.
+/// The stage of a request at which an event is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum AuditStage {
-    /// The request came in.
+    /// The request was received.
     RequestReceived,
-    /// The answer of a watch began.
+    /// The response of a watch began.
     ResponseStarted,
-    /// The answer is complete.
+    /// The response is complete.
     ResponseComplete,
-    /// Known from policies of kube-apiserver; it does not occur here.
+    /// A panic; it only occurs in policies of kube-apiserver, never in events of this server.
     Panic,
 }
 
-/// The rules of what is recorded: the spec of a `Policy` of `audit.k8s.io/v1`, which it can be
-/// deserialized from.
+/// The fields of a `Policy` of `audit.k8s.io/v1`, from which it can be deserialized.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AuditPolicy {
-    /// The first that matches a request counts.
+    /// The rules; the first that matches a request applies.
     pub rules: Vec<AuditRule>,
-    /// Stages that are not recorded at all.
+    /// Stages that are never recorded.
     pub omit_stages: Vec<AuditStage>,
 }
 
-/// One rule; what it leaves empty matches everything.
+/// A rule of an audit policy; empty fields match every request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AuditRule {
     /// How much is recorded.
     pub level: AuditLevel,
-    /// Names of users.
+    /// User names.
     pub users: Vec<String>,
-    /// Groups of which the user is in one.
+    /// Groups; the user has to be in one of them.
     pub user_groups: Vec<String>,
-    /// Verbs.
+    /// Verbs, such as `get`.
     pub verbs: Vec<String>,
-    /// Resources; a rule with some is not about other paths.
+    /// Resources; a rule with resources does not match non-resource paths.
     pub resources: Vec<AuditGroup>,
-    /// Namespaces; an empty one stands for what is in none.
+    /// Namespaces; an empty one matches cluster-scoped resources.
     pub namespaces: Vec<String>,
-    /// Paths, which may end in `*`; a rule with some is not about resources.
+    /// Non-resource paths, which may end in `*`; a rule with paths does not match resources.
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
-    /// Stages that are not recorded.
+    /// Stages that this rule does not record.
     pub omit_stages: Vec<AuditStage>,
 }
 
@@ -69,7 +68,7 @@ pub struct AuditRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AuditGroup {
-    /// The group, empty for the core group; `*` for all.
+    /// The API group; empty for the core group, `*` for all.
     pub group: String,
     /// `pods`, `pods/log`, `pods/*`, `*/scale` or `*`; empty for all.
     pub resources: Vec<String>,
@@ -83,7 +82,7 @@ impl AuditPolicy {
         Self { rules: vec![AuditRule { level, ..AuditRule::default() }], ..Self::default() }
     }
 
-    /// How much of a request is recorded, and at which stages it is not.
+    /// The level at which a request is recorded, and the stages that are omitted.
     pub(crate) fn judge(
         &self,
         user: &UserInfo,

@@ -1,7 +1,7 @@
-//! The roles and bindings of a cluster, found by whom they are about.
+//! An index of roles and bindings by subject.
 //!
-//! The index is made when somebody is first asked about, and from then on follows the log of
-//! writes as a watch does: a request costs the writes to roles and bindings since the last one.
+//! The index is built for the first request and then follows the event log, as a watch does: each
+//! request costs the writes to roles and bindings since the last one.
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,7 +12,7 @@ use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 use crate::user::UserInfo;
 
-/// Which objects make up the policy.
+/// The resources in the index, and whether they are roles.
 const STORAGES: [(&str, bool); 4] = [
     ("clusterroles", true),
     ("roles", true),
@@ -20,26 +20,26 @@ const STORAGES: [(&str, bool); 4] = [
     ("rolebindings", false),
 ];
 
-/// Decides by the roles and bindings of a cluster who may do what.
+/// Authorizes requests by the roles and bindings of a cluster.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     index: RwLock<Index>,
     allows_everything: bool,
 }
 
-/// The policy as it was at a revision.
+/// The roles and bindings at one revision.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The revision that it is complete up to; none before it is made.
+    /// The revision up to which it is complete; none before it is built.
     revision: Option<u64>,
-    /// Rules of the roles; the namespace is empty for those of the cluster.
+    /// The rules of the roles; the namespace of ClusterRoles is empty.
     roles: BTreeMap<ObjectKey, Arc<[Rule]>>,
     bindings: BTreeMap<ObjectKey, Binding>,
-    /// Names of the bindings of a subject in a namespace.
+    /// The names of the bindings of each subject in each namespace.
     by_subject: BTreeMap<(Subject, Box<str>), BTreeSet<Box<str>>>,
 }
 
-/// A binding: which subjects get the rules of which role.
+/// A binding of subjects to a role.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Binding {
     key: ObjectKey,
@@ -56,7 +56,7 @@ pub(super) struct BoundSubject {
     namespace: String,
 }
 
-/// Whom a binding is about; service accounts are users.
+/// A subject that requests can have; service accounts are users.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     User(String),
@@ -64,17 +64,17 @@ enum Subject {
 }
 
 impl Authorizer {
-    /// Decides by roles and bindings, or allows everything.
+    /// An authorizer by roles and bindings, or one that allows everything.
     pub(crate) fn new(allows_everything: bool) -> Self {
         Self { index: RwLock::default(), allows_everything }
     }
 
-    /// Whether nobody looks at roles.
+    /// Whether every request is allowed.
     pub(crate) fn allows_everything(&self) -> bool {
         self.allows_everything
     }
 
-    /// Looks at the index of the present state of `store`.
+    /// Calls `look` with the index of the present state of `store`.
     pub(super) fn with<T>(&self, store: &Store, look: impl FnOnce(&Index) -> T) -> T {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         if index.revision == Some(store.revision()) {
@@ -88,7 +88,7 @@ impl Authorizer {
 }
 
 impl Index {
-    /// Takes in the writes since the last time, or everything if they are not known any more.
+    /// Applies the writes since the last revision, or reads everything if they were compacted.
     fn follow(&mut self, store: &Store) {
         let followed = self.revision.is_some_and(|seen| self.take_news(store, seen));
         if !followed {
@@ -117,7 +117,7 @@ impl Index {
                         }
                     }
                 }
-                // Nothing was ever written to it.
+                // There never was such an object.
                 Err(crate::storage::Lost::Gone) => {}
                 Err(crate::storage::Lost::Compacted { .. }) => return false,
             }
@@ -156,8 +156,8 @@ impl Index {
         }
     }
 
-    /// The bindings of a user: those of the cluster by name, then those of a namespace by name;
-    /// with each the first of its subjects that the user is.
+    /// The bindings of a user, each with the first of its subjects that matches: ClusterRoleBindings
+    /// by name, then the RoleBindings of a namespace by name.
     pub(super) fn bindings<'a>(
         &'a self,
         user: &UserInfo,
@@ -205,7 +205,7 @@ impl Index {
 }
 
 impl Binding {
-    /// A binding to a role, for nobody.
+    /// A binding to a role without subjects.
     pub(super) fn to(role_kind: &str, role_name: &str, namespace: &str) -> Self {
         Self {
             key: ObjectKey::new(namespace, ""),
@@ -232,7 +232,7 @@ impl Binding {
         }
     }
 
-    /// Whom a subject means; an account without a namespace is one of the binding's.
+    /// The user or group of a subject; an account without a namespace is in that of the binding.
     fn resolve(&self, subject: &BoundSubject) -> Option<Subject> {
         match subject.kind.as_str() {
             "User" => Some(Subject::User(subject.name.clone())),
@@ -251,7 +251,7 @@ impl Binding {
         if subject.namespace.is_empty() { &self.key.namespace } else { &subject.namespace }
     }
 
-    /// The binding in the words of reviews.
+    /// The binding in the message of access reviews.
     pub(super) fn describe(&self, subject: &BoundSubject) -> String {
         let name = &self.key.name;
         let (kind, name) = if self.key.namespace.is_empty() {

@@ -1,4 +1,4 @@
-//! One rule of a role: what it allows, and what it covers of another.
+//! The rules of roles: what they allow, and which other rules they cover.
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Rule {
         role["rules"].as_array().into_iter().flatten().map(Self::read).collect()
     }
 
-    /// The rules of whoever may do everything.
+    /// The rules that allow everything.
     pub(crate) fn everything() -> [Self; 2] {
         let all = || vec![ALL.to_owned()];
         [
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// The rule as it stands in reviews: only the fields called for, without the empty ones.
+    /// The rule in the status of a rules review, without empty fields.
     pub(crate) fn to_value(&self, of_urls: bool) -> Value {
         let fields: &[(&str, &Vec<String>)] = if of_urls {
             &[("verbs", &self.verbs), ("nonResourceURLs", &self.urls)]
@@ -65,7 +65,7 @@ impl Rule {
         Value::Object(map)
     }
 
-    /// Whether it allows what a request wants.
+    /// Whether it allows a request with these attributes.
     pub(crate) fn allows(&self, attributes: &Attributes<'_>) -> bool {
         has(&self.verbs, ALL, &attributes.verb)
             && match &attributes.resource {
@@ -81,7 +81,7 @@ impl Rule {
             && resource_covers(&self.resources, &about.combined())
     }
 
-    /// The same as rules of one verb, one resource and one name each.
+    /// Breaks the rule down into rules of one verb, one resource and one name each.
     fn broken_down(&self) -> Vec<Self> {
         let mut parts = Vec::new();
         let one = |text: &String| vec![text.clone()];
@@ -110,7 +110,7 @@ impl Rule {
         parts
     }
 
-    /// Whether everything that `part`, a rule that is broken down, allows is allowed by this one.
+    /// Whether it allows everything that the broken-down rule `part` allows.
     fn covers(&self, part: &Self) -> bool {
         let all = |have: &[String], want: &[String]| want.iter().all(|text| has(have, ALL, text));
         let are_named = if part.names.is_empty() {
@@ -125,7 +125,7 @@ impl Rule {
             && part.urls.iter().all(|url| self.urls.iter().any(|have| url_covers(have, url)))
     }
 
-    /// What tells simple rules apart: those about one resource, and one name at most.
+    /// The key of a simple rule, which is about one resource and at most one name.
     fn simple_key(&self) -> Option<(String, String, Option<String>)> {
         match (self.groups.as_slice(), self.resources.as_slice(), self.names.as_slice()) {
             ([group], [resource], [] | [_]) if self.urls.is_empty() => {
@@ -137,7 +137,7 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// The short form of messages about escalation.
+    /// The short form in messages about privilege escalation.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = [
             ("APIGroups", &self.groups),
@@ -155,13 +155,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A list of texts as messages show it: `["a" "b"]`.
+/// A list of strings as Go prints it: `["a" "b"]`.
 pub(crate) fn quoted(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// What of `wanted` the rules in `held` do not cover, broken down.
+/// The broken-down parts of `wanted` that the rules in `held` do not cover.
 pub(crate) fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     wanted
         .iter()
@@ -170,7 +170,7 @@ pub(crate) fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
         .collect()
 }
 
-/// Rules about the same resource in one.
+/// Merges rules about the same resource.
 pub(crate) fn compact(rules: Vec<Rule>) -> Vec<Rule> {
     let mut others = Vec::new();
     let mut simple: BTreeMap<_, Rule> = BTreeMap::new();
@@ -195,7 +195,7 @@ fn has(texts: &[String], all: &str, wanted: &str) -> bool {
     texts.iter().any(|text| text == all || text == wanted)
 }
 
-/// Whether one of `resources` is all, the wanted one, or its subresource of any resource.
+/// Whether one of `resources` is `*`, the wanted one, or `*/` and its subresource.
 fn resource_covers(resources: &[String], wanted: &str) -> bool {
     resources.iter().any(|resource| {
         resource == ALL

@@ -1,4 +1,4 @@
-//! Policies with their expressions compiled, kept until they change.
+//! Policies with compiled expressions, cached until they change.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,7 +27,7 @@ pub(super) struct AuditAnnotation {
     pub(super) compiled: Compiled,
 }
 
-/// A policy that is ready to be evaluated.
+/// A policy with compiled expressions.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,
@@ -38,14 +38,14 @@ pub(super) struct Policy {
     pub(super) annotations: Vec<AuditAnnotation>,
 }
 
-/// Compiled policies by name, each with the revision that it was compiled from.
+/// A cache of compiled policies by name, each with its revision.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyCache {
     compiled: Mutex<BTreeMap<String, (u64, Arc<Policy>)>>,
 }
 
 impl PolicyCache {
-    /// A policy, compiled if it is not yet.
+    /// A compiled policy, from the cache if it did not change.
     pub(super) fn compiled(&self, stored: &Stored) -> Arc<Policy> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((revision, policy)) = compiled.get(&*stored.key.name)

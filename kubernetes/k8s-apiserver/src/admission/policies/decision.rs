@@ -1,32 +1,32 @@
-//! What one policy decides about one write under one parameter.
+//! The evaluation of one policy for one write with one parameter object.
 use k8s_cel::{Budget, Value as CelValue};
 
 use super::Policy;
 use super::compiled::{AuditAnnotation, Validation};
 use crate::admission::expressions::{Failure, Scope};
 
-/// Longest message that an expression may compute.
+/// Longest message that an expression may return.
 const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
-/// What a validation says.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Admit,
     Deny { message: String, reason: String },
 }
 
-/// What becomes of an audit annotation that has a value.
+/// The result of an audit annotation that has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Annotation {
     Publish {
         key: String,
         value: String,
     },
-    /// It failed, and that is a reason to refuse.
+    /// It failed to evaluate, and the failure policy is `Fail`.
     Deny(String),
 }
 
-/// All decisions of a policy.
+/// The results of all validations and audit annotations of a policy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verdict {
     pub(super) decisions: Vec<Decision>,
@@ -38,7 +38,7 @@ impl Policy {
         self.spec["failurePolicy"] == "Ignore"
     }
 
-    /// The decision when something could not be evaluated.
+    /// The result of an expression that failed to evaluate.
     fn failed(&self, message: String) -> Decision {
         if self.ignores_failures() {
             return Decision::Admit;
@@ -82,7 +82,7 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
     Verdict { decisions, annotations }
 }
 
-/// Why a validation does not hold: as its expression says, as its message says, or the expression
+/// The message of a failed validation: of its message expression, its message, or the expression
 /// itself.
 fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> String {
     let computed =

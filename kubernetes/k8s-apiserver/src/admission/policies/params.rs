@@ -1,4 +1,4 @@
-//! The parameters of a policy: objects that its bindings name.
+//! The parameter objects that the bindings of a policy refer to.
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::storage::ObjectKey;
 
-/// The kind of the parameters of a policy; none if it has none.
+/// The resource of the parameters of a policy; none if it has no `paramKind`.
 ///
 /// # Errors
 /// When no such kind is served.
@@ -28,10 +28,10 @@ pub(super) fn kind(cluster: &Cluster, spec: &Value) -> Result<Option<Arc<ApiReso
     })
 }
 
-/// The parameters that a binding names: one nothing if the policy or the binding has none.
+/// The parameter objects of a binding; a single none if the policy or the binding has none.
 ///
 /// # Errors
-/// When they cannot be found, and that is a reason to refuse.
+/// When the reference is invalid, or nothing is found and `parameterNotFoundAction` is `Deny`.
 pub(super) fn find(
     cluster: &Cluster,
     kind: Option<&Arc<ApiResource>>,

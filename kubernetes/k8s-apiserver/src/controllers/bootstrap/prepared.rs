@@ -1,9 +1,8 @@
-//! The first writes of every cluster, worked out once for each process.
+//! A template of the first writes of every cluster, recorded once in each process.
 //!
-//! All clusters begin with the same writes, but for uids, times, and the certificate of the
-//! authority. So the first one is filled as requests would do it, with marks in their place, and
-//! what that wrote is written to every cluster with the marks filled in. Tests and simulations
-//! start thousands of clusters.
+//! All clusters begin with the same writes, except for uids, times, and the certificate of the
+//! authority. The writes are recorded in one cluster, with placeholders for these, and copied to
+//! every other. Tests and simulations start thousands of clusters.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,25 +10,25 @@ use crate::ids::Ids;
 use crate::semantics::cluster::Cluster;
 use crate::storage::{History, StorageId, Stored};
 
-/// Stands for the time at which a cluster begins.
+/// The placeholder of the time at which a cluster begins.
 const NOW: &str = "1999-12-31T23:59:58Z";
-/// Stands for the certificate of its authority.
+/// The placeholder of the certificate of its authority.
 const AUTHORITY: &str = "<authority>";
-/// The seed of the uids in the first cluster.
+/// The seed of the uids in the recorded cluster.
 const SEED: u64 = 0;
 
 /// The writes that every cluster begins with.
 pub(super) struct Prepared {
     writes: Vec<Write>,
-    /// How many uids they draw.
+    /// The number of uids that they draw.
     uids: usize,
 }
 
-/// A write with marks in it.
+/// A write with placeholders in its object.
 struct Write {
     storage: StorageId,
     object: Arc<Stored>,
-    /// Which of the uids is the object's.
+    /// The index of the object's uid among those that are drawn.
     uid: usize,
     pieces: Vec<Piece>,
 }
@@ -44,7 +43,7 @@ enum Piece {
 }
 
 impl Prepared {
-    /// Fills a cluster by `fill` and notes what that writes.
+    /// Records the writes that `fill` makes in an empty cluster.
     pub(super) fn record(fill: impl FnOnce(&mut Cluster, &str, &str)) -> Self {
         let everything = History { events_max: usize::MAX, bytes_max: usize::MAX };
         let mut cluster = Cluster::new(SEED, everything);
@@ -72,7 +71,7 @@ impl Prepared {
         Self { writes, uids: uids.len() }
     }
 
-    /// Writes all to a cluster in which nothing was written yet.
+    /// Makes the writes in a cluster without objects.
     pub(super) fn install(&self, cluster: &mut Cluster, authority: &str, now: &str) {
         let uids: Vec<String> = (0..self.uids).map(|_| cluster.ids.next_uid()).collect();
         let authority = serde_json::Value::from(authority).to_string();
@@ -91,10 +90,10 @@ impl Prepared {
     }
 }
 
-/// A text in an encoded object, and what stands in its place.
+/// A placeholder in an encoded object, and the piece that it becomes.
 type Mark<'a> = (&'a str, fn() -> Piece);
 
-/// Takes an encoded object apart where its marks are.
+/// Splits an encoded object at its placeholders.
 fn pieces(mut text: &str, uid: &str) -> Vec<Piece> {
     let marks: [Mark<'_>; 3] =
         [(uid, || Piece::Uid), (NOW, || Piece::Now), (AUTHORITY, || Piece::Authority)];

@@ -1,7 +1,7 @@
 //! The roles and bindings that every cluster begins with.
 //!
-//! They were recorded from a real kube-apiserver (`cargo xtask codegen policy`), with the rules
-//! that its controllers had gathered by then, in the order in which it wrote them.
+//! They were recorded from a real kube-apiserver (`cargo xtask codegen policy`), with
+//! aggregated rules, in the order in which it wrote them.
 use std::io::Read as _;
 
 use flate2::read::DeflateDecoder;

@@ -1,7 +1,7 @@
-//! What a definition says of itself, without its schemas, which are most of it.
+//! Summaries of definitions, without their schemas.
 //!
-//! Whoever only wants the names of definitions does not read hundreds of kilobytes for them: all
-//! definitions of a cluster are asked for their names whenever one is written.
+//! Each write of a definition needs the names of all definitions. Decoding only these avoids reading
+//! the schemas, which can be hundreds of kilobytes.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
-/// The names of a definition: its own, its versions', and those that it was granted.
+/// The group, the versions and the accepted names of a definition.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     /// The group of its kinds.
@@ -21,7 +21,7 @@ pub(crate) struct Outline {
     pub(crate) accepted_names: Value,
 }
 
-/// What of a definition's encoding an outline is read from.
+/// The fields of an encoded definition that a summary consists of.
 #[derive(Default, Deserialize)]
 struct Encoded {
     spec: Option<EncodedSpec>,
@@ -46,7 +46,7 @@ struct EncodedStatus {
 }
 
 impl Outline {
-    /// Reads a stored definition; what it does not say is empty.
+    /// Reads a stored definition; missing fields are empty.
     pub(crate) fn read(definition: &Stored) -> Self {
         let Encoded { spec, status } =
             serde_json::from_slice(definition.bytes()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Outline {
     }
 }
 
-/// The outlines of all definitions, each read once for each revision.
+/// Summaries of all definitions, each read once for each revision.
 #[derive(Debug, Default)]
 pub(crate) struct Outlines {
     known: BTreeMap<ObjectKey, Known>,
@@ -70,12 +70,12 @@ pub(crate) struct Outlines {
 struct Known {
     revision: u64,
     outline: Arc<Outline>,
-    /// Whether the controller has nothing to add to this revision.
+    /// Whether the controller wrote this revision itself.
     is_settled: bool,
 }
 
 impl Outlines {
-    /// The outlines of all definitions in the order of their names.
+    /// The summaries of all definitions in the order of their names.
     pub(crate) fn all(&mut self, store: &Store) -> Vec<Arc<Outline>> {
         let definitions = StorageId::new("apiextensions.k8s.io", "customresourcedefinitions");
         if self.known.len() > store.count(&definitions) {
@@ -98,12 +98,12 @@ impl Outlines {
         known
     }
 
-    /// Notes that the controller itself wrote a definition as it is to be.
+    /// Records that the controller wrote this revision of a definition.
     pub(crate) fn settle(&mut self, stored: &Stored) {
         self.of(stored).is_settled = true;
     }
 
-    /// Whether the controller wrote a definition as it is.
+    /// Whether the controller wrote this revision of a definition.
     pub(crate) fn is_settled(&self, stored: &Stored) -> bool {
         let known = self.known.get(&stored.key);
         known.is_some_and(|known| known.is_settled && known.revision == stored.revision)

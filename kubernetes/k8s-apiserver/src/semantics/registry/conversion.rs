@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::semantics::webhook::Endpoint;
 
-/// How long a conversion may take.
+/// Timeout of a call to a conversion webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The `conversion` of a definition whose strategy is a webhook.
@@ -18,7 +18,7 @@ pub(crate) struct ConversionWebhook {
 }
 
 impl ConversionWebhook {
-    /// Reads a definition; none if it has no webhook.
+    /// Reads the conversion of a definition; none if its strategy is not `Webhook`.
     pub(crate) fn read(definition: &Value) -> Option<Self> {
         let conversion = &definition["spec"]["conversion"];
         if conversion["strategy"] != "Webhook" {

@@ -1,4 +1,4 @@
-//! Resources out of CustomResourceDefinitions.
+//! Builds resources from CustomResourceDefinitions.
 use std::sync::OnceLock;
 
 use k8s_schema::{FieldError, Schema};
@@ -46,8 +46,8 @@ pub(crate) fn schema_of(definition: &Value, version: &Value) -> Result<Schema, V
     }
 }
 
-/// The resource that one version of a definition makes; `stored_schema` is of the version that
-/// objects are stored in.
+/// Builds the resource of one version of a definition; `stored_schema` is the schema of its storage
+/// version.
 ///
 /// # Errors
 /// When the schema is not structural.
@@ -109,7 +109,7 @@ pub(crate) fn resource_of(
     })
 }
 
-/// The warning about a deprecated version, with the best one that is served in its place.
+/// The warning about a deprecated version, with the version to use instead.
 fn deprecation(spec: &Value, group: &str, kind: &str, version: &str) -> String {
     let better = spec["versions"]
         .as_array()
@@ -153,7 +153,7 @@ fn subresources_of(
     found
 }
 
-/// A column that its definition does not describe says at least where it looks.
+/// The description of a printer column; one without a description gets its JSON path.
 fn described(column: &Value) -> String {
     let told = text(&column["description"]);
     if !told.is_empty() {

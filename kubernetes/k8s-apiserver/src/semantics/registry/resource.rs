@@ -1,4 +1,4 @@
-//! One resource in one version.
+//! A resource in one of its versions.
 use std::sync::OnceLock;
 
 use k8s_schema::{Schema, builtin};
@@ -7,7 +7,7 @@ use super::conversion::ConversionWebhook;
 use crate::status::Subject;
 use crate::storage::StorageId;
 
-/// Whether objects lie in namespaces.
+/// Whether the objects of a resource are in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Namespaced,
@@ -28,15 +28,15 @@ pub(crate) struct ApiResource {
     pub(crate) scope: Scope,
     pub(crate) verbs: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
-    /// Where the objects are; all versions share it.
+    /// The storage of the objects, which all versions share.
     pub(crate) storage: StorageId,
-    /// Names the schema: an object checked against it carries the same stamp.
+    /// The id of the schema: objects that were validated against it are stored with the same id.
     pub(crate) stamp: u64,
     pub(crate) origin: Origin,
     pub(super) schema: OnceLock<Schema>,
 }
 
-/// A subresource in discovery.
+/// A subresource, as discovery lists it.
 #[derive(Clone, Debug)]
 pub(crate) struct Subresource {
     pub(crate) name: String,
@@ -53,26 +53,26 @@ pub(crate) enum Origin {
     Custom(Box<CustomVersion>),
 }
 
-/// What only custom resources have.
+/// The properties that only custom resources have.
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
-    /// Type of the objects.
+    /// The schema of the objects in this version.
     pub(crate) schema: Schema,
-    /// Type of the objects at rest, in the version that they are stored in.
+    /// The schema of the storage version.
     pub(crate) stored_schema: Schema,
-    /// Whether unknown fields stay.
+    /// Whether unknown fields are preserved.
     pub(crate) preserves_unknown_fields: bool,
-    /// The version that objects are stored in, by the definition.
+    /// The storage version of the definition.
     pub(crate) storage_version: String,
-    /// Paths of the scale subresource.
+    /// The paths of the scale subresource; none if it is not enabled.
     pub(crate) scale: Option<ScalePaths>,
-    /// Printer columns after the name.
+    /// The printer columns after the name.
     pub(crate) columns: Vec<PrinterColumn>,
-    /// Fields besides name and namespace that field selectors may use.
+    /// The fields that field selectors may use, besides the name and namespace.
     pub(crate) selectable_fields: Vec<String>,
-    /// What to warn users of the version with.
+    /// The warning for clients of a deprecated version.
     pub(crate) deprecation_warning: Option<String>,
-    /// The webhook that converts between versions, if there is one.
+    /// The conversion webhook; none if only the `apiVersion` is exchanged.
     pub(crate) conversion: Option<ConversionWebhook>,
 }
 
@@ -127,7 +127,7 @@ impl ApiResource {
         }
     }
 
-    /// The type of its objects.
+    /// The schema of its objects.
     pub(crate) fn schema(&self) -> &Schema {
         self.schema.get_or_init(|| match &self.origin {
             Origin::BuiltIn => builtin::schema(&self.group, &self.version, &self.kind)
@@ -145,17 +145,17 @@ impl ApiResource {
         }
     }
 
-    /// The resource in error messages.
+    /// The resource as the subject of error messages.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject { group: &self.group, noun: &self.plural }
     }
 
-    /// The kind in error messages.
+    /// The kind as the subject of error messages.
     pub(crate) fn kind_subject(&self) -> Subject<'_> {
         Subject { group: &self.group, noun: &self.kind }
     }
 
-    /// The custom part, if a CustomResourceDefinition made it.
+    /// The properties of a custom resource; none for built-in ones.
     pub(crate) fn custom(&self) -> Option<&CustomVersion> {
         match &self.origin {
             Origin::BuiltIn => None,

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The port of HTTPS.
 const HTTPS_PORT: u16 = 443;
 
-/// A webhook that is configured by service.
+/// The service of a webhook's `clientConfig`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
     pub(crate) namespace: String,
@@ -17,14 +17,14 @@ pub(crate) struct Service {
     pub(crate) port: u16,
 }
 
-/// Where a webhook is.
+/// The address of a webhook and how to verify it.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     url: String,
     host: String,
     port: u16,
     service: Option<Service>,
-    /// Certificates in PEM that the webhook's must come from; without any, those of the system.
+    /// The trusted certificate authorities in PEM; if empty, those of the system.
     ca_bundle: Vec<u8>,
     timeout: Duration,
 }
@@ -72,18 +72,18 @@ impl Endpoint {
         Ok(Self { url, host, port, service: None, ca_bundle, timeout })
     }
 
-    /// The URL that requests go to, with the time that they have.
+    /// The URL of requests, with their timeout as a parameter.
     pub(crate) fn request_url(&self) -> String {
         let separator = if self.url.contains('?') { '&' } else { '?' };
         format!("{}{separator}timeout={}s", self.url, self.timeout.as_secs())
     }
 
-    /// How long an answer may take.
+    /// The timeout of a request.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// The name that its certificate is for.
+    /// The host name that its certificate has to be issued for.
     pub(crate) fn host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
