@@ -30,27 +30,28 @@ use crate::webhooks::Webhooks;
 
 mod dispatch;
 
-/// Marks a request before which the history is to be forgotten.
+/// An extension of a request: the history is compacted before the request is handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactFirst;
 
-/// Largest body that a request may have.
+/// Largest body of a request, in bytes.
 const BODY_LEN_MAX: usize = 3 << 20;
 
-/// How a server is set up.
+/// The configuration of a server.
 #[derive(Clone)]
 pub struct Options {
-    /// Where times come from.
+    /// The clock of all times that the server writes.
     pub clock: Arc<dyn Clock>,
-    /// Where uids and generated names come from: the same seed gives the same ones.
+    /// The seed of uids and generated names: the same seed gives the same ones.
     ///
-    /// So do the keys of the cluster: whoever knows the seed can make credentials for it.
+    /// The keys of the cluster are derived from it too: anybody who knows the seed can make
+    /// credentials for the cluster.
     pub seed: u64,
-    /// How far back watches and lists of the past can look.
+    /// How many past events are kept for watches and for lists at earlier revisions.
     pub history: History,
-    /// How webhooks are reached.
+    /// How webhooks are called.
     pub webhooks: Webhooks,
-    /// Who may do what.
+    /// Authentication, authorization and audit.
     pub access: AccessOptions,
 }
 
@@ -68,9 +69,12 @@ impl Default for Options {
 
 /// An API server in memory; clones share the same cluster.
 ///
-/// It is a `tower::Service` of HTTP requests, so a client can run on it directly. Requests are
-/// answered one at a time and completely, controllers included, before the answer is sent: the
-/// same requests in the same order give the same cluster.
+/// It is a `tower::Service` of HTTP requests, so a client can run on it directly. A write is complete
+/// before its response is sent, controllers included: the same requests in the same order give the
+/// same cluster.
+///
+/// A panic inside a write may leave the write half done. The server then answers every request with
+/// `500 InternalError`, and [`ApiServer::snapshot`] fails.
 #[derive(Clone)]
 pub struct ApiServer {
     shared: Arc<Shared>,
@@ -81,18 +85,18 @@ pub(crate) struct Shared {
     pub(crate) cluster: Arc<SharedCluster>,
     pub(crate) access: Access,
     pub(crate) metrics: Metrics,
-    /// OpenAPI documents that were built.
+    /// The OpenAPI documents that were built so far.
     pub(crate) documents: Kept,
 }
 
 impl ApiServer {
-    /// A new cluster, with the namespaces that every cluster has.
+    /// A server with a new cluster, which contains the objects that every cluster has.
     pub fn new(options: Options) -> Self {
         let cluster = Cluster::new(options.seed, options.history);
         Self::prepared(cluster, options, bootstrap)
     }
 
-    /// A server of a cluster that is there already.
+    /// A server with an existing cluster.
     pub(crate) fn with_cluster(cluster: Cluster, options: Options) -> Self {
         Self::prepared(cluster, options, |_, _, _| {})
     }
@@ -113,20 +117,20 @@ impl ApiServer {
         Self { shared: Arc::new(Shared { cluster, access, metrics, documents }) }
     }
 
-    /// Forgets what happened up to `revision`, as etcd does when it is compacted.
+    /// Drops the events up to and including `revision`, as a compaction of etcd does.
     ///
-    /// Watches and lists of what was before get `410 Expired` from now on, and tokens that
-    /// continue such a list the one that continues it inconsistently. What is there stays.
+    /// Watches and lists at earlier revisions get `410 Expired` from now on; continue tokens of such
+    /// lists get one with a token that continues the list inconsistently. The objects stay.
     pub fn compact(&self, revision: u64) {
         self.shared.cluster.compact(revision);
     }
 
-    /// What all clones share.
+    /// The state that all clones share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// The resource version of the last write, and so a cheap way to see whether anything changed.
+    /// The resource version of the last write; a cheap way to see whether anything changed.
     pub fn resource_version(&self) -> u64 {
         self.shared.cluster.revision()
     }

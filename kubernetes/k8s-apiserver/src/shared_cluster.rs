@@ -1,9 +1,8 @@
-//! The cluster behind its lock: who reads it, who writes to it, and webhook calls in between.
+//! The cluster behind its lock: reads, writes, and the webhook calls in between.
 //!
-//! Every request takes the one lock once for each time that it runs, and never holds it while it
-//! waits. A write ends with the controllers having acted on it. If a write panics, nobody knows how
-//! much of it was done: the cluster is poisoned, and every request from then on gets the error that
-//! says so.
+//! There is one lock. A request takes it once for each run, and never holds it while it waits. A
+//! write includes the reactions of the controllers. A write that panics may be half done: it poisons
+//! the cluster, and every later request gets an error that says so.
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use jiff::Timestamp;
@@ -16,14 +15,14 @@ use crate::semantics::webhook::replay::Asking;
 use crate::status::{ApiError, Result};
 use crate::webhooks::{self, Webhooks};
 
-/// A cluster, its controllers, its clock and the way to its webhooks.
+/// A cluster with its controllers, its clock and its webhook client.
 pub(crate) struct SharedCluster {
     clock: Arc<dyn Clock>,
     webhooks: Webhooks,
     state: RwLock<State>,
 }
 
-/// What a write may change.
+/// The state that a write may change.
 struct State {
     cluster: Cluster,
     controllers: Controllers,
@@ -40,7 +39,7 @@ impl SharedCluster {
         Self { clock, webhooks, state: RwLock::new(State { cluster, controllers }) }
     }
 
-    /// Where times come from.
+    /// The clock of the cluster.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -59,7 +58,7 @@ impl SharedCluster {
         look(&state.cluster)
     }
 
-    /// Changes the cluster, and lets the controllers act on the change.
+    /// Changes the cluster, and runs the controllers.
     ///
     /// The guard of the lock poisons the cluster if it is dropped while a panic unwinds.
     ///
@@ -77,9 +76,9 @@ impl SharedCluster {
         result
     }
 
-    /// Carries out the write of a request.
+    /// Runs the write of a request.
     ///
-    /// If it may have to call webhooks it runs more than once, and draws the same ids each time.
+    /// A write that may call webhooks draws from ids of its own, the same in each of its runs.
     ///
     /// # Errors
     /// Those of `change`, and when the cluster is poisoned.
@@ -101,7 +100,7 @@ impl SharedCluster {
         })
     }
 
-    /// Calls the webhooks that a request waits for; the cluster is not locked meanwhile.
+    /// Makes the pending webhook calls of a request, without holding the lock.
     ///
     /// # Errors
     /// When the cluster is poisoned.
@@ -113,15 +112,15 @@ impl SharedCluster {
         Ok(())
     }
 
-    /// Forgets what happened up to a revision.
+    /// Compacts the event logs up to and including a revision.
     pub(crate) fn compact(&self, revision: u64) {
-        // A poisoned cluster answers nothing, so its history does not matter.
+        // Nobody can read the history of a poisoned cluster.
         if let Ok(mut state) = self.lock() {
             state.cluster.store.compact(revision);
         }
     }
 
-    /// The revision of the last write, of a poisoned cluster too.
+    /// The revision of the last write, also of a poisoned cluster.
     pub(crate) fn revision(&self) -> u64 {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.cluster.store.revision()

@@ -80,7 +80,8 @@ impl Authorizer {
     /// The rules of the role that a new binding refers to.
     ///
     /// # Errors
-    /// When there is no such role; as in kube-apiserver, the error names the resource of the binding.
+    /// When there is no such role; the error names the resource of the binding, as in
+    /// kube-apiserver.
     pub(crate) fn rules_of(
         &self,
         cluster: &Cluster,

@@ -105,8 +105,8 @@ fn namespace_type() -> Type {
     )
 }
 
-/// The environment of stored expressions; `variables` are those of the policy with their types, none
-/// for webhooks.
+/// The environment of stored expressions; `variables` are those of the policy with their types,
+/// none for webhooks.
 pub(super) fn environment(declared: Declared, variables: Option<&[(String, Type)]>) -> Environment {
     declare(Environment::for_stored_expressions(), declared, variables)
 }

@@ -1,4 +1,4 @@
-//! Response bodies: a complete answer, or the open end of a watch.
+//! Response bodies: complete ones, and the streams of watches.
 use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// What the server answers with.
+/// The body of a response.
 pub struct Body {
     kind: Kind,
-    /// Dropped with the body: what lasts as long as it is being sent.
+    /// Dropped with the body, when it was sent or the client is gone.
     _guard: Option<Box<dyn Any + Send>>,
 }
 
 enum Kind {
     Whole(Option<Bytes>),
-    /// A complete body that is only made while it is read, and how much of it is left.
+    /// A complete body that is encoded while it is read, and the number of bytes that are left.
     Pieces(usize, Box<dyn Iterator<Item = Bytes> + Send>),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -28,7 +28,7 @@ impl Body {
         Self { kind: Kind::Whole(Some(bytes.into())), _guard: None }
     }
 
-    /// A complete body of `length` bytes that is made piece by piece while it is read.
+    /// A complete body of `length` bytes that is encoded piece by piece while it is read.
     pub(crate) fn pieces(
         length: usize,
         pieces: impl Iterator<Item = Bytes> + Send + 'static,
@@ -36,7 +36,7 @@ impl Body {
         Self { kind: Kind::Pieces(length, Box::new(pieces)), _guard: None }
     }
 
-    /// The whole of a complete body that nobody has read yet.
+    /// The bytes of a complete body that was not read yet; none of a stream.
     pub(crate) fn as_whole(&mut self) -> Option<&Bytes> {
         if let Kind::Pieces(_, pieces) = &mut self.kind {
             self.kind = Kind::Whole(Some(concatenated(pieces)));
@@ -56,17 +56,20 @@ impl Body {
         }
     }
 
-    /// A body that goes on for as long as `stream` does.
+    /// A body that ends when `stream` ends.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)), _guard: None }
     }
 
-    /// The same body, which keeps `guard` until it is sent or dropped.
+    /// The same body with a guard that is dropped with it.
     pub(crate) fn with_guard(self, guard: impl Any + Send) -> Self {
         Self { _guard: Some(Box::new(guard)), ..self }
     }
 
-    /// The bytes of a complete body; a body that goes on is given back.
+    /// The bytes of a complete body.
+    ///
+    /// # Errors
+    /// With the body itself, when it is a stream.
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.kind {
             Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
@@ -75,7 +78,7 @@ impl Body {
         }
     }
 
-    /// The same body with each piece changed.
+    /// The same body with `change` applied to each piece.
     pub(crate) fn map(self, change: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
         let kind = match self.kind {
             Kind::Whole(bytes) => Kind::Whole(bytes.map(change)),

@@ -28,7 +28,7 @@ impl Group<'_> {
         resources.all(|resource| resource.custom().is_some())
     }
 
-    /// The first by name of the APIServices that stand for its versions.
+    /// The first name of the APIServices of its versions.
     fn first_service(&self) -> Option<String> {
         self.versions.iter().map(|version| format!("{}.{}", version.name, self.name)).min()
     }
@@ -172,7 +172,7 @@ fn legacy_resource(resource: &ApiResource) -> Value {
     document
 }
 
-/// Kinds that a real server stores in another version than it prefers to serve.
+/// Kinds whose storage version is not their preferred version.
 const STORED_OTHERWISE: [(&str, &str, &str); 7] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.k8s.io/v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler", "autoscaling/v2"),
@@ -183,7 +183,7 @@ const STORED_OTHERWISE: [(&str, &str, &str); 7] = [
     ("storagemigration.k8s.io", "StorageVersionMigration", "storagemigration.k8s.io/v1beta1"),
 ];
 
-/// Names the version that objects are stored in, for those who migrate them.
+/// The hash of the storage version, which storage migrators compare.
 fn storage_version_hash(resource: &ApiResource) -> String {
     let special = STORED_OTHERWISE.iter().find(|(group, kind, _)| resource.is(group, kind));
     let version = match (special, resource.custom()) {
@@ -243,7 +243,7 @@ pub(crate) fn server_version() -> Value {
     })
 }
 
-/// The processor as Go calls it.
+/// The processor architecture under its name in Go.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

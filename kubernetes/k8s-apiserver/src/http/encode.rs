@@ -1,4 +1,4 @@
-//! From objects at rest to the bytes of answers.
+//! Encoding of stored objects as the bodies of responses.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,18 +13,18 @@ use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, Origin};
 use crate::storage::{ListPage, Stored};
 
-/// Tells one document from another: SHA-512, in hexadecimal.
+/// The digest of a document: SHA-512, in hexadecimal.
 pub(crate) fn digest(text: &[u8]) -> String {
     let digest = Sha512::digest(text);
     digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// Encodes a document for people.
+/// Encodes a document with indentation.
 pub(crate) fn indented(value: &Value) -> Bytes {
     serde_json::to_vec_pretty(value).expect("a JSON value with string keys always encodes").into()
 }
 
-/// What of an object its metadata views show.
+/// The part of an encoded object that metadata views need.
 #[derive(Deserialize)]
 struct MetadataOnly<'a> {
     #[serde(borrow)]
@@ -37,7 +37,7 @@ pub(crate) fn object(out: &mut Vec<u8>, resource: &ApiResource, stored: &Stored,
     match view {
         View::Full | View::Table => {
             typed(out, &resource.kind, &resource.api_version());
-            // The body is an object with at least its metadata: its brace becomes a comma.
+            // The body is an object that is not empty: a comma replaces its first brace.
             out.push(b',');
             out.extend_from_slice(&body[1..]);
         }
@@ -68,7 +68,7 @@ pub(crate) fn list(resource: &ApiResource, listing: &ListPage, view: View) -> By
     let mut out = Vec::with_capacity(list_len(listing));
     begin_list(&mut out, resource, listing, view);
     if view == View::Metadata && listing.items.is_empty() {
-        // A list of metadata without items is the one that says so.
+        // Only empty lists of metadata have null items.
         out.extend_from_slice(b"null}");
         return out.into();
     }
@@ -80,7 +80,7 @@ pub(crate) fn list(resource: &ApiResource, listing: &ListPage, view: View) -> By
     out.into()
 }
 
-/// About as long as an encoded list is.
+/// The approximate length of an encoded list, in bytes.
 pub(crate) fn list_len(listing: &ListPage) -> usize {
     listing.items.iter().map(|stored| stored.bytes().len() + 64).sum::<usize>() + 256
 }
@@ -93,7 +93,7 @@ fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, vie
     out.extend_from_slice(b",\"metadata\":");
     let mut metadata = list_metadata(listing);
     if resource.custom().is_some() && view == View::Full && listing.rest.is_none() {
-        // Lists of custom objects say that there is nothing left.
+        // The last page of custom objects has an empty continue token.
         metadata["continue"] = "".into();
     }
     out.extend_from_slice(&to_bytes(&metadata));
@@ -114,13 +114,14 @@ fn item(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, view: Vie
     }
 }
 
-/// How long a piece of a long list is, in bytes: what an allocator has at hand.
+/// Length of a piece of a long list, in bytes: small enough for allocations without page faults.
 const PIECE_LEN: usize = 64 << 10;
 
-/// Encodes a list of whole objects piece by piece, as its reader goes on: memory for all of it at
-/// once would take longer to get than the list to write. Also tells how long it will be.
+/// Encodes a list of whole objects piece by piece while it is read: allocating all of it at once
+/// would take longer than encoding it. Also returns the total length in bytes.
 ///
-/// The list comes back if its objects have to be converted first.
+/// # Errors
+/// With the list itself, when its objects have to be converted first.
 pub(crate) fn list_pieces(
     resource: Arc<ApiResource>,
     listing: ListPage,
@@ -171,7 +172,7 @@ pub(crate) fn list_metadata(listing: &ListPage) -> Value {
     metadata
 }
 
-/// Turns a whole object into its metadata view.
+/// The metadata view of an object.
 pub(crate) fn metadata_view(object: &Value) -> Value {
     serde_json::json!({
         "kind": "PartialObjectMetadata",

@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez`, `/readyz` and the single checks below them: all is well from the start.
+//! `/healthz`, `/livez`, `/readyz` and the single checks below them, which all pass.
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode, Uri};
@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode, Uri};
 use crate::http::body::Body;
 use crate::http::respond;
 
-/// What is checked, in this order; clients know the names from kube-apiserver.
+/// The names of the checks, in the order of kube-apiserver.
 const CHECKS: [&str; 35] = [
     "ping",
     "log",
@@ -52,7 +52,7 @@ fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
     CHECKS.into_iter().filter(move |check| is_ready || !READY_CHECKS.contains(check))
 }
 
-/// The paths that exist, for `/`.
+/// The paths of all checks, for `/`.
 pub(crate) fn paths() -> impl Iterator<Item = String> {
     ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
         std::iter::once(format!("/{endpoint}"))
@@ -60,7 +60,7 @@ pub(crate) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// Answers a question about the server's health.
+/// Handles a health check.
 pub(crate) fn answer(uri: &Uri) -> Response<Body> {
     let path = uri.path().trim_matches('/');
     let (endpoint, check) = path.split_once('/').unwrap_or((path, ""));
@@ -90,7 +90,7 @@ pub(crate) fn answer(uri: &Uri) -> Response<Body> {
     plain(StatusCode::OK, text.into())
 }
 
-/// The answer for a path that nobody knows.
+/// The plain text response for unknown paths.
 pub(crate) fn not_found() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, Bytes::from_static(b"404 page not found\n"))
 }

@@ -1,7 +1,7 @@
 //! OpenAPI documents.
 //!
-//! Those of the built-in kinds are what a real server published, kept compressed and sent as they
-//! are. Those of custom resources are built from their definitions.
+//! Those of the built-in kinds were recorded from kube-apiserver; they are stored and sent
+//! compressed. Those of custom resources are built from their definitions.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -30,9 +30,9 @@ mod version_2;
 use kept::Built;
 pub(crate) use kept::Kept;
 
-/// The media types under which clients ask for the binary forms.
+/// The media types of requests for the binary forms.
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What an answer is called that was asked for under [`VERSION_2_PROTOBUF`].
+/// The media type of responses to requests for [`VERSION_2_PROTOBUF`].
 const VERSION_2_PROTOBUF_ANSWER: &str =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const VERSION_3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
@@ -45,7 +45,7 @@ fn info() -> Value {
     json!({"title": "Kubernetes", "version": minor})
 }
 
-/// A document to answer with.
+/// A document: recorded or built.
 enum Found {
     Packed(Document),
     Built(Arc<Built>),
@@ -60,10 +60,10 @@ impl Found {
     }
 }
 
-/// Answers `/openapi/v2` and everything below `/openapi/v3`.
+/// Handles `/openapi/v2` and everything below `/openapi/v3`.
 ///
 /// # Errors
-/// When there is no such document, or not in the form that the client accepts.
+/// When there is no such document, or not in an accepted media type.
 pub(crate) fn answer(
     cluster: &SharedCluster,
     documents: &Kept,
@@ -100,7 +100,7 @@ pub(crate) fn answer(
     }
 }
 
-/// A document that is not there is not even talked about.
+/// The empty `404` of documents that do not exist.
 fn nothing() -> Response<Body> {
     let mut response = respond::bytes(StatusCode::NOT_FOUND, Bytes::new());
     response.headers_mut().remove(CONTENT_TYPE);
@@ -111,7 +111,7 @@ fn packed(name: &str) -> Result<Found> {
     builtin::document(name).map(Found::Packed).ok_or_else(ApiError::no_such_path)
 }
 
-/// The stamps of the custom schemas that a document tells of: it stays the same as long as they do.
+/// The ids of the custom schemas in a document, which stays the same as long as they do.
 fn stamps(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
     let custom = cluster.registry.all().filter(|resource| resource.custom().is_some());
     custom.filter(|resource| is_told(resource)).map(|resource| resource.stamp).collect()
@@ -152,7 +152,7 @@ fn version_3(documents: &Kept, cluster: &Cluster, name: &str) -> Option<Found> {
     documents.find(&format!("v3/{name}"), stamps, build).map(Found::Built)
 }
 
-/// `/openapi/v3`: where the documents are.
+/// `/openapi/v3`: the paths of the documents.
 fn index(documents: &Kept, cluster: &Cluster) -> Value {
     let mut paths = Map::new();
     for document in builtin::documents() {
@@ -177,7 +177,7 @@ fn url(name: &str, digest: &str) -> Value {
     json!({"serverRelativeURL": format!("{ROOT}{name}?hash={digest}")})
 }
 
-/// A document whose address may name its digest: then it may be kept for good.
+/// The response with a document; one that is requested by its digest can be cached forever.
 fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
     let digest = found.digest();
     let query = parts.uri.query().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The form of answers: JSON as it is or indented, YAML, protocol buffers.
+//! The form of responses: JSON, indented JSON, YAML or protocol buffers.
 //!
-//! Everything behind this works in JSON. What a client accepts is settled before its request is
-//! handled, and the answer is brought into that form afterwards, errors and watches included.
+//! The handlers of requests produce JSON. The form is negotiated before a request is handled, and
+//! the response is rendered in that form afterwards, errors and watches included.
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
@@ -17,7 +17,7 @@ use crate::request::path::{self, Route, Target};
 use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 
-/// Clients that people look at answers with get them indented.
+/// User agents of interactive clients, which get indented JSON.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 const METADATA: HeaderValue =
@@ -25,14 +25,14 @@ const METADATA: HeaderValue =
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What an answer has to look like.
+/// The form that a response has to be rendered in.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     format: Format,
     is_indented: bool,
-    /// Whether only the headers are asked for.
+    /// Whether only the headers are sent.
     is_head: bool,
-    /// The headers by which an answer that is rendered may be compressed.
+    /// The accepted encodings of a rendered response.
     encodings: HeaderMap,
 }
 
@@ -44,7 +44,7 @@ struct WatchEvent {
 }
 
 impl Form {
-    /// Settles the form, and leaves a request for JSON.
+    /// Negotiates the form, and turns the request into one for JSON.
     pub(crate) fn settle(cluster: &SharedCluster, parts: &mut Parts) -> Self {
         let mut form = Self {
             format: Format::Json,
@@ -54,18 +54,18 @@ impl Form {
         };
         let path = parts.uri.path();
         if path.starts_with("/openapi/") {
-            // These documents have forms of their own.
+            // OpenAPI documents negotiate their media types themselves.
             form.is_indented = false;
             return form;
         }
         let mut has_protobuf = accepts_protobuf(&parts.headers);
-        // Most requests need no look at what they are for.
+        // Only requests for protocol buffers need their path parsed.
         if has_protobuf && let Route::Resource(target) = path::parse(path) {
             has_protobuf = is_built_in(cluster, &target);
         }
         let chosen = Accept::choose(&parts.headers, has_protobuf);
         if chosen.is_err() && Accept::choose(&parts.headers, true).is_ok() {
-            // What cannot be had in protocol buffers is refused in them.
+            // The error of a type without protocol buffers is sent as protocol buffers.
             form.format = Format::Protobuf;
         }
         if let Ok(accept) = chosen {
@@ -92,7 +92,7 @@ impl Form {
         self.format == Format::Json && !self.is_indented
     }
 
-    /// Brings an answer of JSON into this form; other answers stay as they are.
+    /// Renders a JSON response in this form; other responses stay as they are.
     pub(crate) fn render(&self, response: Response<Body>) -> Response<Body> {
         let rendered = self.render_body(response);
         if self.is_head { rendered.map(|_| Body::whole(Bytes::new())) } else { rendered }
@@ -169,7 +169,7 @@ impl Form {
     }
 }
 
-/// Whether the answer is for eyes: the parameter says so, or a program that shows what it gets.
+/// Whether the client wants indented JSON: by parameter, or by its user agent.
 fn is_for_people(parts: &Parts) -> bool {
     let query = parts.uri.query().unwrap_or_default();
     let asked = query
@@ -193,7 +193,7 @@ fn accepts_protobuf(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(|value| value.contains(PROTOBUF)))
 }
 
-/// Custom objects have no protocol buffers.
+/// Whether a resource is built in; custom objects have no protocol buffers.
 fn is_built_in(cluster: &SharedCluster, target: &Target) -> bool {
     let is_built_in = cluster.read(|cluster| {
         let found = cluster.registry.find(&target.group, &target.version, &target.resource);
@@ -202,7 +202,7 @@ fn is_built_in(cluster: &SharedCluster, target: &Target) -> bool {
     is_built_in.unwrap_or(true)
 }
 
-/// The frames of a piece of a watch, which is whole lines.
+/// The protocol buffer frames of a piece of a watch, which consists of whole lines.
 fn watch_frames(lines: &[u8]) -> Bytes {
     let mut frames = Vec::with_capacity(lines.len());
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -17,12 +17,12 @@ use crate::json::to_bytes;
 use crate::request::accept::{Format, accepts_gzip};
 use crate::status::ApiError;
 
-/// Answers from this size on are compressed for clients that can read it.
+/// Responses from this size in bytes on are compressed for clients that accept it.
 const GZIP_LEN_MIN: usize = 128 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// An answer of bytes that are JSON already.
+/// A response of encoded JSON.
 pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     let length = body.len();
     let mut response = Response::new(Body::whole(body));
@@ -34,7 +34,7 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     response
 }
 
-/// An answer that clients keep by its tag, or word that theirs is still good.
+/// A response with an entity tag, or `304` if the client has the tagged response.
 pub(crate) fn tagged(
     request: &HeaderMap,
     tag: &str,
@@ -44,7 +44,7 @@ pub(crate) fn tagged(
     let is_known =
         request.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = if is_known {
-        // Clients take its headers over those of the answer that they keep.
+        // Headers of a `304` replace those of the cached response.
         let mut response = Response::new(Body::whole(Bytes::new()));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
@@ -57,7 +57,7 @@ pub(crate) fn tagged(
     response
 }
 
-/// An answer of pieces that make up so many bytes of JSON.
+/// A response of `length` bytes of JSON that is encoded in pieces.
 pub(crate) fn pieces(
     length: usize,
     pieces: impl Iterator<Item = Bytes> + Send + 'static,
@@ -68,7 +68,7 @@ pub(crate) fn pieces(
     response
 }
 
-/// An answer of JSON, or YAML if the client prefers that.
+/// A response of JSON, or of YAML if the format is not JSON.
 pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Response<Body> {
     match format {
         Format::Json => bytes(status, to_bytes(value)),
@@ -76,7 +76,7 @@ pub(crate) fn document(status: StatusCode, format: Format, value: &Value) -> Res
     }
 }
 
-/// An answer of YAML.
+/// A response of YAML.
 pub(crate) fn yaml(status: StatusCode, value: &Value) -> Response<Body> {
     match serde_saphyr::to_string(value) {
         Ok(text) => {
@@ -90,7 +90,7 @@ pub(crate) fn yaml(status: StatusCode, value: &Value) -> Response<Body> {
     }
 }
 
-/// An answer of text.
+/// A response of plain text.
 pub(crate) fn text(text: &'static str) -> Response<Body> {
     let mut response = bytes(StatusCode::OK, Bytes::from_static(text.as_bytes()));
     response
@@ -99,7 +99,7 @@ pub(crate) fn text(text: &'static str) -> Response<Body> {
     response
 }
 
-/// The answer to a refused request.
+/// The response of a failed request.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
     let mut response = bytes(error.code(), to_bytes(&error.to_status()));
     let seconds = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -109,13 +109,13 @@ pub(crate) fn error(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// How long the warnings of an answer are in all, before each is cut short.
+/// Number of characters of all warnings from which on each is truncated.
 const WARNINGS_LEN_MAX: usize = 4 * 1024;
 
-/// How long a warning is that is cut short.
+/// Length of a truncated warning, in characters.
 const WARNING_LEN_CUT: usize = 256;
 
-/// Adds warnings for the person at the client, each once.
+/// Adds `Warning` headers, without duplicates.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let mut seen = BTreeSet::new();
     let told: Vec<&str> = warnings
@@ -131,7 +131,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
         } else {
             warning.to_owned()
         };
-        // Control characters cannot be said in a header.
+        // Headers cannot contain control characters.
         if written >= WARNINGS_LEN_MAX || cut.chars().any(char::is_control) {
             continue;
         }
@@ -143,7 +143,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     }
 }
 
-/// Compresses a large answer for a client that can read it.
+/// A response of encoded JSON, compressed if it is large and the client accepts that.
 pub(crate) fn compressed(request: &HeaderMap, status: StatusCode, body: Bytes) -> Response<Body> {
     let compressed = is_worth_compressing(request, &body).then(|| compress(&body)).flatten();
     match compressed {
@@ -152,18 +152,18 @@ pub(crate) fn compressed(request: &HeaderMap, status: StatusCode, body: Bytes) -
     }
 }
 
-/// Whether an answer is large, and the client can read it compressed.
+/// Whether a body is large, and the client accepts compression.
 pub(crate) fn is_worth_compressing(request: &HeaderMap, body: &[u8]) -> bool {
     body.len() >= GZIP_LEN_MIN && accepts_gzip(request)
 }
 
-/// Compresses an answer, if that is possible.
+/// Compresses a body; none if that fails.
 pub(crate) fn compress(body: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     encoder.write_all(body).and_then(|()| encoder.finish()).map(Bytes::from).ok()
 }
 
-/// An answer that is compressed already.
+/// A response of a compressed body.
 pub(crate) fn gzip(status: StatusCode, compressed: Bytes) -> Response<Body> {
     let mut response = bytes(status, compressed);
     let headers = response.headers_mut();

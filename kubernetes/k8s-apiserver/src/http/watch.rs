@@ -1,8 +1,8 @@
-//! Watch.
+//! Watches.
 //!
-//! A watch is a cursor into the log of its resource: it takes what is new, sends it, and sleeps
-//! until the resource changes, a bookmark is due or its time is up. It holds no lock while it
-//! sleeps, and events that nobody transforms are encoded once for all watchers.
+//! A watch is a cursor into the log of its resource: it sends the new events, and waits until the
+//! resource changes, a bookmark is due or its timeout expires. It holds no lock while it waits, and
+//! events in the same version and view are encoded once for all watches.
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,36 +29,36 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::{Change, Event, Lost, Stored};
 use crate::verbs::list::{Selection, read_revision};
 
-/// How long a watch goes on that does not say so itself.
+/// Default timeout of a watch.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(45 * 60);
 
-/// How often a watch that accepts bookmarks gets one.
+/// Period of bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// About how many bytes are sent at once.
+/// Approximate number of bytes that are sent at once.
 const CHUNK_LEN: usize = 64 << 10;
 
-/// Marks the end of the initial events.
+/// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// A watch under way.
+/// An open watch.
 pub(crate) struct Watch {
     resource: Arc<ApiResource>,
     selection: Selection,
     view: View,
     include: IncludeObject,
-    /// Whether the columns of tables were sent: they are sent once.
+    /// Whether the columns of tables were sent, which only the first table contains.
     columns_sent: bool,
-    /// The time that tables show ages at.
+    /// The time at which tables compute ages.
     now: Timestamp,
     bookmarks: bool,
-    /// Everything up to this revision has been sent.
+    /// The revision up to which everything was sent.
     revision: u64,
-    /// The state that the watch begins with, until a webhook has converted it.
+    /// The initial objects, until a webhook has converted them.
     unconverted: Option<Vec<Arc<Stored>>>,
-    /// What of the initial state is not encoded yet.
+    /// The initial objects that are not encoded yet.
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// Whether a bookmark is due after it.
+    /// Whether a bookmark follows the initial objects.
     ends_initial: bool,
     ready: VecDeque<Bytes>,
     changed: Receiver<u64>,
@@ -71,7 +71,7 @@ impl Watch {
     /// Begins a watch.
     ///
     /// # Errors
-    /// When its parameters make no sense.
+    /// When parameters are invalid or exclude each other.
     pub(crate) fn begin(
         cluster: &mut Cluster,
         resource: &Arc<ApiResource>,
@@ -125,7 +125,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The body of the answer.
+    /// The stream of the response body.
     pub(crate) fn into_stream(
         self,
         cluster: Arc<SharedCluster>,
@@ -140,13 +140,13 @@ impl Watch {
         })
     }
 
-    /// The objects, in the version of the watch, that are its initial state if it selects them.
+    /// Sets the initial objects, in the version of the watch, without those that it does not select.
     fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
         objects.retain(|stored| self.selection.matches(&self.resource, stored));
         self.initial = objects.into_iter();
     }
 
-    /// Begins with the state that a webhook has to convert first.
+    /// Sets the initial objects after a webhook converted them.
     async fn begin_with_converted(&mut self, cluster: &SharedCluster, objects: Vec<Arc<Stored>>) {
         match shown_later(cluster, &self.resource, objects).await {
             Ok(objects) => self.begin_with(objects),
@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Ends the watch with an error.
+    /// Ends the watch with an `ERROR` event.
     fn end_with(&mut self, error: &ApiError) {
         let line = event_line("ERROR", &to_bytes(&error.to_status()));
         self.ready.push_back(line);
@@ -221,7 +221,7 @@ impl Watch {
         }
     }
 
-    /// Encodes a chunk of the initial state; the lock is long gone.
+    /// Encodes a chunk of the initial objects, without the lock.
     fn encode_initial(&mut self) {
         let mut size = self.ready.iter().map(Bytes::len).sum::<usize>();
         while size < CHUNK_LEN
@@ -238,7 +238,7 @@ impl Watch {
         }
     }
 
-    /// The time of the next bookmark or of the end has come.
+    /// Handles the time of the next bookmark or of the timeout.
     fn on_time(&mut self) {
         let now = Instant::now();
         self.ended = now >= self.deadline;
@@ -251,7 +251,7 @@ impl Watch {
         }
     }
 
-    /// Takes what is new from the log.
+    /// Reads the new events of the log.
     async fn collect(&mut self, cluster: &SharedCluster) {
         self.changed.mark_unchanged();
         self.now = cluster.now();
@@ -285,7 +285,7 @@ impl Watch {
         }
     }
 
-    /// Sends an event as the selection sees it: an object that comes to be selected is added.
+    /// Encodes an event under the selection: an object that becomes selected is added.
     fn take(&mut self, event: &Event) {
         let is_selected = event.change != Change::Deleted
             && self.selection.matches(&self.resource, &event.object);
@@ -309,7 +309,7 @@ impl Watch {
         self.ready.push_back(line);
     }
 
-    /// The line that all watchers of the same version share.
+    /// The line of an event that all watches of the same version share.
     fn shared_line(&mut self, event: &Event) -> Bytes {
         let version = self.resource.api_version();
         let (made_for, line) = event
@@ -318,7 +318,7 @@ impl Watch {
         if **made_for == *version { line.clone() } else { self.line(event.change, &event.object) }
     }
 
-    /// An object that is no longer selected is shown as it was, under the revision of the change.
+    /// The line of an object that is no longer selected: its state before, at the event's revision.
     fn line_of_lost(&mut self, event: &Event) -> Bytes {
         let last =
             event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
@@ -365,10 +365,10 @@ impl Watch {
     }
 }
 
-/// Brings the objects of a watch into the version of `resource`.
+/// Converts the objects of a watch to the version of `resource` by its webhook.
 ///
 /// # Errors
-/// When the webhook cannot convert one.
+/// When the webhook fails to convert one.
 async fn shown_later(
     cluster: &SharedCluster,
     resource: &ApiResource,
@@ -385,8 +385,8 @@ async fn shown_later(
     }
 }
 
-/// Takes what is ready as one chunk of about [`CHUNK_LEN`], with the number of its events: each
-/// chunk costs a system call.
+/// Joins ready lines to one chunk of about [`CHUNK_LEN`], since each chunk costs a system call; also
+/// returns the number of its events.
 fn joined(ready: &mut VecDeque<Bytes>) -> (Bytes, u64) {
     let first = ready.pop_front().unwrap_or_default();
     if ready.is_empty() || first.len() >= CHUNK_LEN {
@@ -410,7 +410,7 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
     out.into()
 }
 
-/// What of the parameters does not go together in a watch.
+/// Checks that the parameters of a watch do not exclude each other.
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     const MATCH: &str = "resourceVersionMatch";
     let forbidden = |why: &str| FieldError::new(MATCH, FieldErrorKind::Forbidden, why);

@@ -1,4 +1,4 @@
-//! Content negotiation: in which form the client wants its answer.
+//! Content negotiation: the form of the response.
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
@@ -7,11 +7,11 @@ use crate::status::{ApiError, Result, StatusReason};
 /// The media type of protocol buffers.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// What watches are served as besides, in the message that nothing suits.
+/// The additional media type of watches in the message that no media type is acceptable.
 const STREAMS: &str =
     ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// How an answer is written.
+/// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -19,10 +19,10 @@ pub(crate) enum Format {
     Protobuf,
 }
 
-/// Which view of objects an answer shows.
+/// The view of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// The objects.
+    /// The whole objects.
     Full,
     /// Only their metadata.
     Metadata,
@@ -30,7 +30,7 @@ pub(crate) enum View {
     Table,
 }
 
-/// What the client accepts.
+/// The negotiated form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accept {
     pub(crate) format: Format,
@@ -78,7 +78,7 @@ impl Accept {
     /// nothing suits the client.
     ///
     /// # Errors
-    /// When the server can serve nothing of what is accepted.
+    /// When no accepted media type can be served.
     pub(crate) fn negotiate(headers: &HeaderMap, is_watchable: bool) -> Result<Self> {
         Self::choose(headers, false).map_err(|mut error| {
             if is_watchable && error.details.is_some() {
@@ -92,7 +92,7 @@ impl Accept {
     /// buffers, only their metadata has.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no alternative can be served.
     pub(crate) fn choose(headers: &HeaderMap, has_protobuf: bool) -> Result<Self> {
         let alternatives = alternatives(headers);
         let says_nothing =
@@ -137,7 +137,7 @@ impl Accept {
     }
 }
 
-/// Whether the client asks for aggregated discovery.
+/// Whether the client requests aggregated discovery.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
     alternatives(headers)
         .iter()
@@ -149,7 +149,7 @@ pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Whether the client can read gzip.
+/// Whether the client accepts gzip.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)

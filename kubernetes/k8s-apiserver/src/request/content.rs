@@ -10,10 +10,10 @@ use crate::status::{ApiError, StatusReason};
 
 mod syntax;
 
-/// A small document of aliases may stand for one that fits no memory.
+/// Limit of the nodes that a YAML document with aliases may expand to.
 const TOO_MANY_ALIASES: &str = "document contains excessive aliasing";
 
-/// How much of an unreadable body an error repeats.
+/// Number of bytes of a malformed body that an error repeats.
 const SHOWN_LEN_MAX: usize = 30;
 
 /// The media types of a body.
@@ -37,7 +37,7 @@ impl MediaType {
         let text = value.to_str().unwrap_or_default();
         let mut parts = text.trim_end().trim_end_matches(';').split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-        // Parameters say nothing to us, but have to be some (RFC 2045, section 5.1).
+        // Parameters are ignored, but have to be well-formed (RFC 2045, section 5.1).
         if !parts
             .all(|parameter| parameter.split_once('=').is_some_and(|(name, _)| !name.is_empty()))
         {
@@ -60,7 +60,7 @@ impl MediaType {
 /// The body of a create, update or delete of a `kind`.
 ///
 /// # Errors
-/// When the media type is not one of whole objects, or the text cannot be read.
+/// When the media type is not supported, or the text cannot be decoded.
 pub(crate) fn decode_object(
     headers: &HeaderMap,
     bytes: &[u8],
@@ -108,7 +108,7 @@ fn unknown_format(accepted: &str) -> ApiError {
     )
 }
 
-/// The beginning of a body that could not be read, in hexadecimal unless it looks like JSON.
+/// The beginning of a body that could not be decoded, in hexadecimal unless it looks like JSON.
 fn summary(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_LEN_MAX)];
     let rest = if bytes.len() > SHOWN_LEN_MAX { " ..." } else { "" };
@@ -119,16 +119,16 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// Why nobody knows what a document is.
+/// Why the type of a document cannot be determined.
 fn untyped(why: impl std::fmt::Display) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
 }
 
-/// What a server of Go reads the type of a document into.
+/// The Go type that the type of a document is decoded into.
 const TYPE: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                     Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
-/// Sees to it that a document can say what it is.
+/// Checks that `apiVersion` and `kind` of a document can be decoded.
 fn typed(document: Value) -> Result<Value, String> {
     if !document.is_object() && !document.is_null() {
         let given = go_kind(&document);
@@ -175,7 +175,7 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
             false => shown.lines().next().unwrap_or_default(),
         };
         let told = told.trim_start_matches("error: ");
-        // The first line is not worth a mention.
+        // Messages about the first line have no line number.
         let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
         {
             Some((_, why)) => why,
@@ -185,7 +185,7 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// Of several documents of YAML the first counts.
+/// The first document of a YAML stream.
 fn first_document(text: &str) -> &str {
     let is_empty = |text: &str| {
         text.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
@@ -207,7 +207,7 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
 
-/// Whether a document stands for more than it may.
+/// Whether a YAML document expands to too many nodes.
 fn is_too_much(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error;
     match error {
@@ -217,7 +217,7 @@ fn is_too_much(error: &serde_saphyr::Error) -> bool {
     }
 }
 
-/// Reads YAML; of keys that are there twice the last one counts.
+/// Decodes YAML; of duplicate keys the last one wins.
 fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
@@ -225,7 +225,7 @@ fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// Reads an applied document; of keys that are there twice the last one counts.
+/// Decodes an applied document; of duplicate keys the last one wins.
 ///
 /// # Errors
 /// When it is neither YAML nor an object.

@@ -8,31 +8,31 @@ use percent_encoding::percent_decode_str;
 
 use crate::status::{ApiError, Result, Subject};
 
-/// How a request treats fields that the schema does not know.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// Dropped in silence.
+    /// They are dropped.
     Ignore,
-    /// Dropped with a warning.
+    /// They are dropped with a warning.
     #[default]
     Warn,
-    /// Refused.
+    /// The request is rejected.
     Strict,
 }
 
-/// What becomes of the dependents of a deleted object.
+/// The propagation policy of a deletion: what happens to the dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They go after it.
+    /// They are deleted after the object.
     Background,
-    /// They go before it.
+    /// They are deleted before the object.
     Foreground,
-    /// They stay.
+    /// They are orphaned.
     Orphan,
 }
 
 impl Propagation {
-    /// As requests write it.
+    /// The name in requests.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -42,32 +42,32 @@ impl Propagation {
     }
 }
 
-/// Whether a write is carried out.
+/// Whether a write is persisted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DryRun {
-    /// It is.
+    /// It is persisted.
     #[default]
     Off,
-    /// Only its result is computed.
+    /// It is only computed (`dryRun=All`).
     All,
 }
 
-/// A list that shows exactly the state of its resource version.
+/// `resourceVersionMatch`: exactly the state of the resource version.
 pub(crate) const EXACT: &str = "Exact";
 
-/// A list that shows the state of its resource version or a newer one.
+/// `resourceVersionMatch`: the state of the resource version or a newer one.
 pub(crate) const NOT_OLDER_THAN: &str = "NotOlderThan";
 
-/// All query parameters that the server knows.
+/// The query parameters of requests for objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameters {
     pub(crate) label_selector: String,
     pub(crate) field_selector: String,
-    /// Zero is no limit.
+    /// The page size; zero is no limit.
     pub(crate) limit: usize,
     pub(crate) continue_token: String,
     pub(crate) resource_version: String,
-    /// How the resource version is meant, as it was written; empty if it was not.
+    /// The `resourceVersionMatch`; empty if it is missing.
     pub(crate) resource_version_match: String,
     pub(crate) watch: bool,
     pub(crate) allow_watch_bookmarks: bool,
@@ -87,7 +87,7 @@ impl Parameters {
     /// Reads a query string; empty pairs and unknown names are skipped.
     ///
     /// # Errors
-    /// When a value cannot be what its name says.
+    /// When a value is malformed.
     pub(crate) fn parse(query: &str, options: OptionsKind) -> Result<Self> {
         let mut parameters = Self::default();
         let mut seen = BTreeSet::new();
@@ -97,7 +97,7 @@ impl Parameters {
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decoded(name);
-            // Of what is given several times, the first counts.
+            // Of repeated parameters the first one wins.
             if seen.insert(name.clone()) {
                 parameters.set(options, &name, decoded(value))?;
             }
@@ -107,7 +107,7 @@ impl Parameters {
 
     fn set(&mut self, options: OptionsKind, name: &str, value: String) -> Result<()> {
         match name {
-            // What only writes know means nothing to reads.
+            // Reads ignore the parameters of writes.
             "dryRun" | "fieldValidation" | "propagationPolicy" if options.0 == "ListOptions" => {}
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
@@ -142,7 +142,7 @@ impl Parameters {
     }
 }
 
-/// The options document that a request's parameters stand for; errors name it.
+/// The kind of options that the parameters of a request are, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OptionsKind(pub(crate) &'static str);
 
@@ -180,7 +180,7 @@ pub(crate) fn parse_dry_run(options: OptionsKind, value: &str) -> Result<DryRun>
 /// Longest name of a field manager, in bytes.
 const FIELD_MANAGER_LEN_MAX: usize = 128;
 
-/// Field managers have short, printable names.
+/// Checks that a field manager has a short, printable name.
 fn check_field_manager(options: OptionsKind, name: &str) -> Result<()> {
     let mut problems = Vec::new();
     if name.len() > FIELD_MANAGER_LEN_MAX {
@@ -196,12 +196,12 @@ fn check_field_manager(options: OptionsKind, name: &str) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(options.invalid_all(&problems)) }
 }
 
-/// Whether a letter can be seen; of spaces only the common one counts.
+/// Whether Go considers a character printable.
 fn is_printable(letter: char) -> bool {
     letter == ' ' || !(letter.is_control() || letter.is_whitespace())
 }
 
-/// A text between quotes, with escapes for what is not printable as Go writes them.
+/// A quoted text with Go's escapes for characters that are not printable.
 fn quoted(text: &str) -> String {
     let mut shown = String::from('"');
     for letter in text.chars() {
@@ -265,7 +265,7 @@ fn number<T: FromStr<Err = ParseIntError>>(value: &str) -> Result<Option<T>> {
     })
 }
 
-/// Whether a pair cannot be read, which is no more than if it were not there.
+/// Whether a pair is malformed, in which case it is ignored.
 fn is_malformed(pair: &str) -> bool {
     let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let bytes = pair.as_bytes();

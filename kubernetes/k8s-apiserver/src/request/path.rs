@@ -1,7 +1,7 @@
 //! URL paths.
 use percent_encoding::percent_decode_str;
 
-/// What a path leads to.
+/// The endpoint of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// Objects, or a subresource of one.
@@ -26,22 +26,22 @@ pub(crate) enum Route {
     Issuer(IssuerDocument),
     /// `/`: the list of paths.
     Root,
-    /// Nothing.
+    /// No endpoint.
     Unknown,
 }
 
-/// Where the issuer says what it is.
+/// The path of the OpenID configuration of the token issuer.
 pub(crate) const ISSUER_CONFIGURATION: &str = "/.well-known/openid-configuration";
 
-/// Where its public keys are.
+/// The path of the public keys of the token issuer.
 pub(crate) const ISSUER_KEYS: &str = "/openid/v1/jwks";
 
-/// A document about the issuer.
+/// A document about the token issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IssuerDocument {
-    /// What it is.
+    /// The OpenID configuration.
     Configuration,
-    /// Its public keys.
+    /// The public keys.
     Keys,
 }
 
@@ -80,20 +80,20 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 /// Reads a path.
 pub(crate) fn parse(path: &str) -> Route {
-    // What is encoded is decoded first: a slash is one however it is written.
+    // As in kube-apiserver, an encoded slash separates segments too.
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let tidy = decoded.strip_prefix('/').unwrap_or(&decoded);
     let tidy = tidy.strip_suffix('/').unwrap_or(tidy);
     let segments: Vec<&str> = if tidy.is_empty() { Vec::new() } else { tidy.split('/').collect() };
     match segments.as_slice() {
-        // No namespace is all of them.
+        // An empty namespace selects all namespaces.
         ["api", version, "namespaces", "", rest @ ..] if is_named(rest) => {
             return resource_route("", version, rest);
         }
         ["apis", group, version, "namespaces", "", rest @ ..] if is_named(rest) => {
             return resource_route(group, version, rest);
         }
-        // Nothing else has an empty name; only a group says so in its way.
+        // Other empty segments are errors, which differ below known groups.
         ["api", rest @ ..] if rest.contains(&"") => return version_route("", ""),
         ["apis", group, rest @ ..] if !group.is_empty() && rest.contains(&"") => {
             return version_route("", "");

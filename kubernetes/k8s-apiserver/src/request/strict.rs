@@ -1,4 +1,4 @@
-//! Fields that a document has twice: the last one counts, and strict validation tells.
+//! Duplicate fields of a document: the last one wins, and strict validation reports them.
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::content::MediaType;
 use super::parameters::{FieldValidation, Parameters};
 
-/// The fields that the body of a request has twice, unless nobody asks; of YAML only the first is
-/// told.
+/// The duplicate fields in the body of a request, unless field validation ignores them; of YAML only
+/// the first.
 pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters) -> Vec<String> {
     let asked = parameters.field_validation != FieldValidation::Ignore;
     match MediaType::of(&parts.headers) {
@@ -26,9 +26,9 @@ pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters)
     }
 }
 
-/// The first key that occurs again in a YAML document.
+/// The first duplicate key of a YAML document.
 fn duplicate_key(bytes: &[u8]) -> Option<String> {
-    // JSON is YAML, and read much faster.
+    // JSON is YAML, and decoded much faster as JSON.
     let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
     if is_json && duplicate_fields(bytes).is_empty() {
         return None;
@@ -43,12 +43,12 @@ fn duplicate_key(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// The fields that occur again in a JSON document, as strict decoding tells of them.
+/// The duplicate fields of a JSON document, as messages of strict decoding.
 fn duplicate_fields(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let seed = Document { path: String::new(), found: &mut found };
-    // What is no JSON is refused elsewhere.
+    // Malformed JSON is rejected elsewhere.
     let _ = seed.deserialize(&mut deserializer);
     found.iter().map(|path| format!("duplicate field {path:?}")).collect()
 }

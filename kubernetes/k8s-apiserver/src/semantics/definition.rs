@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what they may say.
+//! CustomResourceDefinitions: validation, and the fields that the server sets.
 use serde_json::{Value, json};
 
 use super::conditions::set_condition;
@@ -10,10 +10,10 @@ pub(crate) mod rules;
 
 pub(crate) use rules::{name_problems, validate, validate_status};
 
-/// The finalizer under which the objects of a deleted definition are deleted.
+/// The finalizer that blocks the removal of a definition until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Adds the storage version of an updated definition to those that objects may be stored in.
+/// Adds the storage version of an updated definition to `status.storedVersions`.
 pub(crate) fn note_storage_version(object: &mut Value) {
     let version = storage_version(object.get("spec"));
     let stored = &mut object["status"]["storedVersions"];
@@ -28,7 +28,7 @@ pub(crate) fn note_storage_version(object: &mut Value) {
     }
 }
 
-/// Marks a definition that is about to be deleted.
+/// Adds the finalizer and the condition of a definition that is being deleted.
 pub(crate) fn mark_terminating(object: &mut Value, now: &str) {
     let metadata = metadata::of(object);
     let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));

@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Dispatch of requests to verbs and documents.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,13 +26,14 @@ mod objects;
 /// Longest name of a field manager that is taken from a user agent.
 const MANAGER_LEN_MAX: usize = 128;
 
-/// How often a request asks webhooks before it is given up: each mutating webhook is one round,
-/// and so is each change of the object in between.
+/// How often a request is replayed with webhook responses: each mutating webhook is one round, and
+/// so is each change of the object in between.
 const ROUNDS_MAX: usize = 64;
 
-/// Answers a request.
+/// Handles a request.
 ///
-/// What has to ask webhooks runs once more for each answer that it needs; see [`crate::semantics::webhook::replay`].
+/// A request that calls webhooks runs again for each response that it needs; see
+/// [`crate::semantics::webhook::replay`].
 pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
     let route = path::parse(parts.uri.path());
     let mut admitted = match access::admit(&shared.access, &shared.cluster, parts, &route, body) {
@@ -50,11 +51,11 @@ pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) ->
             return admitted.complete(respond::error(&error));
         }
     }
-    let error = ApiError::internal("the object changed too often while webhooks were asked");
+    let error = ApiError::internal("the object changed too often while webhooks were called");
     admitted.complete(respond::error(&error))
 }
 
-/// Answers a request, or leaves questions in `asking` that have to be answered first.
+/// Runs a request once; it may leave pending webhook calls.
 fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -83,7 +84,7 @@ fn answer(
         respond::warn(&mut response, &call.warnings);
         return Ok(response);
     }
-    // These take any method: what is done to them does not matter.
+    // kube-apiserver serves these under any method.
     let is_for_all = matches!(
         route,
         Route::Unknown
@@ -115,7 +116,7 @@ fn options_kind(method: &Method) -> OptionsKind {
     })
 }
 
-/// Who writes: the field manager of the query, or else the beginning of the user agent.
+/// The field manager: that of the query, or the beginning of the user agent.
 fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
     if let Some(manager) = parameters.field_manager.as_deref().filter(|name| !name.is_empty()) {
         return manager.to_owned();
@@ -128,7 +129,7 @@ fn manager(parameters: &Parameters, headers: &HeaderMap) -> String {
         .map_or_else(|| "unknown".to_owned(), |name| name.chars().take(MANAGER_LEN_MAX).collect())
 }
 
-/// Documents about the server and its API.
+/// Serves discovery and the other documents about the server.
 fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Response<Body>> {
     let is_about_groups = matches!(route, Route::CoreVersions | Route::Groups | Route::Group(_));
     if matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated_discovery(headers) {
@@ -168,7 +169,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
     }
 }
 
-/// Aggregated discovery, unless the client has it already.
+/// The response with aggregated discovery; `304` if the client has it.
 fn aggregated(headers: &HeaderMap, found: Aggregated) -> Response<Body> {
     let mut response = respond::tagged(headers, &found.tag, || {
         let mut response = respond::compressed(headers, StatusCode::OK, found.text);

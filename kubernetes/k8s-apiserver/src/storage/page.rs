@@ -10,6 +10,7 @@ pub(crate) struct ListPage {
     pub(crate) revision: u64,
     /// The objects of the page, in the order of their keys.
     pub(crate) items: Vec<Arc<Stored>>,
-    /// The continue token and, if it is known, the number of remaining objects; none on the last page.
+    /// The continue token and, if it is known, the number of remaining objects; none on the last
+    /// page.
     pub(crate) rest: Option<(String, Option<usize>)>,
 }

@@ -14,22 +14,22 @@ use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Cause, Result, StatusReason};
 use crate::storage::{ObjectKey, StorageId};
 
-/// What a warning adds about what was found only after admission.
+/// The end of warnings about changes that admission made.
 pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
 
-/// How a new object came to be.
+/// The request that creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// By a create.
+    /// A create request.
     Create,
-    /// By a server-side apply, which has recorded its ownership already.
+    /// A server-side apply, which has already set `managedFields`.
     Apply,
 }
 
-/// Creates `object`; returns it as stored.
+/// Creates `object`; returns it in the version of the request.
 ///
 /// # Errors
-/// When it is not acceptable, or its name is taken.
+/// When the object is invalid or denied, or an object of its name exists.
 pub(crate) fn create(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -104,7 +104,7 @@ pub(crate) fn create(
     Ok(convert::written(cluster, resource, &stored, kept))
 }
 
-/// The key that an object's metadata gives it.
+/// The key of an object, from its metadata.
 pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
     let namespace = match resource.scope {
         Scope::Namespaced => metadata::text(object, "namespace"),
@@ -113,7 +113,7 @@ pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
     ObjectKey::new(namespace, metadata::text(object, "name"))
 }
 
-/// Nothing is created in a namespace that does not exist or is about to go.
+/// Checks that the namespace of a new object exists and is not terminating.
 fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Result<()> {
     if resource.scope == Scope::Cluster {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Delete, of one object and of many.
+//! Delete, of one object and of a collection.
 use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind, go_kind};
@@ -21,16 +21,16 @@ use crate::storage::{ListPage, ObjectKey, Stored};
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// What errors about the options name.
+/// The kind of the options in error messages.
 const OPTIONS: OptionsKind = OptionsKind("DeleteOptions");
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// How long a pod on a node has to end, unless told otherwise.
+/// Default grace period of a pod on a node, in seconds.
 const POD_GRACE_SECONDS: i64 = 30;
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) propagation: Option<Propagation>,
@@ -40,17 +40,17 @@ pub(crate) struct DeleteOptions {
     pub(crate) dry_run: DryRun,
 }
 
-/// What a delete did.
+/// The outcome of a deletion.
 #[derive(Clone, Debug)]
 pub(crate) enum Deleted {
-    /// The object is gone; this was its last state.
+    /// The object was removed; its last state.
     Gone(Arc<Stored>),
-    /// The object waits for its finalizers or its grace period.
+    /// The object was marked for deletion, and finalizers or a grace period block its removal.
     Marked(Arc<Stored>),
 }
 
 impl Deleted {
-    /// The same in the version of `resource`; `before` is the object in that version.
+    /// The outcome in the version of `resource`; `before` is the object in that version.
     fn shown(self, resource: &ApiResource, before: &Stored) -> Self {
         if !resource.is_converted_by_webhook() {
             return self;
@@ -63,10 +63,10 @@ impl Deleted {
 }
 
 impl DeleteOptions {
-    /// Takes the options of the body, or those of the query if there is no body.
+    /// Reads the options of the body, or those of the query if there is no body.
     ///
     /// # Errors
-    /// When an option makes no sense.
+    /// When an option is invalid.
     pub(crate) fn read(parameters: &Parameters, body: Option<&Value>) -> Result<Self> {
         let Some(body) = body.filter(|body| body.is_object()) else {
             return Ok(Self {
@@ -103,7 +103,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// The options as webhooks are shown them.
+    /// The options in admission reviews.
     fn to_value(&self) -> Value {
         let mut value = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         if let Some(seconds) = self.grace_period_seconds {
@@ -131,10 +131,11 @@ impl DeleteOptions {
     }
 }
 
-/// Deletes one object, if admission has nothing against it.
+/// Deletes one object after admission.
 ///
 /// # Errors
-/// When it does not exist, is not the one meant, must not go, or admission refuses or has to ask.
+/// When it does not exist, a precondition fails, it may not be deleted, or admission denies it or
+/// has to call a webhook first.
 pub(crate) fn delete_asked(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -150,9 +151,9 @@ pub(crate) fn delete_asked(
     Ok(deleted.shown(resource, &before))
 }
 
-/// Asks admission whether an object may go; returns it in the version of the request.
+/// Runs admission for a deletion; returns the object in the version of the request.
 ///
-/// Admission is told `name`, which a delete of many does not have.
+/// `name` is the name in the review, which is empty in a deletion of a collection.
 fn admit(
     cluster: &Cluster,
     call: &mut Call,
@@ -177,7 +178,7 @@ fn admit(
     Ok(shown)
 }
 
-/// What a delete may bring besides a name is always of one kind.
+/// Checks that the body of a deletion is of the kind `DeleteOptions`.
 fn check_kind(body: &Value) -> Result<()> {
     let text = |field: &str| body[field].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
@@ -190,7 +191,7 @@ fn check_kind(body: &Value) -> Result<()> {
     )))
 }
 
-/// The old way to say what becomes of dependents, and the new one, exclude each other.
+/// The propagation policy of the options, of which `orphanDependents` is the older form.
 fn settle_propagation(
     policy: Option<Propagation>,
     orphan_dependents: Option<bool>,
@@ -210,10 +211,10 @@ fn settle_propagation(
     }
 }
 
-/// Checks that an object may be deleted with these options.
+/// Checks that an object exists and meets the preconditions of the options.
 ///
 /// # Errors
-/// When it does not exist or is not the one meant.
+/// When it does not exist or a precondition fails.
 pub(crate) fn check_live(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -229,7 +230,7 @@ pub(crate) fn check_live(
 /// Deletes one object.
 ///
 /// # Errors
-/// When it does not exist, is not the one meant, or must not go.
+/// When it does not exist, a precondition fails, or it may not be deleted.
 pub(crate) fn delete(
     cluster: &mut Cluster,
     now: &str,
@@ -267,7 +268,7 @@ pub(crate) fn delete(
         if !dry {
             cluster.remove(&resource.storage, key);
         }
-        // A pod is shown as it was when it began to end.
+        // The response for a pod has its deletion timestamp.
         let last = if resource.is("", "Pod") { with_value(&stored, object) } else { stored };
         return Ok(Deleted::Gone(last));
     }
@@ -278,13 +279,13 @@ pub(crate) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// An object as it would be with another value, at its own revision.
+/// A stored object with another value, at its own revision.
 fn with_value(stored: &Stored, mut value: Value) -> Arc<Stored> {
     value["metadata"]["resourceVersion"] = stored.revision.to_string().into();
     Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.stamp))
 }
 
-/// A time some seconds later; an unreadable one stays.
+/// A time some seconds later; a malformed one is returned as it is.
 fn later(time: &str, seconds: i64) -> String {
     time.parse::<jiff::Timestamp>()
         .ok()
@@ -292,7 +293,7 @@ fn later(time: &str, seconds: i64) -> String {
         .map_or_else(|| time.to_owned(), rfc3339_seconds)
 }
 
-/// An object that is being deleted can only have its grace period cut short.
+/// Deletes an object that is marked for deletion: its grace period can only be shortened.
 fn delete_again(
     cluster: &mut Cluster,
     resource: &ApiResource,
@@ -335,7 +336,7 @@ fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions)
         .max(0)
 }
 
-/// Refuses to delete what a cluster cannot be without.
+/// Checks that an object is not a system namespace.
 ///
 /// # Errors
 /// When the object is one of those namespaces.
@@ -388,7 +389,7 @@ fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<
     let metadata = metadata::of(object);
     let mut finalizers: Vec<Value> =
         metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    // Once upon a time these two left their pods alone, and by default they still do.
+    // Older API versions of these two orphaned their pods, which is still the default.
     let orphans_by_default =
         resource.is("batch", "Job") || resource.is("", "ReplicationController");
     let policy = policy.or_else(|| {
@@ -416,7 +417,7 @@ fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<
     }
 }
 
-/// The answer to a delete of one object.
+/// The response to a deletion of one object.
 pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
     match deleted {
         Deleted::Gone(stored) if !kinds::returns_deleted_object(resource) => {
@@ -440,10 +441,10 @@ pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
     }
 }
 
-/// Deletes all objects that a query selects; returns what they were.
+/// Deletes all objects that a query selects; returns them as they were.
 ///
 /// # Errors
-/// When the query or an option makes no sense.
+/// When the query or an option is invalid, or admission denies a deletion.
 pub(crate) fn delete_collection(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -460,7 +461,7 @@ pub(crate) fn delete_collection(
     listing.items = admit_all(cluster, call, resource, listing.items, &options)?;
     for stored in &listing.items {
         match delete(cluster, &call.now, resource, &stored.key, &options) {
-            // Something else may have gone first because of an object before it.
+            // Deleting an object before it may have removed it already.
             Err(error) if error.reason == StatusReason::NotFound => {}
             Err(error) => return Err(error),
             Ok(_) => {}
@@ -469,7 +470,7 @@ pub(crate) fn delete_collection(
     Ok(listing)
 }
 
-/// Asks admission whether all objects of a list may go; returns them in the version of the
+/// Runs admission for the deletion of all objects of a list; returns them in the version of the
 /// request.
 fn admit_all(
     cluster: &Cluster,

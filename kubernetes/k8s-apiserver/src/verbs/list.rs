@@ -16,26 +16,26 @@ mod token;
 
 use token::Continued;
 
-/// What errors about the parameters name.
+/// The kind of the parameters in error messages.
 const OPTIONS: OptionsKind = OptionsKind("ListOptions");
 
-/// Which objects a list, a watch or a delete of many is about.
+/// The objects that a list, a watch or a deletion of a collection selects.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    /// Only those of a namespace.
+    /// The namespace of the objects; none for all namespaces.
     pub(crate) namespace: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
 }
 
-/// A list as it was asked for.
+/// A list request.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
-    /// Which objects.
+    /// The selected objects.
     pub(crate) selection: Selection,
     limit: usize,
     continued: Option<Continued>,
-    /// The state to answer with where the request leaves that open; for tests of stale reads.
+    /// The state to list if the request accepts any; for tests of stale reads.
     as_of: Option<AsOf>,
     exact: Option<u64>,
     not_older_than: u64,
@@ -45,7 +45,7 @@ impl Selection {
     /// Reads the selectors of a request.
     ///
     /// # Errors
-    /// When a selector is malformed or looks at a field that it may not look at.
+    /// When a selector is malformed or uses a field that is not selectable.
     pub(crate) fn read(
         resource: &ApiResource,
         namespace: Option<&str>,
@@ -57,7 +57,7 @@ impl Selection {
         Ok(Self { namespace: namespace.map(str::to_owned), labels, fields })
     }
 
-    /// Only the object of one name.
+    /// The same selection, restricted to the object of one name.
     pub(crate) fn of_name(mut self, name: &str) -> Self {
         self.fields = FieldSelector::of_name(name);
         self
@@ -86,13 +86,13 @@ impl Selection {
         })
     }
 
-    /// Whether it selects everything in its namespace.
+    /// Whether it has no selectors.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 }
 
-/// Reads a resource version of a request; none and `0` are no requirement.
+/// Reads a resource version of a request; `0` if it is empty.
 ///
 /// # Errors
 /// When it is not a number.
@@ -110,7 +110,7 @@ pub(crate) fn read_revision(text: &str) -> Result<u64> {
     })
 }
 
-/// What of the parameters does not go together in a list.
+/// Checks that the parameters of a list do not exclude each other.
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     const MATCH: &str = "resourceVersionMatch";
     let forbidden = |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
@@ -151,7 +151,7 @@ impl Query {
     /// Reads a list request.
     ///
     /// # Errors
-    /// When its parameters make no sense.
+    /// When parameters are invalid or exclude each other.
     pub(crate) fn read(
         resource: &ApiResource,
         namespace: Option<&str>,
@@ -171,12 +171,12 @@ impl Query {
         } else {
             Some(token::read(&parameters.continue_token)?)
         };
-        // Once, a page of a version was that of exactly this version; it still is.
+        // For historical reasons, a page with a resource version is of exactly that version.
         let is_exact = match parameters.resource_version_match.as_str() {
             "" => parameters.limit > 0 && revision > 0,
             how => how == EXACT,
         };
-        // Whoever is content with any state gets all of it: a cache does not count.
+        // kube-apiserver serves such lists from its cache, which ignores the limit.
         let is_any = parameters.resource_version == "0";
         Ok(Self {
             selection,
@@ -188,7 +188,7 @@ impl Query {
         })
     }
 
-    /// The same list, as stale as it may be.
+    /// The same request, answered from an earlier state if it accepts that.
     pub(crate) fn stale(self, as_of: Option<AsOf>) -> Self {
         Self { as_of, ..self }
     }
@@ -196,7 +196,7 @@ impl Query {
     /// Runs the list.
     ///
     /// # Errors
-    /// When the state asked for is no longer known, or not yet.
+    /// When the requested revision is compacted or in the future.
     pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<ListPage> {
         let store = &cluster.store;
         if self.not_older_than > store.revision() {
@@ -268,8 +268,8 @@ impl Query {
             .collect();
         let is_full = items.len() == limit;
         let rest = items.last().filter(|_| is_full).and_then(|last| {
-            // Only without selectors is it cheap to say how many are left; and to count those of
-            // a past state takes all of them, which only its first page does.
+            // Counting is only cheap without selectors; at an earlier revision it needs all
+            // objects, which only the first page reads.
             let left = if self.selection.is_everything() {
                 let left = total
                     .map_or_else(|| objects.count(), |total| total.saturating_sub(items.len()));

@@ -17,12 +17,12 @@ use crate::status::{ApiError, Cause, Result, StatusReason};
 
 mod told;
 
-/// A patch as it came.
+/// The patch of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
-    /// Which kind of patch.
+    /// The media type, which is the kind of patch.
     pub(crate) media_type: MediaType,
-    /// The document.
+    /// The document of the patch.
     pub(crate) document: Value,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Patch {
 /// Returns the object and whether it is new.
 ///
 /// # Errors
-/// When the patch does not fit the object, or its result is not acceptable.
+/// When the patch cannot be applied, or its result is invalid or denied.
 pub(crate) fn patch(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -55,7 +55,7 @@ pub(crate) fn patch(
     Ok((updated, false))
 }
 
-/// What a patch makes of an object.
+/// Applies a patch to an object.
 fn patched(aim: Aim<'_>, live: &Value, patch: &Patch) -> Result<Value> {
     match patch.media_type {
         MediaType::JsonPatch => {
@@ -94,10 +94,10 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
     }
 }
 
-/// Checks that an apply names its manager, and that nothing else is forced.
+/// Checks that an apply has a field manager, and that only an apply is forced.
 ///
 /// # Errors
-/// When an option does not fit the patch.
+/// When an option is not valid for the kind of patch.
 pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
         call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
@@ -121,7 +121,7 @@ pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
 /// Checks that a merge patch is an object.
 ///
 /// # Errors
-/// When it is something else.
+/// When it is not an object.
 pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
     let kind = match document {
         Value::Object(_) => return Ok(()),
@@ -183,7 +183,7 @@ fn apply(
     }
 }
 
-/// Keys that an applied document has twice; the last one was applied.
+/// Reports the duplicate keys of an applied document, of which the last one was applied.
 fn report_duplicates(call: &mut Call) -> Result<()> {
     let duplicates = std::mem::take(&mut call.duplicate_fields);
     if duplicates.is_empty() {
@@ -203,7 +203,7 @@ fn report_duplicates(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// An apply has to say what it applies.
+/// Checks that an applied document names its type.
 fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
     let text = |field: &str| applied[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -215,7 +215,7 @@ fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
     Err(ApiError::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
 }
 
-/// An apply that names a uid does not create.
+/// Checks that an apply that creates an object names no uid.
 fn check_existence(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
     let uid = metadata::text(applied, "uid");
     if live.is_some() || uid.is_empty() {
@@ -247,7 +247,7 @@ fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()
     Ok(())
 }
 
-/// The answer to an apply that was refused; `of` is the version and kind of the live object.
+/// The error of a failed apply; `of` is the version and kind of the live object.
 pub(crate) fn refused_apply(
     (api_version, kind): (&str, &str),
     document: &Value,
@@ -276,7 +276,7 @@ pub(crate) fn refused_apply(
         ApplyError::ManagedFieldsInApply => ApiError::bad_request(error.to_string()),
         ApplyError::Version(why) => ApiError::new(StatusReason::Unknown, why.clone()),
         ApplyError::Typed(_) => typed("patch", document),
-        // Without owners they are to be found out first, which fails in other words.
+        // An object without `managedFields` gets them first, which fails with another message.
         ApplyError::TypedLive(_) if live["metadata"].get("managedFields").is_none() => {
             ApiError::new(
                 StatusReason::Unknown,

@@ -1,4 +1,4 @@
-//! The subresources of pods that are only created: bindings and evictions.
+//! The `binding` and `eviction` subresources of pods.
 use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
@@ -19,7 +19,7 @@ use crate::storage::{ObjectKey, StorageId};
 /// Binds a pod to the node that `binding` names.
 ///
 /// # Errors
-/// When the binding names no node, or the pod does not exist or has a node already.
+/// When the binding is invalid, or the pod does not exist or is assigned to a node already.
 pub(crate) fn bind(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -53,10 +53,10 @@ pub(crate) fn bind(
     Ok(success())
 }
 
-/// Deletes a pod, if the disruption budget that guards it allows that.
+/// Deletes a pod, if its disruption budget allows that.
 ///
 /// # Errors
-/// When the pod does not exist, or its budget is used up.
+/// When the pod does not exist, or its disruption budget does not allow the eviction.
 pub(crate) fn evict(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -97,7 +97,7 @@ pub(crate) fn evict(
     Ok(success())
 }
 
-/// What is asked of a pod, as mutating admission leaves it.
+/// Runs mutating admission for a binding or an eviction.
 fn admitted(
     cluster: &Cluster,
     call: &mut Call,
@@ -143,7 +143,7 @@ fn check_target(binding: &Value) -> Result<&str> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     let refuse = |field: &str, kind, detail: &str, value: &str| {
         let error = FieldError::new(format!("target.{field}"), kind, detail);
-        // This endpoint tells what is wrong without making a refusal of it.
+        // kube-apiserver answers with this error in plain form here.
         let message = error.with_value(value.into()).to_string();
         Err(ApiError::new(StatusReason::Unknown, message))
     };
@@ -158,7 +158,7 @@ fn check_target(binding: &Value) -> Result<&str> {
     Ok(name)
 }
 
-/// Why a pod cannot get a node.
+/// Why a pod cannot be bound; none if it can.
 fn unbindable(pod: &Value) -> Option<String> {
     if !metadata::text(pod, "deletionTimestamp").is_empty() {
         return Some(" is being deleted, cannot be assigned to a host".to_owned());
@@ -173,7 +173,7 @@ fn unbindable(pod: &Value) -> Option<String> {
         .then(|| " has non-empty .spec.schedulingGates".to_owned())
 }
 
-/// Puts a condition into the status of a pod.
+/// Sets a condition in the status of a pod.
 fn set_condition(pod: &mut Value, mut condition: Value, now: &str) {
     condition["lastProbeTime"] = Value::Null;
     condition["lastTransitionTime"] = now.into();
@@ -200,7 +200,7 @@ fn store(
     }
 }
 
-/// Takes a disruption from the budget that guards a pod.
+/// Uses up a disruption of the budget that selects a pod.
 fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: bool) -> Result<()> {
     let storage = StorageId::new("policy", "poddisruptionbudgets");
     let label = |name: &str| pod["metadata"]["labels"][name].as_str();

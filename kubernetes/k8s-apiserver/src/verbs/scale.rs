@@ -20,7 +20,7 @@ use crate::storage::ObjectKey;
 
 mod ownership;
 
-/// The version of scales.
+/// The `apiVersion` of scales.
 const API_VERSION: &str = "autoscaling/v1";
 
 /// The paths of the built-in kinds that scale.
@@ -96,7 +96,7 @@ pub(crate) fn get(
 /// Writes the scale of an object; `change` turns the present scale into the new one.
 ///
 /// # Errors
-/// When the object does not exist or the scale is not acceptable.
+/// When the object does not exist, or the scale is invalid or denied.
 pub(crate) fn write(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -112,7 +112,7 @@ pub(crate) fn write(
     if scale.is_object() {
         metadata::of(&mut scale).remove("managedFields");
     }
-    // Go leaves none out.
+    // Go omits zero replicas.
     if scale["spec"]["replicas"] == 0
         && let Some(spec) = scale["spec"].as_object_mut()
     {
@@ -127,7 +127,7 @@ pub(crate) fn write(
 /// Applies a scale server-side.
 ///
 /// # Errors
-/// When the object does not exist, somebody else owns its replicas, or the scale is not acceptable.
+/// When the object does not exist, another manager owns its replicas, or the scale is invalid.
 pub(crate) fn apply(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -169,7 +169,7 @@ fn actor(call: &Call) -> Actor<'_> {
     }
 }
 
-/// Where a version of the kind has its replicas.
+/// The path of the replicas in a version of the kind.
 fn replicas_path(cluster: &Cluster, resource: &ApiResource, api_version: &str) -> Option<String> {
     if api_version == resource.api_version() {
         return Some(paths_of(resource).spec_replicas);
@@ -182,7 +182,7 @@ fn entries(object: &Value) -> &[Value] {
     object["metadata"]["managedFields"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The scale of an object with its owners.
+/// The scale of an object with its `managedFields`.
 fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Value {
     let mut scale = scale_of(resource, live);
     let owners =
@@ -193,7 +193,7 @@ fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Val
     scale
 }
 
-/// Stores the replicas of a scale, and who owns them.
+/// Stores the replicas of a scale and their ownership.
 fn store(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -207,7 +207,7 @@ fn store(
         .of("scale", Some(&before));
     admission::admit(cluster, call, &attributes, &mut scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-    // Custom objects are validated as a whole, under their own names.
+    // Errors of custom objects are about the whole object.
     if replicas < 0 && resource.custom().is_none() {
         return Err(ApiError::invalid(
             crate::status::Subject { group: "autoscaling", noun: "Scale" },
@@ -238,7 +238,7 @@ fn store(
     Ok(scale_of(resource, &updated))
 }
 
-/// A scale that is of this object, and of the types that a scale has.
+/// Checks that a document is a valid scale of this object.
 fn checked(key: &ObjectKey, scale: Value) -> Result<Value> {
     check_name(key, &scale)?;
     let problem = builtin::schema("autoscaling", "v1", "Scale")

@@ -1,4 +1,4 @@
-//! Update: the common end of a put and of every patch.
+//! Update: replaces an object; patches end with it too.
 use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind, managed};
@@ -16,32 +16,32 @@ use crate::semantics::{convert, decode, kinds, metadata, validation};
 use crate::status::{ApiError, Result};
 use crate::storage::ObjectKey;
 
-/// Where a write goes.
+/// The target of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim<'a> {
-    /// The resource.
+    /// The resource in the version of the request.
     pub(crate) resource: &'a Arc<ApiResource>,
-    /// The object.
+    /// The key of the object.
     pub(crate) key: &'a ObjectKey,
-    /// The part of it.
+    /// The part of the object that is written.
     pub(crate) part: ObjectPart,
 }
 
-/// Whether ownership of fields was recorded already.
+/// Whether `managedFields` still have to be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// Not yet.
+    /// They have to be updated.
     Record,
-    /// By a server-side apply.
+    /// A server-side apply has updated them.
     Recorded,
 }
 
-/// Replaces an object by `object`, or creates it where the kind allows that.
+/// Replaces an object, or creates it if the kind allows that.
 ///
 /// Returns the object and whether it is new.
 ///
 /// # Errors
-/// When the object is not acceptable or was changed in between.
+/// When the object is invalid or denied, or it was changed in between.
 pub(crate) fn put(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -83,7 +83,7 @@ pub(crate) fn put(
     Ok((updated, false))
 }
 
-/// The namespace of a key, as paths have it.
+/// The namespace of a key; none for cluster-scoped objects.
 pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
     (!key.namespace.is_empty()).then_some(&*key.namespace)
 }
@@ -91,7 +91,7 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 /// The live object in the version of `resource`.
 ///
 /// # Errors
-/// When a webhook has to convert it and has to be asked first, or cannot do it.
+/// When a conversion webhook has to be called first, or fails.
 pub(crate) fn find(
     cluster: &Cluster,
     call: &mut Call,
@@ -108,10 +108,10 @@ pub(crate) fn find(
     Ok(Some(convert::read(resource, stored)))
 }
 
-/// Checks that the object is the one of the URL.
+/// Checks that the object has the name in the URL.
 ///
 /// # Errors
-/// When it has another name or none.
+/// When it has another name or no name.
 pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     if name.is_empty() {
@@ -129,10 +129,10 @@ pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Stores `object` in place of `live`; returns it as stored.
+/// Stores `object` in place of `live`; returns it in the version of the request.
 ///
 /// # Errors
-/// When the object is not acceptable or was changed in between.
+/// When the object is invalid or denied, or it was changed in between.
 pub(crate) fn update(
     cluster: &mut Cluster,
     call: &mut Call,
@@ -159,7 +159,7 @@ pub(crate) fn update(
             &actor(call, resource, &resource.api_version(), part.subresource()),
         );
     }
-    // A scale has been shown already, in its own kind.
+    // A scale has passed admission in its own kind.
     let attributes = (part != ObjectPart::Subresource("scale")).then(|| {
         Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
             .of(part.subresource(), Some(live))
@@ -189,7 +189,7 @@ pub(crate) fn update(
     let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
     if finished {
         let last = cluster.put_or_finish(resource, key, (at_rest, stamp));
-        // What goes with its last finalizer is not written once more.
+        // The removal with the last finalizer is not a write of its own.
         let mut last = convert::written(cluster, resource, &last, kept);
         last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
         return Ok(last);
@@ -198,7 +198,7 @@ pub(crate) fn update(
     Ok(convert::written(cluster, resource, &stored, kept))
 }
 
-/// Takes from `object` only what the endpoint may change, and the rest from `live`.
+/// Takes the fields that the endpoint may change from `object`, and the others from `live`.
 fn restrict(resource: &ApiResource, part: ObjectPart, live: &Value, mut object: Value) -> Value {
     match part {
         ObjectPart::Main if resource.has_status() => {
@@ -233,8 +233,8 @@ fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
     }
 }
 
-/// A change of anything but metadata and status is a new generation of the object; of a Deployment,
-/// whose annotations its rollout copies, also a change of those.
+/// Increments the generation if anything but metadata and status changed; of a Deployment, whose
+/// annotations its rollout copies, also if these changed.
 fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, object: &mut Value) {
     if !kinds::has_generation(resource) {
         return;
@@ -259,8 +259,8 @@ fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, objec
     }
 }
 
-/// Whether writing an object as it was read leaves what is at rest as it is: reading in another
-/// version, or under a newer schema, may have dropped fields or filled in defaults.
+/// Whether the stored form stays the same: reading in another version, or under a newer schema, may
+/// have dropped fields or set defaults.
 fn is_same_at_rest(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -276,7 +276,7 @@ fn is_same_at_rest(
     is_same(&stored.decode_as(&resource.api_version(), &resource.kind), &at_rest)
 }
 
-/// Whether nothing changes but the times of ownership.
+/// Whether an update changes nothing but the times in `managedFields`.
 fn is_same(live: &Value, object: &Value) -> bool {
     live == object || managed::is_same_but_times(live, object)
 }

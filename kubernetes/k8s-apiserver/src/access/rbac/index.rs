@@ -156,8 +156,8 @@ impl Index {
         }
     }
 
-    /// The bindings of a user, each with the first of its subjects that matches: ClusterRoleBindings
-    /// by name, then the RoleBindings of a namespace by name.
+    /// The bindings of a user, each with the first of its subjects that matches:
+    /// ClusterRoleBindings by name, then the RoleBindings of a namespace by name.
     pub(super) fn bindings<'a>(
         &'a self,
         user: &UserInfo,

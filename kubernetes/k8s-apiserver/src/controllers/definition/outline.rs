@@ -1,7 +1,7 @@
 //! Summaries of definitions, without their schemas.
 //!
-//! Each write of a definition needs the names of all definitions. Decoding only these avoids reading
-//! the schemas, which can be hundreds of kilobytes.
+//! Each write of a definition needs the names of all definitions. Decoding only these avoids
+//! reading the schemas, which can be hundreds of kilobytes.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -13,11 +13,11 @@ use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource};
 pub(crate) const MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The document, and the digest that tells whether anything changed.
+/// The document of aggregated discovery and its entity tag.
 pub(crate) struct Aggregated {
     /// The document as JSON.
     pub(crate) text: Bytes,
-    /// Without its quotes.
+    /// The entity tag: a digest of the document, without quotes.
     pub(crate) tag: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Aggregated {
         .map(ShownGroup::of)
         .collect();
     let mut list = List { kind: None, api_version: None, metadata: Metadata::default(), items };
-    // The digest is of a list that does not say what it is.
+    // The digest is of the list without `kind` and `apiVersion`.
     let tag = encode::digest(&to_bytes(&list));
     list.kind = Some("APIGroupDiscoveryList");
     list.api_version = Some("apidiscovery.k8s.io/v2");
@@ -146,7 +146,7 @@ impl<'a> ShownResource<'a> {
 }
 
 impl ResponseKind<'_> {
-    /// Built-in resources leave out a group and version that are their own.
+    /// Empty for built-in resources whose kind is of the same group and version.
     fn shortened(self, resource: &ApiResource) -> Self {
         let is_own = self.group == resource.group && self.version == resource.version;
         if is_own && resource.custom().is_none() {

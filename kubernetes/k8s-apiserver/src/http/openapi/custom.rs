@@ -7,11 +7,11 @@ use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::storage::{ObjectKey, StorageId};
 
-/// A document whose metadata types custom resources share.
+/// The recorded document with the metadata types that custom resources share.
 const META_DOCUMENT: &str = "v3/apis/apiextensions.k8s.io/v1";
-/// Types of that document that custom resources have no use for.
+/// Types of that document that custom resources do not use.
 const NOT_SHARED: [&str; 3] = ["APIResource", "APIResourceList", "WatchEvent"];
-/// A document that has the type of the scale subresource.
+/// The recorded document with the type of the scale subresource.
 const SCALE_DOCUMENT: &str = "v3/apis/apps/v1";
 const SCALE_PREFIX: &str = "io.k8s.api.autoscaling.v1.Scale";
 const META_PREFIX: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
@@ -61,7 +61,7 @@ pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<
     }))
 }
 
-/// The types of a built-in document whose names are wanted.
+/// The types of a recorded document with these names.
 fn types_of(document: &str, is_wanted: impl Fn(&str) -> bool) -> Map<String, Value> {
     let Some(document) = k8s_schema::builtin::document(document) else {
         return Map::new();
@@ -130,7 +130,7 @@ fn metadata(definition: &str, description: &str) -> Value {
     })
 }
 
-/// The group backwards, the version, the kind.
+/// The type name of a kind: the group in reverse order, the version, the kind.
 fn type_name(resource: &ApiResource) -> String {
     qualified(resource, &resource.kind)
 }
@@ -177,7 +177,7 @@ fn declared(cluster: &Cluster, resource: &ApiResource) -> Option<Value> {
     version.pointer("/schema/openAPIV3Schema").cloned()
 }
 
-/// Says in plain OpenAPI what extensions say: numbers or texts, and objects in objects.
+/// Expresses Kubernetes extensions in plain OpenAPI: int-or-string, and embedded objects.
 fn complete(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;

@@ -1,5 +1,6 @@
-//! Documents that were built, kept for as long as the definitions that they tell of stay as they
-//! are: clients ask for them at every turn, and to build one takes as long as a hundred writes.
+//! A cache of built documents, valid as long as the schemas in them do not change.
+//!
+//! Clients request documents often, and building one takes as long as a hundred writes.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -8,12 +9,12 @@ use bytes::Bytes;
 use crate::http::encode::digest;
 use crate::http::respond;
 
-/// A document and what follows from it.
+/// A built document and its digest.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) text: Bytes,
     pub(super) digest: String,
-    /// Its compressed form, made when a client takes it.
+    /// The compressed text, made on the first use; none if compression fails.
     gzip: OnceLock<Option<Bytes>>,
 }
 
@@ -23,21 +24,21 @@ impl Built {
         Self { text, digest, gzip: OnceLock::new() }
     }
 
-    /// The compressed text, if it can be compressed.
+    /// The compressed text; none if compression fails.
     pub(super) fn gzip(&self) -> Option<&Bytes> {
         self.gzip.get_or_init(|| respond::compress(&self.text)).as_ref()
     }
 }
 
-/// The documents of a cluster, by name, with the stamps of the schemas in them.
+/// The built documents of a cluster, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(Mutex<BTreeMap<String, Told>>);
 
-/// The stamps of the schemas that a document tells of, and the document.
+/// The ids of the schemas in a document, and the document.
 type Told = (Vec<u64>, Arc<Built>);
 
 impl Kept {
-    /// The document of a name; it is built unless it was built of the same schemas before.
+    /// The document of a name, from the cache if it was built from the same schemas.
     pub(super) fn find(
         &self,
         name: &str,
@@ -54,7 +55,7 @@ impl Kept {
         Some(built)
     }
 
-    /// Forgets the documents whose names are not wanted any more.
+    /// Drops the documents whose names are not wanted.
     pub(super) fn retain(&self, is_wanted: impl Fn(&str) -> bool) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|name, _| is_wanted(name));

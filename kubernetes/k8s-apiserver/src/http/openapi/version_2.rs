@@ -7,7 +7,7 @@ use crate::semantics::cluster::Cluster;
 
 /// The document.
 pub(super) struct Document {
-    /// Whether the built-in document says it all; then `value` is null.
+    /// Whether the recorded document is complete; then `value` is null.
     pub(super) is_packed: bool,
     pub(super) value: Value,
 }
@@ -24,7 +24,7 @@ pub(super) fn document(cluster: &Cluster) -> Document {
     let mut value = built_in();
     for (name, mut schema) in schemas {
         if schema["x-kubernetes-preserve-unknown-fields"] == true {
-            // Of an object without a schema only the kind is told.
+            // A kind without a schema has no properties in version 2.
             let kind = schema["x-kubernetes-group-version-kind"].take();
             schema = json!({"type": "object", "x-kubernetes-group-version-kind": kind});
         }
@@ -40,7 +40,7 @@ fn built_in() -> Value {
         .unwrap_or_else(|| json!({"swagger": "2.0", "info": super::info(), "paths": {}}))
 }
 
-/// What version 2 cannot say is left out: alternatives, defaults, and fields beside a reference.
+/// Drops what version 2 cannot express: alternatives, defaults, and fields beside a reference.
 fn to_version_2(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;

@@ -1,10 +1,10 @@
-//! Groups of the Kubernetes project: definitions in them carry the project's approval.
+//! Protected API groups: definitions in them need the approval of the Kubernetes project.
 use serde_json::Value;
 
-/// Where the approval stands.
+/// The annotation with the approval.
 pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
 
-/// What became of the approval.
+/// The state of the approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approval {
     Missing,
@@ -13,14 +13,14 @@ pub(crate) enum Approval {
     Invalid,
 }
 
-/// Whether a group belongs to the project.
+/// Whether a group is protected.
 pub(crate) fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|suffix| {
         group.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })
 }
 
-/// The approval of a definition, and what is to be said of it.
+/// The approval of a definition, and the message about it.
 pub(crate) fn of(object: &Value) -> (Approval, String) {
     const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     let given = object["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn of(object: &Value) -> (Approval, String) {
     }
 }
 
-/// The condition that tells of it: status, reason and message.
+/// The status, reason and message of the approval condition; none for unprotected groups.
 pub(crate) fn condition(object: &Value) -> Option<(&'static str, &'static str, String)> {
     if !is_protected(object["spec"]["group"].as_str().unwrap_or_default()) {
         return None;

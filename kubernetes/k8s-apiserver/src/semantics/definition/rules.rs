@@ -1,7 +1,7 @@
-//! What a CustomResourceDefinition may say, in apiextensions' words and order.
+//! Validation of CustomResourceDefinitions, with the messages and the order of apiextensions.
 //!
-//! What all versions say alike is spoken of as if it stood above them (`spec.validation`), because
-//! kube-apiserver moves it there before it looks.
+//! Fields that are equal in all versions are reported at the top level (`spec.validation`), because
+//! kube-apiserver moves them there before validation.
 
 mod conversion;
 mod names;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::approval::{self, Approval};
 
-/// What a stored definition lets its update get away with.
+/// The defects of a stored definition that its updates may retain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Leniency {
     tolerance: Tolerance,
@@ -46,7 +46,7 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Everything wrong with the name of a definition.
+/// The errors of the name of a definition.
 pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
     let name = text(&object["metadata"], "name");
     let spec = &object["spec"];
@@ -58,11 +58,11 @@ pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
     problems.into_iter().map(error).collect()
 }
 
-/// Everything wrong with a definition but its metadata; `live` is the definition before an update.
+/// The errors of a definition, without its metadata; `live` is the definition before an update.
 pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
-    // A stored spec was found good when it was written; to look at its schemas takes a while.
+    // A stored spec was validated when it was written; validating schemas is expensive.
     if live.is_none_or(|live| live["spec"] != *spec) {
         validate_spec(spec, live.map(leniency_of).unwrap_or_default(), &mut errors);
     }
@@ -81,7 +81,7 @@ pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> 
     errors
 }
 
-/// Everything wrong with an update of a definition's status.
+/// The errors of an update of a definition's status.
 pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     names::check(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);

@@ -1,4 +1,4 @@
-//! Requests for objects: which verb it is, and the form of the answer.
+//! Dispatch of requests for objects, and the form of their responses.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,10 +32,10 @@ use crate::verbs::{create, patch, pods, scale};
 
 const NO_NAME: &str = "name must be provided";
 
-/// Lists from this size on are encoded piece by piece while they are sent.
+/// Lists from this size in bytes on are encoded while they are sent.
 const PIECES_LEN_MIN: usize = 1 << 20;
 
-/// A request whose resource is known.
+/// A request for a resource that is served.
 struct Request<'a> {
     shared: &'a Arc<Shared>,
     parts: &'a Parts,
@@ -46,7 +46,7 @@ struct Request<'a> {
     include: IncludeObject,
 }
 
-/// Answers a request for objects.
+/// Handles a request for objects.
 pub(super) fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -62,7 +62,7 @@ pub(super) fn answer(
     })?;
     let resource = match found {
         Ok(resource) => resource,
-        // Only a group of built-in resources knows how to say that it lacks one.
+        // For groups without built-in resources, kube-apiserver answers in plain text.
         Err(is_built_in) if is_built_in => {
             return Err(ApiError::no_such_path());
         }
@@ -123,7 +123,7 @@ impl Request<'_> {
             Method::GET => self.list(call),
             Method::POST => self.create(call),
             Method::DELETE => self.delete_collection(call),
-            // Custom resources take every verb anywhere, and miss the name then.
+            // Custom resources accept every method on collections, and then fail without a name.
             Method::PUT if is_custom => Err(ApiError::bad_request(NO_NAME)),
             Method::PATCH if is_custom => {
                 self.read_patch()?;
@@ -159,7 +159,7 @@ impl Request<'_> {
                 self.require("delete")?;
                 self.delete(call, &key)
             }
-            // The name in the path of a custom resource is not looked at then.
+            // A creation of a custom object ignores the name in the path.
             Method::POST if self.resource.custom().is_some() => self.create(call),
             _ => Err(ApiError::method_not_allowed()),
         }
@@ -204,7 +204,7 @@ impl Request<'_> {
         }
     }
 
-    /// Binds a pod to a node, or evicts it from there.
+    /// Handles the `binding` and `eviction` subresources of pods.
     fn move_pod(
         &self,
         call: &mut Call,
@@ -226,7 +226,7 @@ impl Request<'_> {
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
     }
 
-    /// Issues a token of a service account.
+    /// Handles the `token` subresource of service accounts.
     fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
         if self.parts.method != Method::POST {
             return Err(ApiError::method_not_allowed());
@@ -263,7 +263,7 @@ impl Request<'_> {
         Ok(respond::compressed(&self.parts.headers, StatusCode::OK, out.into()))
     }
 
-    /// Answers with an object in the form that the client asked for.
+    /// The response with an object in the view that the client requested.
     fn show(&self, status: StatusCode, object: &Value) -> Result<Response<Body>> {
         let is_object = object["kind"] == self.resource.kind.as_str();
         let shown = match self.accept.view {
@@ -465,7 +465,7 @@ impl Request<'_> {
         Ok(respond::document(StatusCode::OK, self.accept.format, &scale))
     }
 
-    /// The options in the body of a delete, if there are any.
+    /// The options in the body of a deletion; none without a body.
     fn delete_body(&self) -> Result<Option<Value>> {
         if self.body.is_empty() {
             return Ok(None);

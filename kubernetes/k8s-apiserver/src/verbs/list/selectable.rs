@@ -1,4 +1,4 @@
-//! Which fields selectors may look at, kind by kind.
+//! The selectable fields of each kind.
 use serde_json::Value;
 
 use crate::request::selector::field_text;
@@ -72,7 +72,7 @@ const SELECTABLE: [(&str, &str, &[&str]); 13] = [
     ("resource.k8s.io", "ResourceSlice", &["spec.nodeName", "spec.driver"]),
 ];
 
-/// Whether selectors may look at a field.
+/// Checks that a field is selectable.
 ///
 /// # Errors
 /// When they may not.
@@ -115,7 +115,7 @@ pub(super) fn value(resource: &ApiResource, object: &Value, path: &str) -> Strin
         ("Pod", "spec.host") => field_text(object, "spec.nodeName"),
         _ => field_text(object, path),
     };
-    // Numbers and booleans that are left out read as their zero.
+    // Missing numbers and booleans compare as their zero values.
     match (text.as_str(), path) {
         ("", "status.replicas" | "status.successful") => "0".to_owned(),
         ("", "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),

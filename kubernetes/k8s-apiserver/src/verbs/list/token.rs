@@ -1,4 +1,4 @@
-//! Continue tokens: which state a list goes on with, and after which object.
+//! Continue tokens: the state of a list and its last object.
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::GeneralPurpose;
@@ -11,21 +11,21 @@ use crate::storage::ObjectKey;
 /// The encoding of tokens.
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Tokens are read as Go reads them: bits that are left over do not matter.
+/// The decoding of tokens; as in Go, unused bits may have any value.
 const TOKENS: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// The revision in a token that goes on with the present state.
+/// The revision in a token that continues with the present state.
 const PRESENT: i64 = -1;
 
-/// What a token says.
+/// The content of a continue token.
 #[derive(Clone, Debug)]
 pub(super) struct Continued {
-    /// The state that the list is of; without one, the present.
+    /// The revision of the list; none continues with the present state.
     pub(super) revision: Option<u64>,
-    /// The last object that was listed.
+    /// The key of the last object of the page.
     pub(super) after: ObjectKey,
-    /// How many objects came after it.
+    /// The number of objects after it; none if it is not known.
     pub(super) left: Option<usize>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Continued> {
     let bytes = TOKENS.decode(text).map_err(|_| {
         let is_of_base64 =
             |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-        // Four characters are three bytes; a single one is not enough for any.
+        // Four characters encode three bytes; a single one encodes none.
         let at = text.find(|character| !is_of_base64(character)).unwrap_or(text.len() / 4 * 4);
         invalid(format!("illegal base64 data at input byte {at}"))
     })?;

@@ -1,4 +1,4 @@
-//! A patch whose result is no object of its kind, as errors repeat it.
+//! Errors about patches whose result cannot be decoded, which repeat the result.
 use k8s_schema::{FieldError, FieldErrorKind, go_text};
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, StatusReason, Subject};
 use crate::verbs::update::Aim;
 
-/// The fields of built-in metadata in the order in which Go writes them.
+/// The fields of built-in metadata in the order in which Go encodes them.
 const METADATA_ORDER: [&str; 15] = [
     "name",
     "generateName",
@@ -27,13 +27,13 @@ const METADATA_ORDER: [&str; 15] = [
     "managedFields",
 ];
 
-/// The same of one entry of `managedFields`.
+/// The fields of an entry of `managedFields` in that order.
 const MANAGED_ORDER: [&str; 7] =
     ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
 
-/// What an error repeats: the result of a JSON or merge patch, or else the patch itself.
+/// The document that an error repeats: the result of a JSON or merge patch, or the patch itself.
 ///
-/// kube-apiserver sorts the fields of what the patch touched and leaves the rest as it was.
+/// kube-apiserver sorts the fields that the patch changed and leaves the others in their order.
 fn shown(resource: &ApiResource, patch: &Patch, patched: &Value) -> String {
     if patch.media_type == MediaType::StrategicMergePatch {
         return go_text(&patch.document);
@@ -92,7 +92,7 @@ fn managed(entries: &[Value]) -> String {
     format!("[{}]", entries.join(","))
 }
 
-/// The names of fields, the known ones first.
+/// The field names in order, the known ones first.
 fn in_order<'a>(fields: &'a Map<String, Value>, known: &[&str]) -> Vec<&'a str> {
     let place = |name: &str| known.iter().position(|known| *known == name).unwrap_or(known.len());
     let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
@@ -106,7 +106,7 @@ fn object<'a>(fields: impl Iterator<Item = (&'a str, String)>) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// What a patch makes of `live` is decoded, and told when that fails.
+/// Checks that the result of a patch can be decoded.
 pub(super) fn undecodable(aim: Aim<'_>, live: &Value, patch: &Patch, error: ApiError) -> ApiError {
     let is_decoding = error.reason == StatusReason::BadRequest;
     match error.message.split_once(" cannot be handled as a ") {
@@ -127,7 +127,7 @@ pub(super) fn undecodable(aim: Aim<'_>, live: &Value, patch: &Patch, error: ApiE
     }
 }
 
-/// A strategic merge patch is restored from maps rather than decoded, which has words of its own.
+/// The error of a strategic merge patch, whose result Go converts from maps instead of decoding it.
 fn unrestorable(why: &str) -> Option<String> {
     let (given, rest) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go ")?;
     let (_, wanted) = rest.rsplit_once(" of type ")?;

@@ -1,19 +1,19 @@
-//! Who owns the number of replicas, told as of a scale and as of what it scales.
+//! Ownership of replicas, in the `managedFields` of an object and of its scale.
 //!
-//! A scale has no record of its own: who owns the replicas of an object owns those of its scale, and
-//! whoever takes them through the scale takes them away from the object's other managers.
+//! A scale is not stored: its entries are derived from those of the object that own the replicas.
+//! A manager that sets the replicas through the scale takes them from the other managers.
 use k8s_schema::fields::{FieldSet, PathElement};
 use serde_json::{Value, json};
 
 use super::API_VERSION;
 
-/// What tells managers apart.
+/// The identity of a manager's entry.
 #[derive(PartialEq, Eq)]
 struct Identity<'a> {
     manager: &'a str,
     operation: &'a str,
     subresource: &'a str,
-    /// Only of updates.
+    /// The time of the entry; empty for entries of applies.
     api_version: &'a str,
 }
 
@@ -40,7 +40,7 @@ fn owned(entry: &Value) -> FieldSet {
     FieldSet::from_fields_v1(&entry["fieldsV1"]).unwrap_or_default()
 }
 
-/// The entries of an object's scale; `path` says where a version of the object has its replicas.
+/// The entries of the scale of an object; `path` is that of the replicas in a version of the object.
 pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>) -> Vec<Value> {
     entries
         .iter()
@@ -57,7 +57,7 @@ pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>)
         .collect()
 }
 
-/// The entries of an object whose scale was written and has the entries `scale` now.
+/// The entries of an object after its scale was written with the entries `scale`.
 pub(super) fn of_parent(
     parent: &[Value],
     scale: &[Value],

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Leniency, invalid, list, required, text};
 
-/// How many fields of a version may be selectable.
+/// Largest number of selectable fields of a version.
 const SELECTABLE_MAX: usize = 8;
 /// Longest warning of a deprecated version, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -18,7 +18,7 @@ const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// A part of a version that all versions say alike.
+/// The fields of a version that kube-apiserver moves to the top level if all versions share them.
 fn common<'a>(spec: &'a Value, field: &str) -> Option<&'a Value> {
     let versions = list(spec, "versions");
     let first = &versions.first()?[field];
@@ -36,7 +36,7 @@ fn has_defaults(value: &Value) -> bool {
     }
 }
 
-/// Checks the versions, without what they all say alike.
+/// Checks the versions, without the fields that all share.
 pub(super) fn check(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
     let versions = list(spec, "versions");
     for (index, version) in versions.iter().enumerate() {
@@ -65,7 +65,7 @@ pub(super) fn check(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldErro
     check_set(spec, versions, errors);
 }
 
-/// One name each, and one that objects are stored in.
+/// Checks that version names are unique, and that there is one storage version.
 fn check_set(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     let names: BTreeSet<&str> = versions.iter().map(|version| text(version, "name")).collect();
     let mut wrong = |detail: &str| {
@@ -86,7 +86,7 @@ fn check_set(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The versions as messages show them: Go's internal type has no JSON names.
+/// The versions in error messages: Go's internal type has no JSON names.
 fn shown(spec: &Value) -> String {
     let versions = list(spec, "versions");
     if versions.is_empty() {
@@ -163,7 +163,7 @@ fn check_warning(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks what all versions say alike.
+/// Checks the fields that all versions share.
 pub(super) fn check_common(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
     let versions = list(spec, "versions");
     if let Some(schema) = common(spec, "schema") {
@@ -191,7 +191,7 @@ fn check_schema(
     let schema = &validation["openAPIV3Schema"];
     if schema.is_object() {
         let found = check_definition_schema(schema, path, has_status, leniency.tolerance);
-        // Expressions are looked at once the schema is sound.
+        // Expressions are only compiled if the schema is valid.
         if found.is_empty() {
             errors.extend(check_definition(schema, path));
         }
@@ -199,7 +199,7 @@ fn check_schema(
     }
 }
 
-/// Checks that a path is simple; tells whether it is.
+/// Checks that a path is simple; returns whether it is.
 fn check_path(path: &str, at: &str, errors: &mut Vec<FieldError>) -> bool {
     let is_simple = path.starts_with('.');
     if !is_simple {
@@ -284,7 +284,7 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks that versions in which objects may be stored are still there.
+/// Checks that `storedVersions` only has versions of the definition.
 pub(super) fn check_stored(object: &Value, errors: &mut Vec<FieldError>) {
     let stored = list(&object["status"], "storedVersions");
     let at = "status.storedVersions";
@@ -295,7 +295,7 @@ pub(super) fn check_stored(object: &Value, errors: &mut Vec<FieldError>) {
     let versions = list(&object["spec"], "versions");
     let mut left: BTreeSet<&str> = stored.iter().filter_map(Value::as_str).collect();
     for version in versions {
-        // A name is used up by the first version that has it.
+        // Each version matches one entry only.
         let known = left.remove(text(version, "name"));
         if version["storage"] == true && !known {
             let detail = format!("must have the storage version {}", text(version, "name"));
