@@ -10,7 +10,7 @@ use crate::range::blang;
 
 /// A channel's entries, from its head along `replaces`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct ChannelOrder {
     /// Indexes of entries, the head first. Entries that another one skips are not among them, nor
     /// are those that the head does not lead to.
     pub(crate) entries: Vec<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Order {
 }
 
 /// Puts the entries of a channel in order, as upstream does: there must be one head.
-pub(crate) fn order(channel: &Channel) -> Order {
+pub(crate) fn order(channel: &Channel) -> ChannelOrder {
     let by_name: BTreeMap<&str, usize> =
         channel.entries.iter().enumerate().map(|(at, entry)| (entry.name.as_str(), at)).collect();
     let mut followed = BTreeSet::new();
@@ -30,18 +30,16 @@ pub(crate) fn order(channel: &Channel) -> Order {
     }
     let is_head = |name: &str| !followed.contains(name) && !skipped.contains(name);
     let heads: Vec<&str> = by_name.keys().copied().filter(|name| is_head(name)).collect();
-    let broken = |text: String| Order { entries: Vec::new(), broken: Some(text) };
+    let broken = |text: String| ChannelOrder { entries: Vec::new(), broken: Some(text) };
     let head = match heads.as_slice() {
         [] if channel.entries.is_empty() => return broken("it has no entries".to_owned()),
         [] => {
-            return broken("none of its entries is the newest: they replace each other".to_owned());
+            return broken("it has no head: its entries replace each other".to_owned());
         }
         [head] => *head,
         [first, second, ..] => {
             let count = heads.len();
-            return broken(format!(
-                "{count} of its entries are not replaced by another, such as {first} and {second}"
-            ));
+            return broken(format!("it has {count} heads, such as {first} and {second}"));
         }
     };
     let mut entries = Vec::new();
@@ -50,14 +48,14 @@ pub(crate) fn order(channel: &Channel) -> Order {
     while let Some(at) = next {
         let ChannelEntry { name, replaces, .. } = &channel.entries[at];
         if !visited.insert(at) {
-            return broken(format!("its entries replace each other in a circle at {name}"));
+            return broken(format!("its entries replace each other in a cycle at {name}"));
         }
         if !skipped.contains(name.as_str()) {
             entries.push(at);
         }
         next = replaces.as_deref().and_then(|name| by_name.get(name)).copied();
     }
-    Order { entries, broken: None }
+    ChannelOrder { entries, broken: None }
 }
 
 /// Whether an entry is a step onwards from what is installed: by name for `replaces` and `skips`,

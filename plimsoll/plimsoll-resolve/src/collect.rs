@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Requirement};
 use crate::catalog::{CatalogSource, Expressions};
-use crate::matching::{Test, rules_of};
+use crate::matching::{ConstraintMatcher, rules_of};
 use crate::package::Package;
 use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Query};
 
@@ -19,7 +19,7 @@ pub fn collect_problem(
     query: Query,
     expressions: &dyn Expressions,
 ) -> Problem {
-    let mut reach = Reach {
+    let mut collector = Collector {
         sources,
         expressions,
         names: BTreeSet::new(),
@@ -28,30 +28,30 @@ pub fn collect_problem(
         rules: false,
     };
     for request in &query.requests {
-        reach.package(&request.package);
+        collector.package(&request.package);
     }
     for choice in &query.overrides.providers {
-        reach.package(&choice.package);
+        collector.package(&choice.package);
     }
     for item in &query.installed {
         if let Some(package) = &item.package {
-            reach.package(package);
+            collector.package(package);
         }
         if !item.ignore_dependencies {
-            reach.bundle(&item.bundle);
+            collector.bundle(&item.bundle);
         }
     }
     let mut parts: Vec<BTreeMap<String, Package>> = vec![BTreeMap::new(); sources.len()];
-    while let Some(name) = reach.queue.pop() {
+    while let Some(name) = collector.queue.pop() {
         for (source, part) in sources.iter().zip(&mut parts) {
             let Some(package) = source.catalog.package(&name) else { continue };
             for bundle in &package.bundles {
-                reach.bundle(bundle);
+                collector.bundle(bundle);
             }
             part.insert(name.clone(), package);
         }
     }
-    let rules = reach.rules;
+    let rules = collector.rules;
     let catalogs = sources.iter().zip(parts);
     let catalogs = catalogs.map(|(source, part)| catalog_part(source, part, rules)).collect();
     let mut problem = Problem { format: FORMAT, query, catalogs };
@@ -77,7 +77,7 @@ fn catalog_part(
     CatalogPart { name, weight: source.weight, packages }
 }
 
-struct Reach<'a> {
+struct Collector<'a> {
     sources: &'a [CatalogSource<'a>],
     expressions: &'a dyn Expressions,
     /// The packages that were ever queued.
@@ -89,7 +89,7 @@ struct Reach<'a> {
     rules: bool,
 }
 
-impl Reach<'_> {
+impl Collector<'_> {
     fn package(&mut self, name: &str) {
         if !self.names.contains(name) {
             self.names.insert(name.to_owned());
@@ -176,12 +176,12 @@ impl Reach<'_> {
             .iter()
             .map(|rule| (*rule, self.expressions.evaluate(rule, &candidates).unwrap_or_default()))
             .collect();
-        let test = Test::new(&requirement.constraint);
+        let matcher = ConstraintMatcher::new(&requirement.constraint);
         package.bundles.iter().enumerate().any(|(index, bundle)| {
             let evaluate = |rule: &str| {
                 truths.get(rule).and_then(|truths| truths.get(index)).copied().unwrap_or(false)
             };
-            test.holds(bundle, Some(name), &evaluate)
+            matcher.holds(bundle, Some(name), &evaluate)
         })
     }
 }

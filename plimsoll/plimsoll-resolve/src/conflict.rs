@@ -1,16 +1,16 @@
 //! The smallest reason why something cannot be: clauses of which none can be missing.
 
 use crate::encode::{Encoding, Reason};
-use crate::model::{Model, NodeId};
-use crate::sat::{Batsat, Literal, Satisfiability as _, Verdict};
+use crate::model::{Model, SolvableId};
+use crate::sat::{Batsat, Literal, SatResult, Satisfiability as _};
 
-/// Why nodes cannot be part of a solution together: a minimal conflict.
+/// Why solvables cannot be part of a solution together: a minimal conflict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Conflict {
     /// The reasons; without any of them there would be no conflict.
     pub(crate) reasons: Vec<Reason>,
-    /// Those of the nodes that matter.
-    pub(crate) nodes: Vec<NodeId>,
+    /// Those of the solvables that matter.
+    pub(crate) solvables: Vec<SolvableId>,
 }
 
 /// Finds minimal conflicts in one model.
@@ -21,28 +21,29 @@ pub(crate) struct Conflicts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Element {
-    Node(NodeId),
+    Solvable(SolvableId),
     Reason(Reason),
 }
 
 impl Conflicts {
     pub(crate) fn new(model: &Model<'_>) -> Self {
         let encoding = Encoding::new(model, Batsat::new(), true);
-        let nodes = (0..model.nodes.len()).map(|id| (encoding.node(id), Element::Node(id)));
+        let solvables =
+            (0..model.solvables.len()).map(|id| (encoding.solvable(id), Element::Solvable(id)));
         let reasons =
             encoding.reasons.iter().map(|(reason, literal)| (*literal, Element::Reason(*reason)));
-        let mut by_literal: Vec<_> = nodes.chain(reasons).collect();
+        let mut by_literal: Vec<_> = solvables.chain(reasons).collect();
         by_literal.sort();
         Self { encoding, by_literal }
     }
 
-    /// A minimal conflict between nodes, given everything that must hold. None when there is no
+    /// A minimal conflict between solvables, given everything that must hold. None when there is no
     /// conflict, or when finding it takes too long.
-    pub(crate) fn between(&mut self, nodes: &[NodeId]) -> Option<Conflict> {
+    pub(crate) fn between(&mut self, solvables: &[SolvableId]) -> Option<Conflict> {
         let mut assumptions: Vec<Literal> =
-            nodes.iter().map(|node| self.encoding.node(*node)).collect();
+            solvables.iter().map(|solvable| self.encoding.solvable(*solvable)).collect();
         assumptions.extend(self.encoding.reasons.values());
-        if self.encoding.solve(&assumptions) != Verdict::Unsatisfiable {
+        if self.encoding.solve(&assumptions) != SatResult::Unsatisfiable {
             return None;
         }
         let mut core = self.encoding.solver.core();
@@ -51,27 +52,27 @@ impl Conflicts {
             let mut rest = core.clone();
             rest.remove(at);
             match self.encoding.solve(&rest) {
-                Verdict::Unsatisfiable => {
+                SatResult::Unsatisfiable => {
                     // The solver may have found that even less is enough; what was found to be
                     // needed stays in front, in the same order.
                     let smaller = self.encoding.solver.core();
                     rest.retain(|literal| smaller.contains(literal));
                     core = rest;
                 }
-                Verdict::Satisfiable => at += 1,
-                Verdict::LimitExceeded => return None,
+                SatResult::Satisfiable => at += 1,
+                SatResult::LimitExceeded => return None,
             }
         }
         let mut conflict = Conflict::default();
         for literal in core {
             match self.element(literal) {
-                Some(Element::Node(node)) => conflict.nodes.push(node),
+                Some(Element::Solvable(solvable)) => conflict.solvables.push(solvable),
                 Some(Element::Reason(reason)) => conflict.reasons.push(reason),
                 None => {}
             }
         }
         conflict.reasons.sort();
-        conflict.nodes.sort_unstable();
+        conflict.solvables.sort_unstable();
         Some(conflict)
     }
 

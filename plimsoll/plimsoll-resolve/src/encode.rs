@@ -1,10 +1,10 @@
 //! A model as clauses.
 //!
-//! In terms of satisfiability, with a variable for each node:
+//! In terms of satisfiability, with a variable for each solvable:
 //! - a choice without owner: `one of its candidates`;
-//! - a choice of a node: `not node, or one of its candidates`;
+//! - a choice of a solvable: `not solvable, or one of its candidates`;
 //! - what excludes each other: `not left, or not right`, for every pair, in linear size;
-//! - a node that is unfit: `not node`.
+//! - a solvable that is ineligible: `not solvable`.
 //!
 //! For explanations each of these is only in force while its *reason*, a variable of its own, is
 //! assumed: then the assumptions that cannot hold together are the explanation.
@@ -12,8 +12,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::model::{ChoiceId, Model, NodeId};
-use crate::sat::{Literal, Satisfiability, Verdict};
+use crate::model::{ChoiceId, Model, SolvableId};
+use crate::sat::{Literal, SatResult, Satisfiability};
 
 /// Why a clause is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +22,8 @@ pub(crate) enum Reason {
     Choice(ChoiceId),
     /// Nodes exclude each other: the numbered set.
     Exclusion(usize),
-    /// A node is unfit.
-    Unfit(NodeId),
+    /// A solvable is ineligible.
+    Ineligible(SolvableId),
 }
 
 /// Largest set of which every pair gets a clause of its own.
@@ -32,7 +32,7 @@ const PAIRS_MAX: usize = 5;
 /// A model in a solver.
 pub(crate) struct Encoding<S> {
     pub(crate) solver: S,
-    nodes: Vec<Literal>,
+    solvables: Vec<Literal>,
     /// Empty when reasons are of no interest.
     pub(crate) reasons: BTreeMap<Reason, Literal>,
     explaining: bool,
@@ -41,46 +41,46 @@ pub(crate) struct Encoding<S> {
 impl<S: Satisfiability> Encoding<S> {
     /// Encodes a model; with `explaining` each clause has a reason.
     pub(crate) fn new(model: &Model<'_>, mut solver: S, explaining: bool) -> Self {
-        let nodes = model.nodes.iter().map(|_| solver.variable()).collect();
-        let mut encoding = Self { solver, nodes, reasons: BTreeMap::new(), explaining };
+        let solvables = model.solvables.iter().map(|_| solver.variable()).collect();
+        let mut encoding = Self { solver, solvables, reasons: BTreeMap::new(), explaining };
         encoding.choices(model);
         for (at, exclusion) in model.exclusions.iter().enumerate() {
             let literals: Vec<Literal> =
-                exclusion.nodes.iter().map(|node| encoding.nodes[*node]).collect();
+                exclusion.solvables.iter().map(|solvable| encoding.solvables[*solvable]).collect();
             encoding.at_most_one(Reason::Exclusion(at), &literals);
         }
-        for (id, node) in model.nodes.iter().enumerate() {
-            if node.unfit.is_some() {
-                let not = !encoding.nodes[id];
-                encoding.clause(Reason::Unfit(id), &mut vec![not]);
+        for (id, solvable) in model.solvables.iter().enumerate() {
+            if solvable.ineligible.is_some() {
+                let not = !encoding.solvables[id];
+                encoding.clause(Reason::Ineligible(id), &mut vec![not]);
             }
         }
         encoding
     }
 
-    pub(crate) fn node(&self, node: NodeId) -> Literal {
-        self.nodes[node]
+    pub(crate) fn solvable(&self, solvable: SolvableId) -> Literal {
+        self.solvables[solvable]
     }
 
-    /// Whether the solver knows that a node is part of no solution.
-    pub(crate) fn is_impossible(&self, node: NodeId) -> bool {
-        self.solver.is_impossible(self.nodes[node])
+    /// Whether the solver knows that a solvable is part of no solution.
+    pub(crate) fn is_impossible(&self, solvable: SolvableId) -> bool {
+        self.solver.is_impossible(self.solvables[solvable])
     }
 
-    /// Whether a node is part of what was found last.
-    pub(crate) fn solver_holds(&self, node: NodeId) -> bool {
-        self.solver.holds(self.nodes[node])
+    /// Whether a solvable is part of what was found last.
+    pub(crate) fn solver_holds(&self, solvable: SolvableId) -> bool {
+        self.solver.holds(self.solvables[solvable])
     }
 
-    pub(crate) fn solve(&mut self, assumptions: &[Literal]) -> Verdict {
+    pub(crate) fn solve(&mut self, assumptions: &[Literal]) -> SatResult {
         self.solver.solve(assumptions)
     }
 
     /// Lists of candidates are shared by many owners: each list gets a variable, and is there
     /// once.
     fn choices(&mut self, model: &Model<'_>) {
-        let mut lists: BTreeMap<*const NodeId, Literal> = BTreeMap::new();
-        let mut owners: BTreeMap<NodeId, Vec<ChoiceId>> = BTreeMap::new();
+        let mut lists: BTreeMap<*const SolvableId, Literal> = BTreeMap::new();
+        let mut owners: BTreeMap<SolvableId, Vec<ChoiceId>> = BTreeMap::new();
         for (id, needs) in model.needs.iter().enumerate() {
             owners.insert(id, needs.clone());
         }
@@ -90,7 +90,7 @@ impl<S: Satisfiability> Encoding<S> {
         for (owner, choice) in (0..model.roots).map(|choice| (None, choice)).chain(owned) {
             let list = self.list(&mut lists, &model.choices[choice].candidates);
             let mut clause: Vec<Literal> =
-                owner.map(|node| !self.nodes[node]).into_iter().collect();
+                owner.map(|solvable| !self.solvables[solvable]).into_iter().collect();
             clause.extend(list);
             self.clause(Reason::Choice(choice), &mut clause);
         }
@@ -99,12 +99,12 @@ impl<S: Satisfiability> Encoding<S> {
     /// The variable that says that one of a list is part of the solution; none for an empty list.
     fn list(
         &mut self,
-        lists: &mut BTreeMap<*const NodeId, Literal>,
-        candidates: &Rc<[NodeId]>,
+        lists: &mut BTreeMap<*const SolvableId, Literal>,
+        candidates: &Rc<[SolvableId]>,
     ) -> Option<Literal> {
         match **candidates {
             [] => return None,
-            [only] => return Some(self.nodes[only]),
+            [only] => return Some(self.solvables[only]),
             _ => {}
         }
         if let Some(known) = lists.get(&candidates.as_ptr()) {
@@ -112,7 +112,7 @@ impl<S: Satisfiability> Encoding<S> {
         }
         let literal = self.solver.variable();
         let mut clause = vec![!literal];
-        clause.extend(candidates.iter().map(|node| self.nodes[*node]));
+        clause.extend(candidates.iter().map(|solvable| self.solvables[*solvable]));
         self.solver.clause(&clause);
         lists.insert(candidates.as_ptr(), literal);
         Some(literal)

@@ -1,4 +1,4 @@
-//! Why something cannot be, in plain sentences, and what could be changed.
+//! Why something cannot be, in plain explanation_steps, and what could be changed.
 
 mod diagnosis;
 mod explainer;
@@ -7,9 +7,9 @@ mod suggestions;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use explainer::sentences;
-pub(crate) use format::{described, named, offered_from};
-pub(crate) use suggestions::changes;
+pub(crate) use explainer::explanation_steps;
+pub(crate) use format::{channel_of, described, named};
+pub(crate) use suggestions::suggestions;
 pub use suggestions::{SuggestedChange, SuggestedChangeKind};
 
 /// Why a problem has no solution.
@@ -55,7 +55,7 @@ pub enum ExplanationStepKind {
     /// A bundle needs something.
     Requirement,
     /// A bundle cannot be used.
-    Unfit,
+    Ineligible,
     /// Bundles exclude each other.
     Exclusion,
 }

@@ -6,19 +6,19 @@ use crate::bundle::{Api, Bundle, Constraint, Requirement};
 use crate::range::blang;
 
 /// A constraint whose ranges are read.
-pub(crate) enum Test<'a> {
+pub(crate) enum ConstraintMatcher<'a> {
     Api(&'a Api),
     /// A range that cannot be read holds for nothing: the bundle that states it is out of the
     /// race anyway.
     Package(&'a str, Option<blang::Range>),
     Label(&'a String),
-    All(Vec<Test<'a>>),
-    Any(Vec<Test<'a>>),
-    Not(Vec<Test<'a>>),
+    All(Vec<ConstraintMatcher<'a>>),
+    Any(Vec<ConstraintMatcher<'a>>),
+    Not(Vec<ConstraintMatcher<'a>>),
     Cel(&'a str),
 }
 
-impl<'a> Test<'a> {
+impl<'a> ConstraintMatcher<'a> {
     pub(crate) fn new(constraint: &'a Constraint) -> Self {
         let tests = |members: &'a [Requirement]| {
             members.iter().map(|member| Self::new(&member.constraint)).collect()

@@ -1,8 +1,8 @@
-//! A problem as nodes, choices and rules: what could be part of a solution, and what must hold.
+//! A problem as solvables, choices and rules: what could be part of a solution, and what must hold.
 //!
-//! A node is a bundle in a channel that may be installed into a namespace, or something that is
-//! installed. A choice is a list of nodes of which one must be part of the solution, in the order
-//! in which they are preferred, once its owner is. Only what the requests can reach becomes a node.
+//! A solvable is a bundle in a channel that may be installed into a namespace, or something that is
+//! installed. A choice is a list of solvables of which one must be part of the solution, in the order
+//! in which they are preferred, once its owner is. Only what the requests can reach becomes a solvable.
 
 mod build;
 mod candidates;
@@ -18,24 +18,24 @@ use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, InstalledBundle, Problem};
 
 pub(crate) use candidates::provider_allowed;
-pub(crate) use eligibility::Unfit;
+pub(crate) use eligibility::Ineligible;
 pub(crate) use index::Index;
 
-pub(crate) type NodeId = usize;
+pub(crate) type SolvableId = usize;
 pub(crate) type ChoiceId = usize;
 
 /// Everything that a solution is made from.
 pub(crate) struct Model<'p> {
     pub(crate) index: Index<'p>,
-    pub(crate) nodes: Vec<Node<'p>>,
+    pub(crate) solvables: Vec<Solvable<'p>>,
     /// Those of the requests and of what is installed come first.
     pub(crate) choices: Vec<Choice>,
     /// How many choices have no owner.
     pub(crate) roots: usize,
-    /// Of each node, what it needs.
+    /// Of each solvable, what it needs.
     pub(crate) needs: Vec<Vec<ChoiceId>>,
-    /// Sets of which only one node may be part of the solution.
-    pub(crate) exclusions: Vec<Exclusive<'p>>,
+    /// Sets of which only one solvable may be part of the solution.
+    pub(crate) exclusions: Vec<MutualExclusion<'p>>,
 }
 
 impl<'p> Model<'p> {
@@ -49,58 +49,58 @@ impl<'p> Model<'p> {
 }
 
 /// Something that may be part of a solution.
-pub(crate) struct Node<'p> {
+pub(crate) struct Solvable<'p> {
     /// Where it is, or would be, installed.
     pub(crate) namespace: &'p str,
     pub(crate) bundle: &'p Bundle,
-    pub(crate) place: Place<'p>,
+    pub(crate) place: Origin<'p>,
     /// Why it cannot be part of any solution.
-    pub(crate) unfit: Option<Unfit>,
+    pub(crate) ineligible: Option<Ineligible>,
 }
 
-/// Where a node comes from.
+/// Where a solvable comes from.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'p> {
+pub(crate) enum Origin<'p> {
     /// It is there.
     Installed(&'p InstalledBundle),
     /// A channel offers it.
-    Offered(Offer<'p>),
+    Catalog(CatalogEntry<'p>),
 }
 
 /// An entry of a channel of a package of a catalog.
 #[derive(Clone, Copy)]
-pub(crate) struct Offer<'p> {
+pub(crate) struct CatalogEntry<'p> {
     pub(crate) catalog: &'p CatalogPart,
     pub(crate) package: &'p Package,
     pub(crate) channel: &'p Channel,
     pub(crate) entry: &'p ChannelEntry,
 }
 
-impl<'p> Node<'p> {
+impl<'p> Solvable<'p> {
     pub(crate) fn package(&self) -> Option<&'p str> {
         match self.place {
-            Place::Installed(item) => item.package.as_deref(),
-            Place::Offered(offer) => Some(&offer.package.name),
+            Origin::Installed(item) => item.package.as_deref(),
+            Origin::Catalog(offered) => Some(&offered.package.name),
         }
     }
 
     pub(crate) fn is_installed(&self) -> bool {
-        matches!(self.place, Place::Installed(..))
+        matches!(self.place, Origin::Installed(..))
     }
 
-    pub(crate) fn offer(&self) -> Option<Offer<'p>> {
+    pub(crate) fn catalog_entry(&self) -> Option<CatalogEntry<'p>> {
         match self.place {
-            Place::Installed(..) => None,
-            Place::Offered(offer) => Some(offer),
+            Origin::Installed(..) => None,
+            Origin::Catalog(offered) => Some(offered),
         }
     }
 }
 
-/// A list of nodes, one of which must be part of the solution when the owner is.
+/// A list of solvables, one of which must be part of the solution when the owner is.
 pub(crate) struct Choice {
     pub(crate) owner: Owner,
     /// The most preferred first.
-    pub(crate) candidates: Rc<[NodeId]>,
+    pub(crate) candidates: Rc<[SolvableId]>,
 }
 
 /// Whose choice it is.
@@ -112,19 +112,19 @@ pub(crate) enum Owner {
     Request(usize),
     /// What is installed stays or follows its channel.
     Follows(usize),
-    /// A node, for the numbered one of its requirements.
-    Node(NodeId, usize),
+    /// A solvable, for the numbered one of its requirements.
+    Solvable(SolvableId, usize),
 }
 
 /// Nodes of which at most one may be part of the solution.
-pub(crate) struct Exclusive<'p> {
-    pub(crate) why: Rivalry<'p>,
-    pub(crate) nodes: Vec<NodeId>,
+pub(crate) struct MutualExclusion<'p> {
+    pub(crate) why: ExclusionCause<'p>,
+    pub(crate) solvables: Vec<SolvableId>,
 }
 
-/// Why nodes exclude each other.
+/// Why solvables exclude each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rivalry<'p> {
+pub(crate) enum ExclusionCause<'p> {
     /// They are of one package, in one namespace.
     Package { namespace: &'p str, package: &'p str },
     /// They provide one API.
@@ -137,7 +137,7 @@ impl<'p> Model<'p> {
     /// The requirement behind a choice, when it has one.
     pub(crate) fn requirement(&self, choice: ChoiceId) -> Option<&'p Requirement> {
         match self.choices[choice].owner {
-            Owner::Node(node, index) => self.nodes[node].bundle.requires.get(index),
+            Owner::Solvable(solvable, index) => self.solvables[solvable].bundle.requires.get(index),
             Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => None,
         }
     }

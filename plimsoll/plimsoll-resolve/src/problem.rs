@@ -9,7 +9,7 @@ use crate::package::Package;
 /// The format of a written problem.
 pub const FORMAT: u32 = 1;
 
-/// A query together with the parts of the catalogs that it can reach.
+/// A query together with the parts of the catalogs that it can collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
@@ -18,7 +18,7 @@ pub struct Problem {
     /// What is asked.
     #[serde(flatten)]
     pub query: Query,
-    /// The catalogs, each with the packages that the query can reach.
+    /// The catalogs, each with the packages that the query can collector.
     #[serde(default)]
     pub catalogs: Vec<CatalogPart>,
 }

@@ -93,14 +93,14 @@ fn read(
             let found: Identity = typed(value)?;
             bundle.version = parse_strict(&found.version).map_err(|error| error.to_string())?;
             if identity.replace(found).is_some() {
-                return Err("is there more than once".to_owned());
+                return Err("occurs more than once".to_owned());
             }
         }
         "olm.gvk" => bundle.provides.push(typed(value)?),
         "olm.gvk.required" => bundle.requires.push(Constraint::Api(typed(value)?).into()),
         "olm.package.required" => {
             let PackageRequired { package_name: name, version_range: range } = typed(value)?;
-            blang::Range::parse(&range).map_err(|error| format!("is wrong: {error}"))?;
+            blang::Range::parse(&range).map_err(|error| format!("is invalid: {error}"))?;
             bundle.requires.push(Constraint::Package { name, range }.into());
         }
         "olm.label" => bundle.labels.push(typed::<Label>(value)?.label),
@@ -117,7 +117,7 @@ fn read(
 }
 
 fn typed<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("is wrong: {error}"))
+    T::deserialize(value).map_err(|error| format!("is invalid: {error}"))
 }
 
 /// A minor version, written as a text or as a number.
@@ -125,12 +125,12 @@ fn max_openshift(value: &Value) -> Result<String, String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err("is neither a text nor a number".to_owned()),
+        _ => return Err("is neither a string nor a number".to_owned()),
     };
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {
         [major, minor] if major.parse::<u64>().is_ok() && minor.parse::<u64>().is_ok() => Ok(text),
-        _ => Err(format!("is `{text}`, which has not the form MAJOR.MINOR")),
+        _ => Err(format!("is `{text}`, not of the form MAJOR.MINOR")),
     }
 }
 

@@ -22,7 +22,7 @@ impl Solution {
                 namespace => format!(", into namespace {namespace}"),
             };
             let instead = item.updates.as_ref();
-            let instead = instead.map(|old| format!(", in place of {old}")).unwrap_or_default();
+            let instead = instead.map(|old| format!(", replacing {old}")).unwrap_or_default();
             line(&mut text, 1, &format!("{} from {from}{place}{instead}", item.bundle));
             if explained {
                 because(&mut text, &item.because);
@@ -32,11 +32,11 @@ impl Solution {
                 }
             }
         }
-        for stay in &self.stays {
-            if explained || !stay.instead_of.is_empty() {
-                line(&mut text, 0, &format!("{} stays as it is", stay.bundle));
-                because(&mut text, &stay.because);
-                alternatives(&mut text, &stay.instead_of, None);
+        for kept in &self.stays {
+            if explained || !kept.instead_of.is_empty() {
+                line(&mut text, 0, &format!("keep {}", kept.bundle));
+                because(&mut text, &kept.because);
+                alternatives(&mut text, &kept.instead_of, None);
             }
         }
         for decision in &self.overrides {
@@ -50,12 +50,12 @@ impl Solution {
 impl Explanation {
     /// The explanation as a text: the chain, then what could be done.
     pub fn text(&self) -> String {
-        let mut text = String::from("there is no solution:\n");
+        let mut text = String::from("no solution found:\n");
         chain(&mut text, 1, &self.conflict);
         match self.changes.as_slice() {
             [] => {}
-            [_] => text.push_str("\nthis would help:\n"),
-            _ => text.push_str("\neach of these would help:\n"),
+            [_] => text.push_str("\nhelp: this change makes it solvable:\n"),
+            _ => text.push_str("\nhelp: each of these changes makes it solvable:\n"),
         }
         for change in &self.changes {
             line(&mut text, 1, &change.text);
@@ -73,9 +73,9 @@ fn line(text: &mut String, depth: usize, words: &str) {
 fn because(text: &mut String, because: &[InstallReason]) {
     for reason in because {
         let words = match reason {
-            InstallReason::Requested { request } => format!("because {request} is asked for"),
+            InstallReason::Requested { request } => format!("because {request} is requested"),
             InstallReason::Required { by, requirement } => {
-                format!("because {by} needs {requirement}")
+                format!("because {by} requires {requirement}")
             }
             InstallReason::Follows { channel } => format!("because it follows channel {channel}"),
         };

@@ -24,7 +24,7 @@ impl std::ops::Not for Literal {
 
 /// What a solver finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SatResult {
     Satisfiable,
     Unsatisfiable,
     /// It took too long.
@@ -38,13 +38,13 @@ pub(crate) trait Satisfiability {
     /// One of the literals must hold.
     fn clause(&mut self, literals: &[Literal]);
     /// Whether all clauses and all assumptions can hold at once.
-    fn solve(&mut self, assumptions: &[Literal]) -> Verdict;
+    fn solve(&mut self, assumptions: &[Literal]) -> SatResult;
     /// Whether a literal holds in what was found last.
     fn holds(&self, literal: Literal) -> bool;
     /// Whether a literal is known never to hold, whatever is assumed. It may never hold all the
     /// same when that is not known.
     fn is_impossible(&self, literal: Literal) -> bool;
-    /// After [`Verdict::Unsatisfiable`]: assumptions that cannot all hold, not necessarily the
+    /// After [`SatResult::Unsatisfiable`]: assumptions that cannot all hold, not necessarily the
     /// fewest.
     fn core(&self) -> Vec<Literal>;
 }
@@ -94,16 +94,16 @@ impl Satisfiability for Batsat {
         self.solver.add_clause_reuse(&mut self.clause);
     }
 
-    fn solve(&mut self, assumptions: &[Literal]) -> Verdict {
+    fn solve(&mut self, assumptions: &[Literal]) -> SatResult {
         self.assumptions.clear();
         self.assumptions.extend(assumptions.iter().map(|literal| lit(*literal)));
         let found = self.solver.solve_limited(&self.assumptions);
         if found == lbool::TRUE {
-            Verdict::Satisfiable
+            SatResult::Satisfiable
         } else if found == lbool::FALSE {
-            Verdict::Unsatisfiable
+            SatResult::Unsatisfiable
         } else {
-            Verdict::LimitExceeded
+            SatResult::LimitExceeded
         }
     }
 

@@ -5,10 +5,10 @@ mod solution;
 
 use crate::catalog::Expressions;
 use crate::conflict::{Conflict, Conflicts};
-use crate::explain::{Explanation, changes, sentences};
+use crate::explain::{Explanation, explanation_steps, suggestions};
 use crate::model::Model;
 use crate::problem::Problem;
-use crate::search::{Found, search};
+use crate::search::{SearchResult, search};
 use crate::solution::Solution;
 
 pub use path::solve_path;
@@ -30,12 +30,14 @@ pub enum Resolution {
 pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Resolution {
     let model = Model::new(problem, expressions);
     match search(&model) {
-        Found::Selection(selection) => Resolution::Solved(solution::solution(&model, &selection)),
-        Found::Unsatisfiable => {
+        SearchResult::Selection(selection) => {
+            Resolution::Solved(solution::solution(&model, &selection))
+        }
+        SearchResult::Unsatisfiable => {
             let conflict = Conflicts::new(&model).between(&[]);
             Resolution::Unsatisfiable(explanation(&model, conflict, expressions))
         }
-        Found::LimitExceeded => Resolution::LimitExceeded,
+        SearchResult::LimitExceeded => Resolution::LimitExceeded,
     }
 }
 
@@ -46,8 +48,8 @@ fn explanation(
 ) -> Explanation {
     let conflict = conflict.unwrap_or_default();
     Explanation {
-        conflict: sentences(model, &conflict, None),
-        changes: changes(model, &conflict, expressions),
+        conflict: explanation_steps(model, &conflict, None),
+        changes: suggestions(model, &conflict, expressions),
         warnings: solution::warnings(model),
     }
 }

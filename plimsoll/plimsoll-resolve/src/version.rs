@@ -9,7 +9,7 @@ pub enum VersionError {
     #[error("the version is empty")]
     Empty,
     /// It does not have three numbers.
-    #[error("`{0}` has not the form MAJOR.MINOR.PATCH")]
+    #[error("`{0}` is not of the form MAJOR.MINOR.PATCH")]
     NotThreeNumbers(String),
     /// Something in it is not as semantic versioning wants it.
     #[error("`{part}` in version `{version}` is not a {what}")]
@@ -113,9 +113,14 @@ mod tests {
     use super::*;
 
     fn check(text: &str, strict: Option<&str>, tolerant: Option<&str>) {
-        let shown = |parsed: Result<Version, VersionError>| parsed.ok().map(|it| it.to_string());
-        assert_eq!(shown(parse_strict(text)).as_deref(), strict, "strictly: {text:?}");
-        assert_eq!(shown(parse_tolerant(text)).as_deref(), tolerant, "tolerantly: {text:?}");
+        let catalog_package =
+            |parsed: Result<Version, VersionError>| parsed.ok().map(|it| it.to_string());
+        assert_eq!(catalog_package(parse_strict(text)).as_deref(), strict, "strictly: {text:?}");
+        assert_eq!(
+            catalog_package(parse_tolerant(text)).as_deref(),
+            tolerant,
+            "tolerantly: {text:?}"
+        );
     }
 
     #[test]

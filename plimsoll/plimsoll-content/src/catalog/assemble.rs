@@ -208,7 +208,7 @@ impl<'a> Assembly<'a> {
                 let text = format!("channel {name}, entry {}: skipRange: {error}", entry.name);
                 self.defect(place, Code::SkipRange, text);
                 entry.skip_range = None;
-            } else if let Some(surprise) = Range::surprise(range) {
+            } else if let Some(surprise) = Range::misreading(range) {
                 let entry = &entry.name;
                 let text = format!("channel {name}, entry {entry}: skipRange {range}: {surprise}");
                 self.defect(place, Code::Surprise, text);

@@ -191,7 +191,7 @@ impl<'a> Facts<'a> {
         match Range::parse(range) {
             Err(error) => self.problem(Code::Dependency, format!("dependency on {name}: {error}")),
             Ok(_) => {
-                if let Some(surprise) = Range::surprise(range) {
+                if let Some(surprise) = Range::misreading(range) {
                     let text = format!("dependency on {name}: range `{range}`: {surprise}");
                     self.problem(Code::Surprise, text);
                 }

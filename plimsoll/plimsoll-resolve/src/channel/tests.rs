@@ -39,7 +39,7 @@ fn entries_are_in_order_from_the_one_head() {
 #[test]
 fn a_channel_without_one_head_is_broken() {
     check("", "it has no entries");
-    check("a<-b b<-a", "none of its entries is the newest: they replace each other");
-    check("a<-b b<-a c<-b", "its entries replace each other in a circle at b");
-    check("a b", "2 of its entries are not replaced by another, such as a and b");
+    check("a<-b b<-a", "it has no head: its entries replace each other");
+    check("a<-b b<-a c<-b", "its entries replace each other in a cycle at b");
+    check("a b", "it has 2 heads, such as a and b");
 }

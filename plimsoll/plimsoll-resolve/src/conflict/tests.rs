@@ -1,4 +1,4 @@
-//! Conflicts are conflicts, and nothing in them is too much: held against every set of nodes.
+//! Conflicts are conflicts, and nothing in them is too much: held against every set of solvables.
 
 use proptest::prelude::*;
 use semver::Version;
@@ -63,15 +63,15 @@ fn problem(sketch: &Sketch) -> Problem {
     problem
 }
 
-/// Whether some set of nodes satisfies these reasons, whatever the others say.
+/// Whether some set of solvables satisfies these reasons, whatever the others say.
 fn satisfiable(model: &Model<'_>, reasons: &[Reason]) -> bool {
     let holds = |set: u32, reason: &Reason| {
-        let has = |node: &NodeId| set & (1 << node) != 0;
+        let has = |solvable: &SolvableId| set & (1 << solvable) != 0;
         let chosen = |choice: ChoiceId| model.choices[choice].candidates.iter().any(has);
         match *reason {
-            Reason::Unfit(node) => !has(&node),
+            Reason::Ineligible(solvable) => !has(&solvable),
             Reason::Exclusion(at) => {
-                model.exclusions[at].nodes.iter().filter(|node| has(node)).count() < 2
+                model.exclusions[at].solvables.iter().filter(|solvable| has(solvable)).count() < 2
             }
             Reason::Choice(choice) => {
                 let owner = model.needs.iter().position(|needs| needs.contains(&choice));
@@ -79,7 +79,7 @@ fn satisfiable(model: &Model<'_>, reasons: &[Reason]) -> bool {
             }
         }
     };
-    (0..1u32 << model.nodes.len()).any(|set| reasons.iter().all(|reason| holds(set, reason)))
+    (0..1u32 << model.solvables.len()).any(|set| reasons.iter().all(|reason| holds(set, reason)))
 }
 
 proptest! {
@@ -96,7 +96,7 @@ proptest! {
         let conflict = Conflicts::new(&model).between(&[]);
         let all: Vec<Reason> = (0..model.choices.len()).map(Reason::Choice)
             .chain((0..model.exclusions.len()).map(Reason::Exclusion))
-            .chain((0..model.nodes.len()).filter(|id| model.nodes[*id].unfit.is_some()).map(Reason::Unfit))
+            .chain((0..model.solvables.len()).filter(|id| model.solvables[*id].ineligible.is_some()).map(Reason::Ineligible))
             .collect();
         let Some(conflict) = conflict else {
             prop_assert!(satisfiable(&model, &all));

@@ -6,106 +6,107 @@ use super::format::{bundles, described, named, several};
 use super::{ExplanationStep, ExplanationStepKind, diagnosis};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
-use crate::model::{ChoiceId, Model, NodeId, Owner, Rivalry, Unfit};
+use crate::model::{ChoiceId, ExclusionCause, Ineligible, Model, Owner, SolvableId};
 
-/// Tells a conflict, from what was asked along what is needed to what is in the way. With a node
-/// that is `refused` it is the conflict that comes of choosing it.
-pub(crate) fn sentences(
+/// Explains a conflict: the requests, then the requirements along their edges, then the blockers.
+/// With a `refused` solvable, the conflict is the one that selecting it would cause.
+pub(crate) fn explanation_steps(
     model: &Model<'_>,
     conflict: &Conflict,
-    refused: Option<NodeId>,
+    refused: Option<SolvableId>,
 ) -> Vec<ExplanationStep> {
-    let mut teller = Teller::new(model, conflict);
-    if let Some(node) = refused {
-        teller.reached.insert(node);
-        teller.fitness(&[node]);
+    let mut explainer = Explainer::new(model, conflict);
+    if let Some(solvable) = refused {
+        explainer.reached.insert(solvable);
+        explainer.eligibility(&[solvable]);
     }
-    let others = conflict.nodes.iter().copied().filter(|node| Some(*node) != refused);
-    let (installed, chosen): (Vec<NodeId>, Vec<NodeId>) =
-        others.partition(|node| model.nodes[*node].is_installed());
-    teller.chosen(&installed, "stays as it is", "stay as they are");
-    teller.chosen(&chosen, "is chosen before", "are chosen before");
-    for choice in teller.roots.clone() {
-        teller.root(choice);
+    let others = conflict.solvables.iter().copied().filter(|solvable| Some(*solvable) != refused);
+    let (installed, chosen): (Vec<SolvableId>, Vec<SolvableId>) =
+        others.partition(|solvable| model.solvables[*solvable].is_installed());
+    explainer.chosen(&installed, "is kept", "are kept");
+    explainer.chosen(&chosen, "is selected first", "are selected first");
+    for choice in explainer.roots.clone() {
+        explainer.root(choice);
     }
-    teller.requirements();
-    teller.rest();
-    teller.told
+    explainer.requirements();
+    explainer.rest();
+    explainer.steps
 }
 
 /// A package and what its bundles need, as people say it.
 type Need<'p> = (Option<&'p str>, String);
 
-struct Teller<'a, 'p> {
+struct Explainer<'a, 'p> {
     model: &'a Model<'p>,
     roots: Vec<ChoiceId>,
-    /// Choices of nodes, those of the same package and requirement together, with their owners.
-    needs: BTreeMap<Need<'p>, Vec<(NodeId, ChoiceId)>>,
+    /// Choices of solvables, those of the same package and requirement together, with their owners.
+    needs: BTreeMap<Need<'p>, Vec<(SolvableId, ChoiceId)>>,
     exclusions: BTreeSet<usize>,
-    unfit: BTreeSet<NodeId>,
-    /// The nodes that were spoken of.
-    reached: BTreeSet<NodeId>,
-    told: Vec<ExplanationStep>,
+    ineligible: BTreeSet<SolvableId>,
+    /// The solvables that were spoken of.
+    reached: BTreeSet<SolvableId>,
+    steps: Vec<ExplanationStep>,
 }
 
-impl<'a, 'p> Teller<'a, 'p> {
+impl<'a, 'p> Explainer<'a, 'p> {
     fn new(model: &'a Model<'p>, conflict: &Conflict) -> Self {
-        let mut teller = Self {
+        let mut explainer = Self {
             model,
             roots: Vec::new(),
             needs: BTreeMap::new(),
             exclusions: BTreeSet::new(),
-            unfit: BTreeSet::new(),
+            ineligible: BTreeSet::new(),
             reached: BTreeSet::new(),
-            told: Vec::new(),
+            steps: Vec::new(),
         };
         for reason in &conflict.reasons {
             match *reason {
                 Reason::Exclusion(at) => {
-                    teller.exclusions.insert(at);
+                    explainer.exclusions.insert(at);
                 }
-                Reason::Unfit(node) => {
-                    teller.unfit.insert(node);
+                Reason::Ineligible(solvable) => {
+                    explainer.ineligible.insert(solvable);
                 }
                 Reason::Choice(choice) => match model.choices[choice].owner {
-                    Owner::Node(node, _) => {
+                    Owner::Solvable(solvable, _) => {
                         let requirement = model.requirement(choice).map(described);
-                        let key = (model.nodes[node].package(), requirement.unwrap_or_default());
-                        teller.needs.entry(key).or_default().push((node, choice));
+                        let key =
+                            (model.solvables[solvable].package(), requirement.unwrap_or_default());
+                        explainer.needs.entry(key).or_default().push((solvable, choice));
                     }
                     Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => {
-                        teller.roots.push(choice);
+                        explainer.roots.push(choice);
                     }
                 },
             }
         }
-        teller
+        explainer
     }
 
-    fn tell(
+    fn push_step(
         &mut self,
         kind: ExplanationStepKind,
         text: String,
-        about: &[NodeId],
-        candidates: &[NodeId],
+        about: &[SolvableId],
+        candidates: &[SolvableId],
     ) {
-        let names = |nodes: &[NodeId]| {
-            let names = nodes.iter().map(|id| self.model.nodes[*id].bundle.name.clone());
+        let names = |solvables: &[SolvableId]| {
+            let names = solvables.iter().map(|id| self.model.solvables[*id].bundle.name.clone());
             names.collect::<BTreeSet<_>>().into_iter().collect()
         };
         let (bundles, candidates_named) = (names(about), names(candidates));
-        self.told.push(ExplanationStep { text, kind, bundles, candidates: candidates_named });
+        self.steps.push(ExplanationStep { text, kind, bundles, candidates: candidates_named });
         self.reached.extend(candidates);
-        self.fitness(candidates);
+        self.eligibility(candidates);
     }
 
-    fn chosen(&mut self, nodes: &[NodeId], one: &str, more: &str) {
-        if nodes.is_empty() {
+    fn chosen(&mut self, solvables: &[SolvableId], one: &str, more: &str) {
+        if solvables.is_empty() {
             return;
         }
-        let verb = if several(self.model, nodes) { more } else { one };
-        let text = format!("{} {verb}", bundles(self.model, nodes));
-        self.tell(ExplanationStepKind::Chosen, text, nodes, nodes);
+        let verb = if several(self.model, solvables) { more } else { one };
+        let text = format!("{} {verb}", bundles(self.model, solvables));
+        self.push_step(ExplanationStepKind::Chosen, text, solvables, solvables);
     }
 
     fn root(&mut self, choice: ChoiceId) {
@@ -118,41 +119,41 @@ impl<'a, 'p> Teller<'a, 'p> {
                 let text = match candidates.as_slice() {
                     [] => {
                         let why = diagnosis::of_request(&model.index, request);
-                        format!("{} is asked for, but {why}", named(request))
+                        format!("{} is requested, but {why}", named(request))
                     }
                     _ => {
                         let what = bundles(model, &candidates);
-                        format!("{} is asked for: that is {what}", named(request))
+                        format!("{} is requested, satisfied by {what}", named(request))
                     }
                 };
                 (ExplanationStepKind::Request, text)
             }
             Owner::Stays(at) => {
                 let name = &query.installed[at].bundle.name;
-                let text = format!("{name} is installed and follows no channel, so it has to stay");
+                let text = format!("{name} is installed without a channel, so it is never updated");
                 (ExplanationStepKind::Installed, text)
             }
             Owner::Follows(at) => {
                 let name = &query.installed[at].bundle.name;
                 let text = match candidates.as_slice() {
-                    [_] => format!("{name} is installed and its channel offers no update of it"),
+                    [_] => format!("{name} is installed and its channel has no update for it"),
                     [_, updates @ ..] => {
                         let updates = bundles(model, updates);
-                        format!("{name} is installed: it can stay or be updated to {updates}")
+                        format!("{name} is installed and can be kept or updated to {updates}")
                     }
                     [] => format!("{name} is installed"),
                 };
                 (ExplanationStepKind::Installed, text)
             }
-            Owner::Node(..) => return,
+            Owner::Solvable(..) => return,
         };
-        self.tell(kind, text, &[], &candidates);
+        self.push_step(kind, text, &[], &candidates);
     }
 
-    /// What nodes need that were spoken of, until nothing more is reached; then what is left.
+    /// What solvables need that were spoken of, until nothing more is reached; then what is left.
     fn requirements(&mut self) {
         loop {
-            let reached = |owners: &[(NodeId, ChoiceId)]| {
+            let reached = |owners: &[(SolvableId, ChoiceId)]| {
                 owners.iter().any(|(owner, _)| self.reached.contains(owner))
             };
             let next = self.needs.iter().find(|(_, owners)| reached(owners));
@@ -166,113 +167,117 @@ impl<'a, 'p> Teller<'a, 'p> {
         }
     }
 
-    fn requirement(&mut self, needed: &str, owners: &[(NodeId, ChoiceId)]) {
+    fn requirement(&mut self, needed: &str, owners: &[(SolvableId, ChoiceId)]) {
         let model = self.model;
-        let about: Vec<NodeId> = owners.iter().map(|(owner, _)| *owner).collect();
-        let candidates: BTreeSet<NodeId> = owners
+        let about: Vec<SolvableId> = owners.iter().map(|(owner, _)| *owner).collect();
+        let candidates: BTreeSet<SolvableId> = owners
             .iter()
             .flat_map(|(_, choice)| model.choices[*choice].candidates.iter().copied())
             .collect();
-        let candidates: Vec<NodeId> = candidates.into_iter().collect();
-        let verb = if several(model, &about) { "need" } else { "needs" };
+        let candidates: Vec<SolvableId> = candidates.into_iter().collect();
+        let verb = if several(model, &about) { "require" } else { "requires" };
         let who = bundles(model, &about);
         let text = match (candidates.as_slice(), model.requirement(owners[0].1)) {
             ([], Some(requirement)) => {
-                let namespace = model.nodes[about[0]].namespace;
+                let namespace = model.solvables[about[0]].namespace;
                 let why = diagnosis::of_requirement(&model.index, namespace, requirement);
                 format!("{who} {verb} {needed}, but {why}")
             }
-            _ => format!("{who} {verb} {needed}: that is {}", bundles(model, &candidates)),
+            _ => format!("{who} {verb} {needed}, satisfied by {}", bundles(model, &candidates)),
         };
-        self.tell(ExplanationStepKind::Requirement, text, &about, &candidates);
+        self.push_step(ExplanationStepKind::Requirement, text, &about, &candidates);
     }
 
-    /// Why nodes that were just spoken of cannot be used.
-    fn fitness(&mut self, nodes: &[NodeId]) {
-        let mut reasons: BTreeMap<(Option<&'p str>, &Unfit), Vec<NodeId>> = BTreeMap::new();
-        for id in nodes {
-            if self.unfit.remove(id)
-                && let Some(unfit) = &self.model.nodes[*id].unfit
+    /// Why solvables that were just spoken of cannot be used.
+    fn eligibility(&mut self, solvables: &[SolvableId]) {
+        let mut reasons: BTreeMap<(Option<&'p str>, &Ineligible), Vec<SolvableId>> =
+            BTreeMap::new();
+        for id in solvables {
+            if self.ineligible.remove(id)
+                && let Some(ineligible) = &self.model.solvables[*id].ineligible
             {
-                reasons.entry((self.model.nodes[*id].package(), unfit)).or_default().push(*id);
+                reasons
+                    .entry((self.model.solvables[*id].package(), ineligible))
+                    .or_default()
+                    .push(*id);
             }
         }
-        for ((_, unfit), nodes) in reasons {
-            let text = unfitness(self.model, unfit, &nodes);
-            self.tell(ExplanationStepKind::Unfit, text, &nodes, &[]);
+        for ((_, ineligible), solvables) in reasons {
+            let text = ineligibility(self.model, ineligible, &solvables);
+            self.push_step(ExplanationStepKind::Ineligible, text, &solvables, &[]);
         }
     }
 
     fn rest(&mut self) {
-        let left: Vec<NodeId> = self.unfit.iter().copied().collect();
-        self.fitness(&left);
+        let left: Vec<SolvableId> = self.ineligible.iter().copied().collect();
+        self.eligibility(&left);
         for at in std::mem::take(&mut self.exclusions) {
             let exclusion = &self.model.exclusions[at];
-            let involved: Vec<NodeId> = exclusion
-                .nodes
+            let involved: Vec<SolvableId> = exclusion
+                .solvables
                 .iter()
                 .copied()
-                .filter(|node| self.reached.contains(node))
+                .filter(|solvable| self.reached.contains(solvable))
                 .collect();
             let what = bundles(self.model, &involved);
             let text = match exclusion.why {
-                Rivalry::Package { package, .. } if !several(self.model, &involved) => {
+                ExclusionCause::Package { package, .. } if !several(self.model, &involved) => {
                     format!("only one bundle of {package} can be installed, not {what} twice")
                 }
-                Rivalry::Package { package, .. } => {
-                    format!(
-                        "only one version of {package} can be installed: {what} exclude each other"
-                    )
+                ExclusionCause::Package { package, .. } => {
+                    format!("only one version of {package} can be installed: {what} conflict")
                 }
-                Rivalry::Api(api) => {
-                    format!("only one operator may provide {api}: {what} exclude each other")
+                ExclusionCause::Api(api) => {
+                    format!("only one operator may provide {api}: {what} conflict")
                 }
-                Rivalry::Succession => format!("one of {what} takes the place of the other"),
+                ExclusionCause::Succession => format!("{what} conflict: one replaces the other"),
             };
-            self.tell(ExplanationStepKind::Exclusion, text, &involved, &[]);
+            self.push_step(ExplanationStepKind::Exclusion, text, &involved, &[]);
         }
     }
 }
 
-/// Why nodes cannot be used, as a sentence.
-fn unfitness(model: &Model<'_>, unfit: &Unfit, nodes: &[NodeId]) -> String {
-    let who = bundles(model, nodes);
-    let many = several(model, nodes);
+/// Why solvables cannot be used, as a sentence.
+fn ineligibility(model: &Model<'_>, ineligible: &Ineligible, solvables: &[SolvableId]) -> String {
+    let who = bundles(model, solvables);
+    let many = several(model, solvables);
     let pick = |one: &'static str, more: &'static str| if many { more } else { one };
     let facts = &model.problem().query.facts;
-    let namespace = model.nodes[nodes[0]].namespace;
-    match unfit {
-        Unfit::Defect(cause) => format!("{who} {} malformed: {cause}", pick("is", "are")),
-        Unfit::Deprecated => {
+    let namespace = model.solvables[solvables[0]].namespace;
+    match ineligible {
+        Ineligible::Defect(cause) => format!("{who} {} malformed: {cause}", pick("is", "are")),
+        Ineligible::Deprecated => {
             format!("{who} {} deprecated (`olm.deprecated`)", pick("is", "are"))
         }
-        Unfit::Excluded => format!("{who} {} excluded by an override", pick("is", "are")),
-        Unfit::Kubernetes(lowest) => {
+        Ineligible::Excluded => format!("{who} {} excluded by an override", pick("is", "are")),
+        Ineligible::Kubernetes(lowest) => {
             let has = facts.kubernetes.as_ref().map(ToString::to_string).unwrap_or_default();
-            let verb = pick("needs", "need");
-            format!("{who} {verb} Kubernetes {lowest} or newer; the cluster has {has}")
+            let verb = pick("requires", "require");
+            format!("{who} {verb} Kubernetes {lowest} or later; the cluster runs {has}")
         }
-        Unfit::OpenShift(newest) => {
+        Ineligible::OpenShift(newest) => {
             let has = facts.openshift.as_ref().map(ToString::to_string).unwrap_or_default();
-            let verb = pick("runs", "run");
-            format!("{who} {verb} on OpenShift {newest} at most; the cluster has {has}")
+            let verb = pick("supports", "support");
+            format!("{who} {verb} OpenShift {newest} at most; the cluster runs {has}")
         }
-        Unfit::InstallMode(mode) => {
+        Ineligible::InstallMode(mode) => {
             let verb = pick("does", "do");
             format!(
                 "{who} {verb} not support install mode {mode}, which the operator group of \
-                 namespace `{namespace}` needs"
+                 namespace `{namespace}` requires"
             )
         }
-        Unfit::NativeApi(api) => {
-            format!("{who} {} {api}, which the cluster does not serve", pick("needs", "need"))
+        Ineligible::NativeApi(api) => {
+            format!("{who} {} {api}, which the cluster does not serve", pick("requires", "require"))
         }
-        Unfit::Architecture(architecture) => {
+        Ineligible::Architecture(architecture) => {
             let verb = pick("does", "do");
-            format!("{who} {verb} not run on {architecture}, which nodes of the cluster have")
+            format!(
+                "{who} {verb} not support {architecture}, an architecture of the cluster's nodes"
+            )
         }
-        Unfit::Capability(name) => {
-            let verb = pick("needs", "need");
+        Ineligible::Capability(name) => {
+            let verb = pick("requires", "require");
             format!("{who} {verb} capability {name}, which is not enabled")
         }
     }

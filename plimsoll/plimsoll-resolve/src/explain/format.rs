@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use semver::Version;
 
 use crate::bundle::{Constraint, Requirement};
-use crate::model::{Model, NodeId, Offer};
+use crate::model::{CatalogEntry, Model, SolvableId};
 use crate::problem::PackageRequest;
 
 /// A requirement as the object of a sentence.
@@ -29,7 +29,7 @@ fn constraint(of: &Constraint) -> String {
         Constraint::Label(label) => format!("a bundle with label `{}`", shortened(label)),
         Constraint::All(members) if members.is_empty() => "any bundle".to_owned(),
         Constraint::All(members) => format!("one bundle that is {}", all(members, " and also ")),
-        Constraint::Any(members) if members.is_empty() => "what no bundle can be".to_owned(),
+        Constraint::Any(members) if members.is_empty() => "an unsatisfiable constraint".to_owned(),
         Constraint::Any(members) => all(members, " or "),
         Constraint::Not(members) => format!("a bundle that is not {}", all(members, " nor ")),
         Constraint::Cel { rule } => format!("a bundle for which `{}`", shortened(rule)),
@@ -51,10 +51,10 @@ pub(crate) fn named(request: &PackageRequest) -> String {
     let PackageRequest { namespace, package, channel, version, bundle, catalog, .. } = request;
     let mut text = format!("`{package}`");
     if let Some(version) = version {
-        text.push_str(&format!(" in a version of `{version}`"));
+        text.push_str(&format!(" with version `{version}`"));
     }
     if let Some(bundle) = bundle {
-        text.push_str(&format!(", beginning with {bundle},"));
+        text.push_str(&format!(", starting at {bundle},"));
     }
     if let Some(channel) = channel {
         text.push_str(&format!(" from channel `{channel}`"));
@@ -69,12 +69,12 @@ pub(crate) fn named(request: &PackageRequest) -> String {
 }
 
 /// Nodes as people call them: each package with its versions.
-pub(crate) fn bundles(model: &Model<'_>, nodes: &[NodeId]) -> String {
+pub(crate) fn bundles(model: &Model<'_>, solvables: &[SolvableId]) -> String {
     let mut packages: BTreeMap<&str, BTreeSet<&Version>> = BTreeMap::new();
-    for id in nodes {
-        let node = &model.nodes[*id];
-        let name = node.package().unwrap_or(&node.bundle.name);
-        packages.entry(name).or_default().insert(&node.bundle.version);
+    for id in solvables {
+        let solvable = &model.solvables[*id];
+        let name = solvable.package().unwrap_or(&solvable.bundle.name);
+        packages.entry(name).or_default().insert(&solvable.bundle.version);
     }
     let texts: Vec<String> =
         packages.iter().map(|(name, versions)| format!("{name} {}", spanned(versions))).collect();
@@ -90,11 +90,11 @@ fn spanned(versions: &BTreeSet<&Version>) -> String {
     }
 }
 
-/// How many versions nodes stand for, for the form of the verb.
-pub(crate) fn several(model: &Model<'_>, nodes: &[NodeId]) -> bool {
-    let names: BTreeSet<(Option<&str>, &Version)> = nodes
+/// How many versions solvables stand for, for the form of the verb.
+pub(crate) fn several(model: &Model<'_>, solvables: &[SolvableId]) -> bool {
+    let names: BTreeSet<(Option<&str>, &Version)> = solvables
         .iter()
-        .map(|id| (model.nodes[*id].package(), &model.nodes[*id].bundle.version))
+        .map(|id| (model.solvables[*id].package(), &model.solvables[*id].bundle.version))
         .collect();
     names.len() > 1
 }
@@ -115,11 +115,11 @@ pub(crate) fn joined(texts: &[String], word: &str) -> String {
     }
 }
 
-/// The place of an offer: its channel, and its catalog when there are several.
-pub(crate) fn offered_from(model: &Model<'_>, offer: &Offer<'_>) -> String {
-    let channel = &offer.channel.name;
+/// The place of an offered: its channel, and its catalog when there are several.
+pub(crate) fn channel_of(model: &Model<'_>, offered: &CatalogEntry<'_>) -> String {
+    let channel = &offered.channel.name;
     match model.problem().catalogs.len() {
         0 | 1 => format!("channel `{channel}`"),
-        _ => format!("channel `{channel}` of {}", offer.catalog.name),
+        _ => format!("channel `{channel}` of {}", offered.catalog.name),
     }
 }

@@ -8,7 +8,7 @@ use crate::catalog::Expressions;
 use crate::conflict::Conflict;
 use crate::model::Model;
 use crate::problem::Problem;
-use crate::search::{Found, Selection, search};
+use crate::search::{SearchResult, Selection, search};
 
 /// Most changes that are told.
 const CHANGES_MAX: usize = 3;
@@ -76,7 +76,7 @@ impl Wording {
 }
 
 /// The smallest changes that would help against a conflict.
-pub(crate) fn changes(
+pub(crate) fn suggestions(
     model: &Model<'_>,
     conflict: &Conflict,
     expressions: &dyn Expressions,
@@ -92,26 +92,27 @@ pub(crate) fn changes(
         let mut changed = problem.clone();
         (proposal.apply)(&mut changed);
         let model = Model::new(&changed, expressions);
-        let Found::Selection(selection) = search(&model) else { continue };
+        let SearchResult::Selection(selection) = search(&model) else { continue };
         found.push(change(&model, &selection, proposal));
     }
     found
 }
 
 fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> SuggestedChange {
-    let nodes = selection.chosen.iter().map(|id| &model.nodes[*id]);
-    let new: Vec<_> = nodes.filter(|node| !node.is_installed()).collect();
+    let solvables = selection.chosen.iter().map(|id| &model.solvables[*id]);
+    let new: Vec<_> = solvables.filter(|solvable| !solvable.is_installed()).collect();
     let text = match proposal.text {
         Wording::Plain(text) => text,
         Wording::WithVersion(text, package) => {
-            let version = new.iter().find(|node| node.package() == Some(&*package));
+            let version = new.iter().find(|solvable| solvable.package() == Some(&*package));
             match version {
-                Some(node) => format!("{text}: {package} {} would do", node.bundle.version),
+                Some(solvable) => format!("{text}, such as {}", solvable.bundle.version),
                 None => text,
             }
         }
     };
-    let mut installs: Vec<String> = new.iter().map(|node| node.bundle.name.clone()).collect();
+    let mut installs: Vec<String> =
+        new.iter().map(|solvable| solvable.bundle.name.clone()).collect();
     installs.sort();
     installs.retain(|name| *name != proposals::PLACEHOLDER);
     SuggestedChange { text, kind: proposal.kind, installs }

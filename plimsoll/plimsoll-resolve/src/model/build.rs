@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::candidates::{self, Candidate, Seeker, provider_allowed};
-use super::eligibility::unfit;
+use super::candidates::{self, Candidate, Requester, provider_allowed};
+use super::eligibility::ineligible;
 use super::{
-    Choice, ChoiceId, Exclusive, Index, Model, Node, NodeId, Offer, Owner, Place, Rivalry,
+    CatalogEntry, Choice, ChoiceId, ExclusionCause, Index, Model, MutualExclusion, Origin, Owner,
+    Solvable, SolvableId,
 };
 use crate::bundle::{Api, Requirement};
-use crate::matching::{Test, served};
+use crate::matching::{ConstraintMatcher, served};
 use crate::problem::{InstalledBundle, PackageRequest};
 use crate::range::masterminds;
 
@@ -17,19 +18,19 @@ pub(super) fn build(index: Index<'_>) -> Model<'_> {
     let mut builder = Builder {
         model: Model {
             index,
-            nodes: Vec::new(),
+            solvables: Vec::new(),
             choices: Vec::new(),
             roots: 0,
             needs: Vec::new(),
             exclusions: Vec::new(),
         },
-        offered: BTreeMap::new(),
+        by_entry: BTreeMap::new(),
         known: BTreeMap::new(),
     };
     builder.installed();
     builder.roots();
     let mut next = 0;
-    while next < builder.model.nodes.len() {
+    while next < builder.model.solvables.len() {
         builder.needs(next);
         next += 1;
     }
@@ -42,21 +43,21 @@ type Sought<'p> = (&'p str, Option<usize>, &'p Requirement);
 
 struct Builder<'p> {
     model: Model<'p>,
-    /// The node of a namespace, shelf, channel and entry.
-    offered: BTreeMap<(&'p str, usize, usize, usize), NodeId>,
+    /// The solvable of a namespace, package_id, channel and entry.
+    by_entry: BTreeMap<(&'p str, usize, usize, usize), SolvableId>,
     /// What satisfies a requirement for a namespace and a catalog.
-    known: BTreeMap<Sought<'p>, Rc<[NodeId]>>,
+    known: BTreeMap<Sought<'p>, Rc<[SolvableId]>>,
 }
 
 impl<'p> Builder<'p> {
-    /// What is installed are the first nodes, in its order.
+    /// What is installed are the first solvables, in its order.
     fn installed(&mut self) {
         for item in &self.model.problem().query.installed {
-            self.model.nodes.push(Node {
+            self.model.solvables.push(Solvable {
                 namespace: &item.namespace,
                 bundle: &item.bundle,
-                place: Place::Installed(item),
-                unfit: None,
+                place: Origin::Installed(item),
+                ineligible: None,
             });
         }
     }
@@ -74,22 +75,22 @@ impl<'p> Builder<'p> {
             let claimed = claims[at].map(|at| (at, &query.installed[at]));
             let item = claimed.map(|(_, item)| item);
             let found = candidates::requested(&self.model.index, request, item);
-            let mut nodes = self.offers(&request.namespace, &found);
+            let mut solvables = self.solvables_for(&request.namespace, &found);
             if let Some((at, item)) = claimed {
-                self.succession(at, &nodes);
+                self.succession(at, &solvables);
                 if may_stay(request, item) {
-                    nodes.push(at);
+                    solvables.push(at);
                 }
             }
-            self.choose(Owner::Request(at), nodes.into());
+            self.choose(Owner::Request(at), solvables.into());
         }
         for (at, item) in query.installed.iter().enumerate() {
             if !claims.contains(&Some(at)) && item.follows.is_some() {
                 let found = candidates::following(&self.model.index, item);
-                let mut nodes = self.offers(&item.namespace, &found);
-                self.succession(at, &nodes);
-                nodes.insert(0, at);
-                self.choose(Owner::Follows(at), nodes.into());
+                let mut solvables = self.solvables_for(&item.namespace, &found);
+                self.succession(at, &solvables);
+                solvables.insert(0, at);
+                self.choose(Owner::Follows(at), solvables.into());
             }
         }
         self.model.roots = self.model.choices.len();
@@ -97,128 +98,134 @@ impl<'p> Builder<'p> {
 
     /// What takes the place of something does not stand beside it. For those of one package that
     /// is so anyway.
-    fn succession(&mut self, installed: NodeId, updates: &[NodeId]) {
-        let package = self.model.nodes[installed].package();
+    fn succession(&mut self, installed: SolvableId, updates: &[SolvableId]) {
+        let package = self.model.solvables[installed].package();
         for update in updates {
-            if package.is_none() || self.model.nodes[*update].package() != package {
-                let nodes = vec![installed, *update];
-                self.model.exclusions.push(Exclusive { why: Rivalry::Succession, nodes });
+            if package.is_none() || self.model.solvables[*update].package() != package {
+                let solvables = vec![installed, *update];
+                self.model
+                    .exclusions
+                    .push(MutualExclusion { why: ExclusionCause::Succession, solvables });
             }
         }
     }
 
-    fn choose(&mut self, owner: Owner, candidates: Rc<[NodeId]>) -> ChoiceId {
+    fn choose(&mut self, owner: Owner, candidates: Rc<[SolvableId]>) -> ChoiceId {
         self.model.choices.push(Choice { owner, candidates });
         self.model.choices.len() - 1
     }
 
-    fn offers(&mut self, namespace: &'p str, found: &[Candidate<'p>]) -> Vec<NodeId> {
-        found.iter().map(|candidate| self.offer(namespace, candidate)).collect()
+    fn solvables_for(&mut self, namespace: &'p str, found: &[Candidate<'p>]) -> Vec<SolvableId> {
+        found.iter().map(|candidate| self.solvable_for(namespace, candidate)).collect()
     }
 
-    fn offer(&mut self, namespace: &'p str, candidate: &Candidate<'p>) -> NodeId {
-        let Candidate { shelf, channel, entry, .. } = *candidate;
-        if let Some(node) = self.offered.get(&(namespace, shelf, channel, entry)) {
-            return *node;
+    fn solvable_for(&mut self, namespace: &'p str, candidate: &Candidate<'p>) -> SolvableId {
+        let Candidate { package_id, channel, entry, .. } = *candidate;
+        if let Some(solvable) = self.by_entry.get(&(namespace, package_id, channel, entry)) {
+            return *solvable;
         }
         let index = &self.model.index;
-        let shown = &index.shelves[shelf];
-        let of = &shown.package.channels[channel];
-        let bundle = shown
+        let catalog_package = &index.packages[package_id];
+        let of = &catalog_package.package.channels[channel];
+        let bundle = catalog_package
             .bundle(&of.entries[entry].name)
             .expect("candidates are entries whose bundle was found");
-        let node = Node {
+        let solvable = Solvable {
             namespace,
             bundle,
-            place: Place::Offered(Offer {
-                catalog: shown.catalog,
-                package: shown.package,
+            place: Origin::Catalog(CatalogEntry {
+                catalog: catalog_package.catalog,
+                package: catalog_package.package,
                 channel: of,
                 entry: &of.entries[entry],
             }),
-            unfit: unfit(index, namespace, &shown.package.name, bundle),
+            ineligible: ineligible(index, namespace, &catalog_package.package.name, bundle),
         };
-        self.model.nodes.push(node);
-        self.offered.insert((namespace, shelf, channel, entry), self.model.nodes.len() - 1);
-        self.model.nodes.len() - 1
+        self.model.solvables.push(solvable);
+        self.by_entry
+            .insert((namespace, package_id, channel, entry), self.model.solvables.len() - 1);
+        self.model.solvables.len() - 1
     }
 
-    /// Adds the choices of a node.
-    fn needs(&mut self, id: NodeId) {
-        let node = &self.model.nodes[id];
-        let ignored = match node.place {
-            Place::Installed(item) => item.ignore_dependencies,
-            Place::Offered(_) => node.unfit.is_some() || self.ignores_dependencies(id),
+    /// Adds the choices of a solvable.
+    fn needs(&mut self, id: SolvableId) {
+        let solvable = &self.model.solvables[id];
+        let ignored = match solvable.place {
+            Origin::Installed(item) => item.ignore_dependencies,
+            Origin::Catalog(_) => solvable.ineligible.is_some() || self.ignores_dependencies(id),
         };
-        let bundle = node.bundle;
+        let bundle = solvable.bundle;
         let mut needs = Vec::new();
         if !ignored {
             for (at, requirement) in bundle.requires.iter().enumerate() {
                 if !self.satisfied_by_itself(id, requirement) {
                     let found = self.satisfying(id, requirement);
-                    needs.push(self.choose(Owner::Node(id, at), found));
+                    needs.push(self.choose(Owner::Solvable(id, at), found));
                 }
             }
         }
-        debug_assert_eq!(self.model.needs.len(), id, "nodes get their needs in their order");
+        debug_assert_eq!(self.model.needs.len(), id, "solvables get their needs in their order");
         self.model.needs.push(needs);
     }
 
     /// Whether the request for it says to install it without its dependencies.
-    fn ignores_dependencies(&self, id: NodeId) -> bool {
-        let node = &self.model.nodes[id];
+    fn ignores_dependencies(&self, id: SolvableId) -> bool {
+        let solvable = &self.model.solvables[id];
         self.model.problem().query.requests.iter().any(|request| {
             request.ignore_dependencies
-                && request.namespace == node.namespace
-                && Some(request.package.as_str()) == node.package()
+                && request.namespace == solvable.namespace
+                && Some(request.package.as_str()) == solvable.package()
         })
     }
 
     /// Whether the cluster, or the bundle that requires it, satisfies a requirement.
-    fn satisfied_by_itself(&self, id: NodeId, requirement: &Requirement) -> bool {
-        let node = &self.model.nodes[id];
+    fn satisfied_by_itself(&self, id: SolvableId, requirement: &Requirement) -> bool {
+        let solvable = &self.model.solvables[id];
         let index = &self.model.index;
         let facts = &index.problem.query.facts;
         if facts.apis.as_ref().is_some_and(|apis| served(&requirement.constraint, apis)) {
             return true;
         }
-        let test = Test::new(&requirement.constraint);
-        let evaluate = |rule: &str| index.rule_holds(rule, node.bundle);
-        if !test.holds(node.bundle, node.package(), &evaluate) {
+        let matcher = ConstraintMatcher::new(&requirement.constraint);
+        let evaluate = |rule: &str| index.rule_holds(rule, solvable.bundle);
+        if !matcher.holds(solvable.bundle, solvable.package(), &evaluate) {
             return false;
         }
-        let Some(offer) = node.offer() else { return true };
-        let mut shelves = index.named(&offer.package.name).iter();
-        let own = |shelf: &&usize| std::ptr::eq(index.shelves[**shelf].package, offer.package);
-        shelves
+        let Some(offered) = solvable.catalog_entry() else { return true };
+        let mut package_ids = index.named(&offered.package.name).iter();
+        let own = |package_id: &&usize| {
+            std::ptr::eq(index.packages[**package_id].package, offered.package)
+        };
+        package_ids
             .find(own)
-            .is_none_or(|shelf| provider_allowed(index, &requirement.constraint, *shelf))
+            .is_none_or(|package_id| provider_allowed(index, &requirement.constraint, *package_id))
     }
 
     /// What is installed comes before everything that is not.
-    fn satisfying(&mut self, id: NodeId, requirement: &'p Requirement) -> Rc<[NodeId]> {
-        let node = &self.model.nodes[id];
-        let namespace = node.namespace;
-        let catalog = node.offer().map(|offer| offer.catalog);
+    fn satisfying(&mut self, id: SolvableId, requirement: &'p Requirement) -> Rc<[SolvableId]> {
+        let solvable = &self.model.solvables[id];
+        let namespace = solvable.namespace;
+        let catalog = solvable.catalog_entry().map(|offered| offered.catalog);
         let key = (namespace, catalog.map(|it| std::ptr::from_ref(it).addr()), requirement);
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
         }
-        let test = Test::new(&requirement.constraint);
+        let matcher = ConstraintMatcher::new(&requirement.constraint);
         let index = &self.model.index;
-        let mut nodes: Vec<NodeId> = (0..index.problem.query.installed.len())
+        let mut solvables: Vec<SolvableId> = (0..index.problem.query.installed.len())
             .filter(|at| {
-                let node = &self.model.nodes[*at];
-                let evaluate = |rule: &str| index.rule_holds(rule, node.bundle);
-                node.namespace == namespace && test.holds(node.bundle, node.package(), &evaluate)
+                let solvable = &self.model.solvables[*at];
+                let evaluate = |rule: &str| index.rule_holds(rule, solvable.bundle);
+                solvable.namespace == namespace
+                    && matcher.holds(solvable.bundle, solvable.package(), &evaluate)
             })
             .collect();
-        let seeker = Seeker { namespace, catalog };
-        let found = candidates::satisfying(index, seeker, &requirement.constraint);
-        nodes.extend(self.offers(namespace, &found));
-        let nodes: Rc<[NodeId]> = nodes.into();
-        self.known.insert(key, Rc::clone(&nodes));
-        nodes
+        let requester = Requester { namespace, catalog };
+        let found = candidates::satisfying(index, requester, &requirement.constraint);
+        solvables.extend(self.solvables_for(namespace, &found));
+        let solvables: Rc<[SolvableId]> = solvables.into();
+        self.known.insert(key, Rc::clone(&solvables));
+        solvables
     }
 }
 
@@ -243,25 +250,27 @@ fn may_stay(request: &PackageRequest, item: &InstalledBundle) -> bool {
 /// One bundle of a package in a namespace, one provider of an API among operators that watch the
 /// same namespaces.
 fn exclusions(model: &mut Model<'_>) {
-    let mut packages: BTreeMap<_, Vec<NodeId>> = BTreeMap::new();
-    let mut providers: BTreeMap<&Api, Vec<NodeId>> = BTreeMap::new();
-    for (id, node) in model.nodes.iter().enumerate() {
-        if let Some(package) = node.package() {
-            packages.entry((node.namespace, package)).or_default().push(id);
+    let mut packages: BTreeMap<_, Vec<SolvableId>> = BTreeMap::new();
+    let mut providers: BTreeMap<&Api, Vec<SolvableId>> = BTreeMap::new();
+    for (id, solvable) in model.solvables.iter().enumerate() {
+        if let Some(package) = solvable.package() {
+            packages.entry((solvable.namespace, package)).or_default().push(id);
         }
-        for api in &node.bundle.provides {
+        for api in &solvable.bundle.provides {
             providers.entry(api).or_default().push(id);
         }
     }
-    for ((namespace, package), nodes) in packages {
-        if nodes.len() > 1 {
-            let why = Rivalry::Package { namespace, package };
-            model.exclusions.push(Exclusive { why, nodes });
+    for ((namespace, package), solvables) in packages {
+        if solvables.len() > 1 {
+            let why = ExclusionCause::Package { namespace, package };
+            model.exclusions.push(MutualExclusion { why, solvables });
         }
     }
-    for (api, nodes) in providers {
-        for group in super::overlap::groups(model, &nodes) {
-            model.exclusions.push(Exclusive { why: Rivalry::Api(api), nodes: group });
+    for (api, solvables) in providers {
+        for group in super::overlap::groups(model, &solvables) {
+            model
+                .exclusions
+                .push(MutualExclusion { why: ExclusionCause::Api(api), solvables: group });
         }
     }
 }

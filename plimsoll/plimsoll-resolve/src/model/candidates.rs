@@ -3,7 +3,7 @@
 use super::Index;
 use crate::bundle::Constraint;
 use crate::channel::{leading_to, updates};
-use crate::matching::Test;
+use crate::matching::ConstraintMatcher;
 use crate::package::{Channel, ChannelEntry};
 use crate::problem::{CatalogName, CatalogPart, InstalledBundle, PackageRequest};
 use crate::range::masterminds;
@@ -31,14 +31,14 @@ pub(crate) struct Preference<'p> {
 /// An entry of a channel that would do.
 pub(crate) struct Candidate<'p> {
     pub(crate) preference: Preference<'p>,
-    pub(crate) shelf: usize,
+    pub(crate) package_id: usize,
     pub(crate) channel: usize,
     pub(crate) entry: usize,
 }
 
 /// For whom candidates are sought.
 #[derive(Clone, Copy)]
-pub(crate) struct Seeker<'p> {
+pub(crate) struct Requester<'p> {
     pub(crate) namespace: &'p str,
     /// The catalog that it comes from itself.
     pub(crate) catalog: Option<&'p CatalogPart>,
@@ -47,22 +47,22 @@ pub(crate) struct Seeker<'p> {
 /// The entries that satisfy a constraint, in order of preference.
 pub(crate) fn satisfying<'p>(
     index: &Index<'p>,
-    seeker: Seeker<'p>,
+    requester: Requester<'p>,
     constraint: &'p Constraint,
 ) -> Vec<Candidate<'p>> {
-    let test = Test::new(constraint);
+    let matcher = ConstraintMatcher::new(constraint);
     let mut found = Vec::new();
-    for shelf in index.shelves_for(constraint) {
-        let package = index.shelves[shelf].package;
-        if !index.sees(seeker.namespace, index.shelves[shelf].catalog)
-            || !provider_allowed(index, constraint, shelf)
+    for package_id in index.packages_for(constraint) {
+        let package = index.packages[package_id].package;
+        if !index.sees(requester.namespace, index.packages[package_id].catalog)
+            || !provider_allowed(index, constraint, package_id)
         {
             continue;
         }
         let name = Some(package.name.as_str());
-        for channel in index.channels(seeker.namespace, shelf) {
-            entries(index, seeker, (shelf, channel), &mut found, &mut |_, bundle| {
-                test.holds(bundle, name, &|rule| index.rule_holds(rule, bundle))
+        for channel in index.channels(requester.namespace, package_id) {
+            entries(index, requester, (package_id, channel), &mut found, &mut |_, bundle| {
+                matcher.holds(bundle, name, &|rule| index.rule_holds(rule, bundle))
             });
         }
     }
@@ -70,13 +70,17 @@ pub(crate) fn satisfying<'p>(
 }
 
 /// Whether nobody chose another provider for what is required.
-pub(crate) fn provider_allowed(index: &Index<'_>, constraint: &Constraint, shelf: usize) -> bool {
+pub(crate) fn provider_allowed(
+    index: &Index<'_>,
+    constraint: &Constraint,
+    package_id: usize,
+) -> bool {
     let Constraint::Api(api) = constraint else { return true };
-    let shelf = &index.shelves[shelf];
+    let catalog_package = &index.packages[package_id];
     let mut choices = index.problem.query.overrides.providers.iter();
     let Some(choice) = choices.find(|choice| choice.api == *api) else { return true };
-    choice.package == shelf.package.name
-        && choice.catalog.as_ref().is_none_or(|catalog| *catalog == shelf.catalog.name)
+    choice.package == catalog_package.package.name
+        && choice.catalog.as_ref().is_none_or(|catalog| *catalog == catalog_package.catalog.name)
 }
 
 /// The entries that a request may be satisfied by, in order of preference; what is installed is
@@ -90,26 +94,26 @@ pub(crate) fn requested<'p>(
     let catalog = request.catalog.as_ref().or_else(|| follows?.catalog.as_ref());
     let channel = request.channel.as_ref().or_else(|| follows.map(|follows| &follows.channel));
     let range = request.version.as_deref().map(masterminds::Range::parse);
-    let seeker = Seeker { namespace: &request.namespace, catalog: None };
+    let requester = Requester { namespace: &request.namespace, catalog: None };
     let mut found = Vec::new();
-    for place in offered(index, &request.namespace, &request.package, catalog, channel) {
+    for place in channels_with(index, &request.namespace, &request.package, catalog, channel) {
         if let (Some(name), None) = (&request.bundle, installed) {
             // What is named may be skipped by another.
-            named_entry(index, seeker, place, name, &mut found);
+            named_entry(index, requester, place, name, &mut found);
             continue;
         }
-        let (shelf, channel) = place;
+        let (package_id, channel) = place;
         let leads = |entry: &ChannelEntry| {
             installed.is_none_or(|item| updates(entry, &item.bundle.name, &item.bundle.version))
         };
-        let shown = &index.shelves[shelf];
+        let catalog_package = &index.packages[package_id];
         let onwards = installed.and_then(|_| {
             let range = range.as_ref()?.as_ref().ok()?;
-            let version = |name: &str| shown.bundle(name).map(|bundle| &bundle.version);
-            let of = &shown.package.channels[channel];
+            let version = |name: &str| catalog_package.bundle(name).map(|bundle| &bundle.version);
+            let of = &catalog_package.package.channels[channel];
             Some(leading_to(of, &version, &|version| range.matches(version)))
         });
-        entries(index, seeker, place, &mut found, &mut |entry, bundle| {
+        entries(index, requester, place, &mut found, &mut |entry, bundle| {
             let in_range = match &range {
                 None => true,
                 Some(Ok(range)) => {
@@ -127,19 +131,19 @@ pub(crate) fn requested<'p>(
 /// The entries that what is installed may be updated to.
 pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec<Candidate<'p>> {
     let (Some(package), Some(follows)) = (&item.package, &item.follows) else { return Vec::new() };
-    let seeker = Seeker { namespace: &item.namespace, catalog: None };
+    let requester = Requester { namespace: &item.namespace, catalog: None };
     let mut found = Vec::new();
     let (catalog, channel) = (follows.catalog.as_ref(), Some(&follows.channel));
-    for place in offered(index, &item.namespace, package, catalog, channel) {
-        entries(index, seeker, place, &mut found, &mut |entry, _| {
+    for place in channels_with(index, &item.namespace, package, catalog, channel) {
+        entries(index, requester, place, &mut found, &mut |entry, _| {
             updates(entry, &item.bundle.name, &item.bundle.version)
         });
     }
     sorted(found)
 }
 
-/// The channels, as shelf and channel, that offer a package to a namespace.
-fn offered(
+/// The channels, as package_id and channel, that offer a package to a namespace.
+fn channels_with(
     index: &Index<'_>,
     namespace: &str,
     package: &str,
@@ -147,20 +151,20 @@ fn offered(
     channel: Option<&String>,
 ) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
-    for shelf in index.named(package) {
-        let theirs = index.shelves[*shelf].catalog;
+    for package_id in index.named(package) {
+        let theirs = index.packages[*package_id].catalog;
         if !index.sees(namespace, theirs) || catalog.is_some_and(|name| *name != theirs.name) {
             continue;
         }
-        let channels = &index.shelves[*shelf].package.channels;
+        let channels = &index.packages[*package_id].package.channels;
         match channel {
             Some(name) => {
                 let found = channels.iter().position(|channel| channel.name == *name);
-                places.extend(found.map(|channel| (*shelf, channel)));
+                places.extend(found.map(|channel| (*package_id, channel)));
             }
             None => {
-                let found = index.channels(namespace, *shelf).into_iter();
-                places.extend(found.map(|channel| (*shelf, channel)));
+                let found = index.channels(namespace, *package_id).into_iter();
+                places.extend(found.map(|channel| (*package_id, channel)));
             }
         }
     }
@@ -170,59 +174,61 @@ fn offered(
 /// The entries of a channel that a test holds for, with the bundles that they name.
 fn entries<'p>(
     index: &Index<'p>,
-    seeker: Seeker<'p>,
-    (shelf, channel): (usize, usize),
+    requester: Requester<'p>,
+    (package_id, channel): (usize, usize),
     found: &mut Vec<Candidate<'p>>,
     test: &mut dyn FnMut(&'p ChannelEntry, &'p crate::Bundle) -> bool,
 ) {
-    let shown = &index.shelves[shelf];
-    let of: &'p Channel = &shown.package.channels[channel];
-    for (position, at) in shown.order(channel).entries.iter().enumerate() {
+    let catalog_package = &index.packages[package_id];
+    let of: &'p Channel = &catalog_package.package.channels[channel];
+    for (position, at) in catalog_package.order(channel).entries.iter().enumerate() {
         let entry = &of.entries[*at];
-        let Some(bundle) = shown.bundle(&entry.name) else { continue };
+        let Some(bundle) = catalog_package.bundle(&entry.name) else { continue };
         if test(entry, bundle) {
-            let preference = preference(index, seeker, (shelf, channel), position, &entry.name);
-            found.push(Candidate { preference, shelf, channel, entry: *at });
+            let preference =
+                preference(index, requester, (package_id, channel), position, &entry.name);
+            found.push(Candidate { preference, package_id, channel, entry: *at });
         }
     }
 }
 
 fn named_entry<'p>(
     index: &Index<'p>,
-    seeker: Seeker<'p>,
-    (shelf, channel): (usize, usize),
+    requester: Requester<'p>,
+    (package_id, channel): (usize, usize),
     name: &str,
     found: &mut Vec<Candidate<'p>>,
 ) {
-    let shown = &index.shelves[shelf];
-    let of: &'p Channel = &shown.package.channels[channel];
+    let catalog_package = &index.packages[package_id];
+    let of: &'p Channel = &catalog_package.package.channels[channel];
     let Some(at) = of.entries.iter().position(|entry| entry.name == name) else { return };
-    if shown.bundle(name).is_some() {
-        let preference = preference(index, seeker, (shelf, channel), 0, &of.entries[at].name);
-        found.push(Candidate { preference, shelf, channel, entry: at });
+    if catalog_package.bundle(name).is_some() {
+        let preference =
+            preference(index, requester, (package_id, channel), 0, &of.entries[at].name);
+        found.push(Candidate { preference, package_id, channel, entry: at });
     }
 }
 
 fn preference<'p>(
     index: &Index<'p>,
-    seeker: Seeker<'p>,
-    (shelf, channel): (usize, usize),
+    requester: Requester<'p>,
+    (package_id, channel): (usize, usize),
     position: usize,
     bundle: &'p str,
 ) -> Preference<'p> {
-    let shelf = &index.shelves[shelf];
-    let catalog = shelf.catalog;
+    let catalog_package = &index.packages[package_id];
+    let catalog = catalog_package.catalog;
     let preferred = &index.problem.query.overrides.prefer_catalogs;
     let chosen = preferred.iter().position(|name| *name == catalog.name);
-    let channel = &shelf.package.channels[channel].name;
+    let channel = &catalog_package.package.channels[channel].name;
     Preference {
         chosen_catalog: chosen.unwrap_or(preferred.len()),
-        other_catalog: seeker.catalog.is_some_and(|own| own.name != catalog.name),
-        other_namespace: catalog.name.namespace != seeker.namespace,
+        other_catalog: requester.catalog.is_some_and(|own| own.name != catalog.name),
+        other_namespace: catalog.name.namespace != requester.namespace,
         weight: catalog.weight,
         catalog: &catalog.name,
-        other_channel: shelf.default_channel() != Some(channel),
-        package: &shelf.package.name,
+        other_channel: catalog_package.default_channel() != Some(channel),
+        package: &catalog_package.package.name,
         channel,
         position,
         bundle,

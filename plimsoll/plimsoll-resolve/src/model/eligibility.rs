@@ -10,7 +10,7 @@ use crate::version::parse_tolerant;
 
 /// Why a bundle cannot be part of any solution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unfit {
+pub(crate) enum Ineligible {
     /// It is malformed: what is wrong.
     Defect(String),
     /// It carries `olm.deprecated`.
@@ -33,20 +33,20 @@ pub(crate) enum Unfit {
 }
 
 /// Why a bundle of a package cannot be installed into a namespace, if so.
-pub(crate) fn unfit(
+pub(crate) fn ineligible(
     index: &Index<'_>,
     namespace: &str,
     package: &str,
     bundle: &Bundle,
-) -> Option<Unfit> {
+) -> Option<Ineligible> {
     if let Some(defect) = defect(index, bundle) {
-        return Some(Unfit::Defect(defect));
+        return Some(Ineligible::Defect(defect));
     }
     if bundle.deprecated {
-        return Some(Unfit::Deprecated);
+        return Some(Ineligible::Deprecated);
     }
     if excluded(index, package, bundle) {
-        return Some(Unfit::Excluded);
+        return Some(Ineligible::Excluded);
     }
     versions(index, bundle)
         .or_else(|| install_mode(index, namespace, bundle))
@@ -65,7 +65,7 @@ fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
     bundle.requires.iter().find_map(|requirement| {
         let wrong_rule = || {
             let cause = index.rule_error(requirement)?;
-            Some(format!("its expression is wrong: {cause}"))
+            Some(format!("its expression is invalid: {cause}"))
         };
         unreadable_range(requirement).or_else(wrong_rule)
     })
@@ -82,20 +82,20 @@ fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
     })
 }
 
-fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
+fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Ineligible> {
     let facts = &index.problem.query.facts;
     if let (Some(kubernetes), Some(text)) = (&facts.kubernetes, &bundle.min_kube_version)
         && let Ok(lowest) = parse_tolerant(text)
         && numbers(kubernetes) < numbers(&lowest)
     {
-        return Some(Unfit::Kubernetes(text.clone()));
+        return Some(Ineligible::Kubernetes(text.clone()));
     }
     if let (Some(openshift), Some(text)) = (&facts.openshift, &bundle.max_openshift_version)
         && let Some((major, minor)) = text.split_once('.')
         && let (Ok(major), Ok(minor)) = (major.parse(), minor.parse())
         && openshift_minor(openshift.major, openshift.minor) > openshift_minor(major, minor)
     {
-        return Some(Unfit::OpenShift(text.clone()));
+        return Some(Ineligible::OpenShift(text.clone()));
     }
     None
 }
@@ -115,7 +115,7 @@ fn openshift_minor(major: u64, minor: u64) -> (u64, u64) {
     }
 }
 
-fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<Unfit> {
+fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<Ineligible> {
     let supported = bundle.install_modes.as_ref()?;
     let groups = &index.problem.query.operator_groups;
     let group = groups.iter().find(|group| group.namespace == namespace)?;
@@ -128,26 +128,26 @@ fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<U
         (_, false) => &[InstallMode::MultiNamespace],
     };
     let missing = needed.iter().find(|mode| !supported.contains(mode));
-    missing.map(|mode| Unfit::InstallMode(*mode))
+    missing.map(|mode| Ineligible::InstallMode(*mode))
 }
 
-fn surroundings(index: &Index<'_>, bundle: &Bundle) -> Option<Unfit> {
+fn surroundings(index: &Index<'_>, bundle: &Bundle) -> Option<Ineligible> {
     let facts = &index.problem.query.facts;
     if let Some(apis) = &facts.apis
         && let Some(api) = bundle.native_apis.iter().find(|api| !apis.contains(api))
     {
-        return Some(Unfit::NativeApi(api.clone()));
+        return Some(Ineligible::NativeApi(api.clone()));
     }
     let runs_on = |architecture: &&String| bundle.architectures.contains(architecture);
     if !bundle.architectures.is_empty()
         && let Some(architecture) = facts.architectures.iter().find(|it| !runs_on(it))
     {
-        return Some(Unfit::Architecture(architecture.clone()));
+        return Some(Ineligible::Architecture(architecture.clone()));
     }
     if let Some(enabled) = &facts.capabilities
         && let Some(name) = bundle.capabilities.iter().find(|name| !enabled.contains(name))
     {
-        return Some(Unfit::Capability(name.clone()));
+        return Some(Ineligible::Capability(name.clone()));
     }
     None
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
 use crate::catalog::Expressions;
-use crate::channel::{Order, order};
+use crate::channel::{ChannelOrder, order};
 use crate::matching::rules_of;
 use crate::package::{Channel, Package};
 use crate::problem::{CatalogPart, ChannelPolicy, Problem};
@@ -14,7 +14,7 @@ use crate::problem::{CatalogPart, ChannelPolicy, Problem};
 /// See the module.
 pub(crate) struct Index<'p> {
     pub(crate) problem: &'p Problem,
-    pub(crate) shelves: Vec<Shelf<'p>>,
+    pub(crate) packages: Vec<CatalogPackage<'p>>,
     by_name: BTreeMap<&'p str, Vec<usize>>,
     by_api: BTreeMap<&'p Api, Vec<usize>>,
     by_label: BTreeMap<&'p str, Vec<usize>>,
@@ -26,14 +26,14 @@ pub(crate) struct Index<'p> {
 }
 
 /// A package of a catalog.
-pub(crate) struct Shelf<'p> {
+pub(crate) struct CatalogPackage<'p> {
     pub(crate) catalog: &'p CatalogPart,
     pub(crate) package: &'p Package,
     bundles: OnceCell<BTreeMap<&'p str, &'p Bundle>>,
-    orders: Vec<OnceCell<Order>>,
+    orders: Vec<OnceCell<ChannelOrder>>,
 }
 
-impl<'p> Shelf<'p> {
+impl<'p> CatalogPackage<'p> {
     pub(crate) fn bundle(&self, name: &str) -> Option<&'p Bundle> {
         let by_name = self.bundles.get_or_init(|| {
             // Of two bundles of one name the first is meant.
@@ -43,7 +43,7 @@ impl<'p> Shelf<'p> {
         by_name.get(name).copied()
     }
 
-    pub(crate) fn order(&self, channel: usize) -> &Order {
+    pub(crate) fn order(&self, channel: usize) -> &ChannelOrder {
         self.orders[channel].get_or_init(|| order(&self.package.channels[channel]))
     }
 
@@ -69,7 +69,7 @@ impl<'p> Index<'p> {
     pub(crate) fn new(problem: &'p Problem, expressions: &dyn Expressions) -> Self {
         let mut index = Self {
             problem,
-            shelves: Vec::new(),
+            packages: Vec::new(),
             by_name: BTreeMap::new(),
             by_api: BTreeMap::new(),
             by_label: BTreeMap::new(),
@@ -85,9 +85,9 @@ impl<'p> Index<'p> {
     }
 
     fn add(&mut self, catalog: &'p CatalogPart, package: &'p Package) {
-        let at = self.shelves.len();
+        let at = self.packages.len();
         let orders = package.channels.iter().map(|_| OnceCell::new()).collect();
-        self.shelves.push(Shelf { catalog, package, bundles: OnceCell::new(), orders });
+        self.packages.push(CatalogPackage { catalog, package, bundles: OnceCell::new(), orders });
         self.by_name.entry(&package.name).or_default().push(at);
         let mut apis = BTreeSet::new();
         let mut labels = BTreeSet::new();
@@ -109,27 +109,27 @@ impl<'p> Index<'p> {
     }
 
     /// The packages in which a constraint may hold for some bundle.
-    pub(crate) fn shelves_for(&self, constraint: &Constraint) -> BTreeSet<usize> {
-        let found = |shelves: Option<&Vec<usize>>| {
-            shelves.into_iter().flatten().copied().collect::<BTreeSet<usize>>()
+    pub(crate) fn packages_for(&self, constraint: &Constraint) -> BTreeSet<usize> {
+        let found = |packages: Option<&Vec<usize>>| {
+            packages.into_iter().flatten().copied().collect::<BTreeSet<usize>>()
         };
         match constraint {
             Constraint::Api(api) => found(self.by_api.get(api)),
             Constraint::Package { name, .. } => self.named(name).iter().copied().collect(),
             Constraint::Label(label) => found(self.by_label.get(label.as_str())),
             Constraint::All(members) => {
-                let sets = members.iter().map(|member| self.shelves_for(&member.constraint));
+                let sets = members.iter().map(|member| self.packages_for(&member.constraint));
                 sets.min_by_key(BTreeSet::len).unwrap_or_else(|| self.everything())
             }
             Constraint::Any(members) => {
-                members.iter().flat_map(|member| self.shelves_for(&member.constraint)).collect()
+                members.iter().flat_map(|member| self.packages_for(&member.constraint)).collect()
             }
             Constraint::Not(_) | Constraint::Cel { .. } => self.everything(),
         }
     }
 
     fn everything(&self) -> BTreeSet<usize> {
-        (0..self.shelves.len()).collect()
+        (0..self.packages.len()).collect()
     }
 
     /// Whether an expression holds for a bundle of the problem.
@@ -154,9 +154,9 @@ impl<'p> Index<'p> {
     /// The channels of a package that count in a namespace, the most preferred first: those that
     /// are named there; else the default one, and with [`ChannelPolicy::PreferDefault`] the
     /// others by name.
-    pub(crate) fn channels(&self, namespace: &str, shelf: usize) -> Vec<usize> {
-        let package = self.shelves[shelf].package;
-        let default = self.shelves[shelf].default_channel();
+    pub(crate) fn channels(&self, namespace: &str, package_id: usize) -> Vec<usize> {
+        let package = self.packages[package_id].package;
+        let default = self.packages[package_id].default_channel();
         let named = self.named_channels.get(&(namespace, package.name.as_str()));
         let counts = |channel: &Channel| match (named, self.problem.query.channels) {
             (Some(named), _) => named.contains(channel.name.as_str()),

@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::{Model, NodeId};
+use super::{Model, SolvableId};
 use crate::problem::OperatorGroup;
 
-/// Of nodes that provide one API, the sets of which only one may be installed: those of one
+/// Of solvables that provide one API, the sets of which only one may be installed: those of one
 /// namespace, and those of two namespaces whose operators watch a common one. Sets that are of
 /// one package in one namespace are left out: they exclude each other anyway.
-pub(super) fn groups(model: &Model<'_>, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
-    let mut places: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
-    for id in nodes {
-        places.entry(model.nodes[*id].namespace).or_default().push(*id);
+pub(super) fn groups(model: &Model<'_>, solvables: &[SolvableId]) -> Vec<Vec<SolvableId>> {
+    let mut places: BTreeMap<&str, Vec<SolvableId>> = BTreeMap::new();
+    for id in solvables {
+        places.entry(model.solvables[*id].namespace).or_default().push(*id);
     }
-    let places: Vec<(&str, Vec<NodeId>)> = places.into_iter().collect();
-    let one_package = |nodes: &[NodeId]| {
-        let mut packages = nodes.iter().map(|id| model.nodes[*id].package());
+    let places: Vec<(&str, Vec<SolvableId>)> = places.into_iter().collect();
+    let one_package = |solvables: &[SolvableId]| {
+        let mut packages = solvables.iter().map(|id| model.solvables[*id].package());
         let first = packages.next().flatten();
         first.is_some() && packages.all(|package| package == first)
     };
-    let mut groups: Vec<Vec<NodeId>> = places
+    let mut groups: Vec<Vec<SolvableId>> = places
         .iter()
-        .filter(|(_, nodes)| nodes.len() > 1 && !one_package(nodes))
-        .map(|(_, nodes)| nodes.clone())
+        .filter(|(_, solvables)| solvables.len() > 1 && !one_package(solvables))
+        .map(|(_, solvables)| solvables.clone())
         .collect();
-    for (at, (left, left_nodes)) in places.iter().enumerate() {
-        for (right, right_nodes) in &places[at + 1..] {
+    for (at, (left, left_solvables)) in places.iter().enumerate() {
+        for (right, right_solvables) in &places[at + 1..] {
             if overlap(&model.problem().query.operator_groups, left, right) {
-                groups.push(left_nodes.iter().chain(right_nodes).copied().collect());
+                groups.push(left_solvables.iter().chain(right_solvables).copied().collect());
             }
         }
     }

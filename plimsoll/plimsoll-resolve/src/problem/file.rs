@@ -25,7 +25,7 @@ impl TryFrom<WrittenCatalog> for CatalogPart {
         let weight = match (weight, priority) {
             (Some(_), Some(_)) => {
                 return Err(format!(
-                    "catalog {name} has both a weight and a priority: leave one out"
+                    "catalog {name} sets both `weight` and `priority`; set only one"
                 ));
             }
             (Some(weight), None) => weight,
@@ -40,10 +40,10 @@ impl TryFrom<WrittenCatalog> for CatalogPart {
 #[derive(Debug, thiserror::Error)]
 pub enum ProblemError {
     /// It is no JSON, or not of the form.
-    #[error("the problem cannot be read")]
+    #[error("failed to parse the problem")]
     Read(#[source] serde_json::Error),
     /// It was written by another version.
-    #[error("the problem has format {found}; this program reads format {FORMAT}")]
+    #[error("unsupported problem format {found}, expected {FORMAT}")]
     Format {
         /// What it says.
         found: u32,
@@ -100,6 +100,6 @@ mod tests {
         check("", Ok(0));
         check(r#", "weight": 3"#, Ok(3));
         check(r#", "priority": 3"#, Ok(-3));
-        check(r#", "priority": 3, "weight": -3"#, Err("both a weight and a priority"));
+        check(r#", "priority": 3, "weight": -3"#, Err("both `weight` and `priority`"));
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn parse(value: &Value) -> Result<Requirement, String> {
     if bytes > CONSTRAINT_BYTES_MAX {
         return Err(format!("has {bytes} bytes, at most {CONSTRAINT_BYTES_MAX}"));
     }
-    requirement(value).map_err(|cause| format!("is wrong: {cause}"))
+    requirement(value).map_err(|cause| format!("is invalid: {cause}"))
 }
 
 /// Its depth is bounded by that of the JSON it was read from.
@@ -43,7 +43,7 @@ fn requirement(value: &Value) -> Result<Requirement, String> {
         message: match message.map(|(_, value)| *value) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
-            Some(_) => return Err("`failureMessage` is not a text".to_owned()),
+            Some(_) => return Err("`failureMessage` is not a string".to_owned()),
         },
         constraint: constraint(kind, value)?,
     })
@@ -111,6 +111,6 @@ fn text(fields: &[(&str, &Value)], name: &str) -> Result<String, String> {
     match fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("`{name}` is not a text")),
+        Some(_) => Err(format!("`{name}` is not a string")),
     }
 }

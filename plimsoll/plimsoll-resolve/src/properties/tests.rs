@@ -65,25 +65,21 @@ fn what_cannot_be_understood_is_a_defect() {
     check_defect(
         "olm.package.required",
         json!({"packageName": "b", "versionRange": "^1.0.0"}),
-        "is wrong: `^1.0.0` is not a range: `^` is not a comparison",
+        "is invalid: `^1.0.0` is not a range: `^` is not a comparison",
     );
-    check_defect("olm.constraint", json!({}), "is wrong: the constraint is empty");
-    check_defect("olm.constraint", json!({"x": 1}), "is wrong: the field `x` is unknown");
+    check_defect("olm.constraint", json!({}), "is invalid: the constraint is empty");
+    check_defect("olm.constraint", json!({"x": 1}), "is invalid: the field `x` is unknown");
     check_defect(
         "olm.constraint",
         json!({"cel": {"rule": "true"}, "all": {"constraints": []}}),
-        "is wrong: both `all` and `cel` are set",
+        "is invalid: both `all` and `cel` are set",
     );
     check_defect(
         "olm.constraint",
         json!({"any": {"constraints": [{"package": {"packageName": "b", "versionRange": "x"}}]}}),
-        "is wrong: `x` is not a range: nothing follows the last `||`",
+        "is invalid: `x` is not a range: nothing follows the last `||`",
     );
-    check_defect(
-        "olm.maxOpenShiftVersion",
-        json!("4"),
-        "is `4`, which has not the form MAJOR.MINOR",
-    );
+    check_defect("olm.maxOpenShiftVersion", json!("4"), "is `4`, not of the form MAJOR.MINOR");
     let long = json!({"failureMessage": "x".repeat(CONSTRAINT_BYTES_MAX), "cel": {"rule": "true"}});
     check_defect("olm.constraint", long, "has 131115 bytes, at most 131072");
 }

@@ -3,9 +3,9 @@
 //! Terms separated by blanks must all hold, groups of them are separated by `||`. Pre-releases are
 //! versions like any other, build metadata does not count.
 //!
-//! The grammar is read exactly as it is implemented, its surprises included: tokens of one
+//! The grammar is read exactly as it is implemented, its peculiarities included: tokens of one
 //! character vanish, `^1.x` only matches 1.0.0, `!=1.x` nothing. Which texts surely mean something
-//! else than their authors thought is told by [`Range::surprise`].
+//! else than their authors thought is told by [`Range::misreading`].
 
 use semver::Version;
 
@@ -49,7 +49,7 @@ impl Range {
     }
 
     /// What of a text that [`Range::parse`] accepts cannot be what its author meant.
-    pub fn surprise(text: &str) -> Option<&'static str> {
+    pub fn misreading(text: &str) -> Option<&'static str> {
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
         let alone = |word: &&&str| matches!(**word, "!" | "," | "-" | "x" | "*");
         if words.iter().find(alone).is_some_and(|word| *word == "-") {

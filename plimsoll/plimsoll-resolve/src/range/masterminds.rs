@@ -27,12 +27,12 @@ struct Group {
 struct Term {
     operator: Operator,
     bound: Version,
-    given: Given,
+    precision: Precision,
 }
 
 /// How much of a version was written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Given {
+enum Precision {
     Nothing,
     Major,
     Minor,
@@ -69,7 +69,7 @@ impl Range {
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let mut groups = Vec::new();
         for part in text.split("||") {
-            let terms = Reader { rest: part }.terms().map_err(|at| {
+            let terms = RangeParser { rest: part }.terms().map_err(|at| {
                 let at = if at.trim().is_empty() { "its end" } else { at.trim() };
                 RangeError::new(
                     text,
@@ -96,27 +96,27 @@ impl Term {
         let bound = &self.bound;
         let major = version.major.cmp(&bound.major);
         let minor = version.minor.cmp(&bound.minor);
-        let partly = self.given != Given::All;
+        let partly = self.precision != Precision::All;
         match self.operator {
             Operator::Compare(Comparison::Equal) if partly => self.tilde(version),
-            Operator::Compare(Comparison::NotEqual) if partly => match self.given {
-                Given::Major => major.is_ne(),
-                Given::Minor => major.is_ne() || minor.is_ne() || version.pre != bound.pre,
-                Given::Nothing | Given::All => {
+            Operator::Compare(Comparison::NotEqual) if partly => match self.precision {
+                Precision::Major => major.is_ne(),
+                Precision::Minor => major.is_ne() || minor.is_ne() || version.pre != bound.pre,
+                Precision::Nothing | Precision::All => {
                     major.is_ne() || minor.is_ne() || version.patch != bound.patch
                 }
             },
-            Operator::Compare(Comparison::Greater) if partly => match (major, self.given) {
+            Operator::Compare(Comparison::Greater) if partly => match (major, self.precision) {
                 (Ordering::Greater, _) => true,
-                (Ordering::Less, _) | (Ordering::Equal, Given::Major) => false,
-                (Ordering::Equal, Given::Minor) => minor.is_gt(),
-                (Ordering::Equal, Given::Nothing | Given::All) => {
+                (Ordering::Less, _) | (Ordering::Equal, Precision::Major) => false,
+                (Ordering::Equal, Precision::Minor) => minor.is_gt(),
+                (Ordering::Equal, Precision::Nothing | Precision::All) => {
                     version.cmp_precedence(bound).is_gt()
                 }
             },
             Operator::Compare(Comparison::LessOrEqual) if partly => match major {
                 Ordering::Greater => false,
-                Ordering::Equal => self.given == Given::Major || minor.is_le(),
+                Ordering::Equal => self.precision == Precision::Major || minor.is_le(),
                 Ordering::Less => true,
             },
             Operator::Compare(comparison) => comparison.holds(version, bound),
@@ -131,10 +131,11 @@ impl Term {
             return false;
         }
         let zero = (bound.major, bound.minor, bound.patch) == (0, 0, 0);
-        if zero && matches!(self.given, Given::Nothing | Given::All) {
+        if zero && matches!(self.precision, Precision::Nothing | Precision::All) {
             return true;
         }
-        version.major == bound.major && (self.given == Given::Major || version.minor == bound.minor)
+        version.major == bound.major
+            && (self.precision == Precision::Major || version.minor == bound.minor)
     }
 
     fn caret(&self, version: &Version) -> bool {
@@ -142,10 +143,10 @@ impl Term {
         if version.cmp_precedence(bound).is_lt() || version.major != bound.major {
             return false;
         }
-        if bound.major > 0 || self.given == Given::Major {
+        if bound.major > 0 || self.precision == Precision::Major {
             return true;
         }
-        if bound.minor > 0 || self.given == Given::Minor {
+        if bound.minor > 0 || self.precision == Precision::Minor {
             return version.minor == bound.minor;
         }
         version.minor == 0 && version.patch == bound.patch
@@ -153,11 +154,11 @@ impl Term {
 }
 
 /// What is left of a group.
-struct Reader<'a> {
+struct RangeParser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RangeParser<'a> {
     /// All terms; the error is where reading failed.
     fn terms(mut self) -> Result<Vec<Term>, &'a str> {
         let mut terms = Vec::new();
@@ -225,24 +226,24 @@ impl<'a> Reader<'a> {
         let patch = if minor.is_some() { self.after_dot() } else { None };
         let pre = self.tail('-')?;
         let build = self.tail('+')?;
-        let (bound, given) = match (major, minor.flatten(), patch.flatten()) {
-            (None, _, _) => ((0, 0, 0), Given::Nothing),
-            (Some(major), None, _) => ((major, 0, 0), Given::Major),
-            (Some(major), Some(minor), None) => ((major, minor, 0), Given::Minor),
-            (Some(major), Some(minor), Some(patch)) => ((major, minor, patch), Given::All),
+        let (bound, precision) = match (major, minor.flatten(), patch.flatten()) {
+            (None, _, _) => ((0, 0, 0), Precision::Nothing),
+            (Some(major), None, _) => ((major, 0, 0), Precision::Major),
+            (Some(major), Some(minor), None) => ((major, minor, 0), Precision::Minor),
+            (Some(major), Some(minor), Some(patch)) => ((major, minor, patch), Precision::All),
         };
         let mut bound = Version::new(bound.0, bound.1, bound.2);
         bound.pre = Prerelease::new(pre).ok()?;
-        bound.build = match given {
-            Given::All => BuildMetadata::new(build).ok()?,
+        bound.build = match precision {
+            Precision::All => BuildMetadata::new(build).ok()?,
             _ => BuildMetadata::EMPTY,
         };
-        Some(Term { operator, bound, given })
+        Some(Term { operator, bound, precision })
     }
 
     /// A dot and the number or wildcard after it; outer `None` when there is none.
     fn after_dot(&mut self) -> Option<Option<u64>> {
-        let mut ahead = Reader { rest: self.rest.strip_prefix('.')? };
+        let mut ahead = RangeParser { rest: self.rest.strip_prefix('.')? };
         let number = ahead.number()?;
         self.rest = ahead.rest;
         Some(number)

@@ -1,28 +1,28 @@
-//! A selection of nodes as a solution: what is to be done, for whom, and why nothing else.
+//! A selection of solvables as a solution: what is to be done, for whom, and why nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::Constraint;
 use crate::conflict::Conflicts;
 use crate::explain::{
-    ExplanationStep, ExplanationStepKind, described, named, offered_from, sentences,
+    ExplanationStep, ExplanationStepKind, channel_of, described, explanation_steps, named,
 };
-use crate::model::{ChoiceId, Model, NodeId, Offer, Owner, Rivalry, Unfit};
+use crate::model::{CatalogEntry, ChoiceId, ExclusionCause, Ineligible, Model, Owner, SolvableId};
 use crate::search::{Selection, choices_of};
 use crate::solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
 };
 
 pub(super) fn solution(model: &Model<'_>, selection: &Selection) -> Solution {
-    let mut reporter = Reporter::new(model, selection);
+    let mut builder = SolutionBuilder::new(model, selection);
     let mut solution = Solution::default();
     for id in &selection.chosen {
-        match model.nodes[*id].offer() {
-            Some(offer) => {
-                let item = reporter.item(*id, &offer);
+        match model.solvables[*id].catalog_entry() {
+            Some(offered) => {
+                let item = builder.item(*id, &offered);
                 solution.install.push(item);
             }
-            None => solution.stays.extend(reporter.stay(*id)),
+            None => solution.stays.extend(builder.stay(*id)),
         }
     }
     solution.install.sort_by(|left, right| {
@@ -43,104 +43,106 @@ pub(super) fn solution(model: &Model<'_>, selection: &Selection) -> Solution {
 /// What is wrong in the catalogs as far as it was looked at.
 pub(super) fn warnings(model: &Model<'_>) -> Vec<String> {
     let mut warnings = BTreeSet::new();
-    for shelf in &model.index.shelves {
-        for (name, why) in shelf.broken_channels() {
+    for catalog_package in &model.index.packages {
+        for (name, why) in catalog_package.broken_channels() {
             warnings.insert(format!(
-                "channel `{name}` of package `{}` in catalog {} is left out: {why}",
-                shelf.package.name, shelf.catalog.name
+                "channel `{name}` of package `{}` in catalog {} is ignored: {why}",
+                catalog_package.package.name, catalog_package.catalog.name
             ));
         }
     }
-    for node in &model.nodes {
-        if let (Some(Unfit::Defect(cause)), Some(offer)) = (&node.unfit, node.offer()) {
+    for solvable in &model.solvables {
+        if let (Some(Ineligible::Defect(cause)), Some(offered)) =
+            (&solvable.ineligible, solvable.catalog_entry())
+        {
             warnings.insert(format!(
-                "bundle {} of package `{}` in catalog {} is left out: {cause}",
-                node.bundle.name, offer.package.name, offer.catalog.name
+                "bundle {} of package `{}` in catalog {} is ignored: {cause}",
+                solvable.bundle.name, offered.package.name, offered.catalog.name
             ));
         }
     }
     warnings.into_iter().collect()
 }
 
-struct Reporter<'a, 'p> {
+struct SolutionBuilder<'a, 'p> {
     model: &'a Model<'p>,
     selection: &'a Selection,
-    /// The choices that each chosen node satisfies.
-    satisfied: BTreeMap<NodeId, Vec<ChoiceId>>,
+    /// The choices that each chosen solvable satisfies.
+    satisfied: BTreeMap<SolvableId, Vec<ChoiceId>>,
     /// Only made when something was refused.
     conflicts: Option<Conflicts>,
 }
 
-impl<'a, 'p> Reporter<'a, 'p> {
+impl<'a, 'p> SolutionBuilder<'a, 'p> {
     fn new(model: &'a Model<'p>, selection: &'a Selection) -> Self {
-        let chosen: BTreeSet<NodeId> = selection.chosen.iter().copied().collect();
-        let mut satisfied: BTreeMap<NodeId, Vec<ChoiceId>> = BTreeMap::new();
+        let chosen: BTreeSet<SolvableId> = selection.chosen.iter().copied().collect();
+        let mut satisfied: BTreeMap<SolvableId, Vec<ChoiceId>> = BTreeMap::new();
         for choice in choices_of(model, selection) {
-            for node in model.choices[choice].candidates.iter() {
-                if chosen.contains(node) {
-                    satisfied.entry(*node).or_default().push(choice);
+            for solvable in model.choices[choice].candidates.iter() {
+                if chosen.contains(solvable) {
+                    satisfied.entry(*solvable).or_default().push(choice);
                 }
             }
         }
         Self { model, selection, satisfied, conflicts: None }
     }
 
-    fn item(&mut self, id: NodeId, offer: &Offer<'p>) -> PlannedBundle {
-        let node = &self.model.nodes[id];
+    fn item(&mut self, id: SolvableId, offered: &CatalogEntry<'p>) -> PlannedBundle {
+        let solvable = &self.model.solvables[id];
         PlannedBundle {
-            namespace: node.namespace.to_owned(),
-            package: offer.package.name.clone(),
-            version: node.bundle.version.clone(),
-            bundle: node.bundle.name.clone(),
-            channel: offer.channel.name.clone(),
-            catalog: offer.catalog.name.clone(),
+            namespace: solvable.namespace.to_owned(),
+            package: offered.package.name.clone(),
+            version: solvable.bundle.version.clone(),
+            bundle: solvable.bundle.name.clone(),
+            channel: offered.channel.name.clone(),
+            catalog: offered.catalog.name.clone(),
             updates: self.updated(id),
-            replaces: offer.entry.replaces.clone(),
+            replaces: offered.entry.replaces.clone(),
             because: self.because(id),
             instead_of: self.instead_of(id),
-            rather_than: self.rather_than(id, offer),
+            rather_than: self.rather_than(id, offered),
         }
     }
 
-    fn stay(&mut self, id: NodeId) -> Option<KeptBundle> {
-        let node = &self.model.nodes[id];
+    fn stay(&mut self, id: SolvableId) -> Option<KeptBundle> {
+        let solvable = &self.model.solvables[id];
         let because = self.because(id);
         let instead_of = self.instead_of(id);
         if because.is_empty() && instead_of.is_empty() {
             return None;
         }
         Some(KeptBundle {
-            namespace: node.namespace.to_owned(),
-            bundle: node.bundle.name.clone(),
-            version: node.bundle.version.clone(),
+            namespace: solvable.namespace.to_owned(),
+            bundle: solvable.bundle.name.clone(),
+            version: solvable.bundle.version.clone(),
             because,
             instead_of,
         })
     }
 
-    fn choices(&self, id: NodeId) -> Vec<ChoiceId> {
+    fn choices(&self, id: SolvableId) -> Vec<ChoiceId> {
         self.satisfied.get(&id).cloned().unwrap_or_default()
     }
 
-    /// The installed bundle whose place a node takes: that which the choice that it was made for
+    /// The installed bundle whose place a solvable takes: that which the choice that it was made for
     /// is about, or another of its package that does not stay.
-    fn updated(&self, id: NodeId) -> Option<String> {
+    fn updated(&self, id: SolvableId) -> Option<String> {
         let model = self.model;
-        let kept: BTreeSet<NodeId> = self.selection.chosen.iter().copied().collect();
+        let kept: BTreeSet<SolvableId> = self.selection.chosen.iter().copied().collect();
         let replaced = (0..model.problem().query.installed.len()).find(|old| {
-            let (old_node, new) = (&model.nodes[*old], &model.nodes[id]);
+            let (old_solvable, new) = (&model.solvables[*old], &model.solvables[id]);
             let succeeds = model.exclusions.iter().any(|exclusion| {
-                matches!(exclusion.why, Rivalry::Succession)
-                    && exclusion.nodes.contains(old)
-                    && exclusion.nodes.contains(&id)
+                matches!(exclusion.why, ExclusionCause::Succession)
+                    && exclusion.solvables.contains(old)
+                    && exclusion.solvables.contains(&id)
             });
-            let same = old_node.package().is_some() && old_node.package() == new.package();
-            !kept.contains(old) && old_node.namespace == new.namespace && (same || succeeds)
+            let same = old_solvable.package().is_some() && old_solvable.package() == new.package();
+            !kept.contains(old) && old_solvable.namespace == new.namespace && (same || succeeds)
         });
-        replaced.map(|old| model.nodes[old].bundle.name.clone())
+        replaced.map(|old| model.solvables[old].bundle.name.clone())
     }
 
-    fn because(&self, id: NodeId) -> Vec<InstallReason> {
+    fn because(&self, id: SolvableId) -> Vec<InstallReason> {
         let query = &self.model.problem().query;
         let mut because: Vec<InstallReason> = Vec::new();
         for choice in self.choices(id) {
@@ -154,9 +156,9 @@ impl<'a, 'p> Reporter<'a, 'p> {
                         .map(|follows| InstallReason::Follows { channel: follows.channel.clone() })
                 }
                 Owner::Follows(_) | Owner::Stays(_) => None,
-                Owner::Node(node, _) => {
+                Owner::Solvable(solvable, _) => {
                     self.model.requirement(choice).map(|requirement| InstallReason::Required {
-                        by: self.model.nodes[node].bundle.name.clone(),
+                        by: self.model.solvables[solvable].bundle.name.clone(),
                         requirement: described(requirement),
                     })
                 }
@@ -167,26 +169,26 @@ impl<'a, 'p> Reporter<'a, 'p> {
         because
     }
 
-    /// What would have been preferred for the choices that a node satisfies.
-    fn instead_of(&mut self, id: NodeId) -> Vec<RefusedCandidate> {
+    /// What would have been preferred for the choices that a solvable satisfies.
+    fn instead_of(&mut self, id: SolvableId) -> Vec<RefusedCandidate> {
         let mut found: Vec<RefusedCandidate> = Vec::new();
         for choice in self.choices(id) {
             let candidates = &self.model.choices[choice].candidates;
-            let better = candidates.iter().take_while(|node| **node != id).count();
+            let better = candidates.iter().take_while(|solvable| **solvable != id).count();
             let Some(refused) = self.selection.refused.get(&choice) else { continue };
-            let refused: Vec<NodeId> =
+            let refused: Vec<SolvableId> =
                 refused.iter().copied().filter(|it| candidates[..better].contains(it)).collect();
             let Some(first) = refused.first() else { continue };
-            let node = &self.model.nodes[*first];
-            if found.iter().any(|known| known.bundle == node.bundle.name) {
+            let solvable = &self.model.solvables[*first];
+            if found.iter().any(|known| known.bundle == solvable.bundle.name) {
                 continue;
             }
             let why = self.why_not(id, *first);
             found.push(RefusedCandidate {
-                bundle: node.bundle.name.clone(),
-                version: node.bundle.version.clone(),
-                channel: node.offer().map(|offer| offer.channel.name.clone()),
-                catalog: node.offer().map(|offer| offer.catalog.name.clone()),
+                bundle: solvable.bundle.name.clone(),
+                version: solvable.bundle.version.clone(),
+                channel: solvable.catalog_entry().map(|offered| offered.channel.name.clone()),
+                catalog: solvable.catalog_entry().map(|offered| offered.catalog.name.clone()),
                 and_more: refused.len() - 1,
                 why,
             });
@@ -194,55 +196,58 @@ impl<'a, 'p> Reporter<'a, 'p> {
         found
     }
 
-    /// Why a node could not be chosen beside what was chosen before another.
-    fn why_not(&mut self, instead: NodeId, refused: NodeId) -> Vec<ExplanationStep> {
+    /// Why a solvable could not be chosen beside what was chosen before another.
+    fn why_not(&mut self, instead: SolvableId, refused: SolvableId) -> Vec<ExplanationStep> {
         let model = self.model;
         let conflicts = self.conflicts.get_or_insert_with(|| Conflicts::new(model));
-        let before = self.selection.chosen.iter().copied().take_while(|node| *node != instead);
-        let mut nodes: Vec<NodeId> = before.collect();
-        nodes.push(refused);
-        match conflicts.between(&nodes) {
-            Some(conflict) => sentences(model, &conflict, Some(refused)),
+        let before =
+            self.selection.chosen.iter().copied().take_while(|solvable| *solvable != instead);
+        let mut solvables: Vec<SolvableId> = before.collect();
+        solvables.push(refused);
+        match conflicts.between(&solvables) {
+            Some(conflict) => explanation_steps(model, &conflict, Some(refused)),
             None => vec![ExplanationStep {
                 text: format!(
-                    "{} is not needed beside what else is installed",
-                    model.nodes[refused].bundle.name
+                    "{} is not needed with the other installed bundles",
+                    model.solvables[refused].bundle.name
                 ),
                 kind: ExplanationStepKind::Chosen,
-                bundles: vec![model.nodes[refused].bundle.name.clone()],
+                bundles: vec![model.solvables[refused].bundle.name.clone()],
                 candidates: Vec::new(),
             }],
         }
     }
 
     /// What people may have expected: a newer version, or another package that would do.
-    fn rather_than(&self, id: NodeId, chosen: &Offer<'p>) -> Vec<LowerRanked> {
+    fn rather_than(&self, id: SolvableId, chosen: &CatalogEntry<'p>) -> Vec<LowerRanked> {
         let model = self.model;
-        let version = &model.nodes[id].bundle.version;
+        let version = &model.solvables[id].bundle.version;
         let mut found: Vec<LowerRanked> = Vec::new();
         for choice in self.choices(id) {
             let candidates = &model.choices[choice].candidates;
-            let later = candidates.iter().skip_while(|node| **node != id).skip(1);
-            let expected = later.filter(|node| model.nodes[**node].unfit.is_none()).find(|node| {
-                let node = &model.nodes[**node];
-                node.package() != Some(&chosen.package.name)
-                    || node.bundle.version.cmp_precedence(version).is_gt()
-            });
-            let Some((node, offer)) =
-                expected.and_then(|id| Some((&model.nodes[*id], model.nodes[*id].offer()?)))
-            else {
+            let later = candidates.iter().skip_while(|solvable| **solvable != id).skip(1);
+            let expected = later
+                .filter(|solvable| model.solvables[**solvable].ineligible.is_none())
+                .find(|solvable| {
+                    let solvable = &model.solvables[**solvable];
+                    solvable.package() != Some(&chosen.package.name)
+                        || solvable.bundle.version.cmp_precedence(version).is_gt()
+                });
+            let Some((solvable, offered)) = expected.and_then(|id| {
+                Some((&model.solvables[*id], model.solvables[*id].catalog_entry()?))
+            }) else {
                 continue;
             };
             let owner = match model.choices[choice].owner {
-                Owner::Node(owner, _) => model.nodes[owner].offer(),
+                Owner::Solvable(owner, _) => model.solvables[owner].catalog_entry(),
                 Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => None,
             };
-            let why = rule(model, owner.as_ref(), chosen, &offer);
-            let from = offered_from(model, &offer);
+            let why = rule(model, owner.as_ref(), chosen, &offered);
+            let from = channel_of(model, &offered);
             let rather = LowerRanked {
-                bundle: node.bundle.name.clone(),
-                version: node.bundle.version.clone(),
-                why: format!("{} from {from} would do too, but {why}", node.bundle.name),
+                bundle: solvable.bundle.name.clone(),
+                version: solvable.bundle.version.clone(),
+                why: format!("{} from {from} also qualifies, but {why}", solvable.bundle.name),
             };
             if !found.contains(&rather) {
                 found.push(rather);
@@ -252,26 +257,27 @@ impl<'a, 'p> Reporter<'a, 'p> {
     }
 }
 
-/// The first rule of the order of preference by which one offer comes before another.
+/// The first rule of the order of preference by which one offered comes before another.
 fn rule(
     model: &Model<'_>,
-    owner: Option<&Offer<'_>>,
-    chosen: &Offer<'_>,
-    other: &Offer<'_>,
+    owner: Option<&CatalogEntry<'_>>,
+    chosen: &CatalogEntry<'_>,
+    other: &CatalogEntry<'_>,
 ) -> String {
     let names = (&chosen.catalog.name, &other.catalog.name);
-    let default =
-        |offer: &Offer<'_>| offer.package.default_channel.as_ref() == Some(&offer.channel.name);
+    let default = |offered: &CatalogEntry<'_>| {
+        offered.package.default_channel.as_ref() == Some(&offered.channel.name)
+    };
     let preferred = &model.problem().query.overrides.prefer_catalogs;
     if names.0 != names.1 {
         if preferred.contains(names.0) {
             return format!("catalog {} is preferred by an override", names.0);
         }
         if owner.is_some_and(|owner| owner.catalog.name == *names.0) {
-            return format!("catalog {} is where the bundle comes from that needs it", names.0);
+            return format!("catalog {} is the catalog of the bundle that requires it", names.0);
         }
         if names.0.namespace != names.1.namespace && chosen.catalog.weight >= other.catalog.weight {
-            return format!("catalog {} is of the same namespace", names.0);
+            return format!("catalog {} is in the same namespace", names.0);
         }
         if chosen.catalog.weight != other.catalog.weight {
             return format!("catalog {} has the lower weight", names.0);
@@ -279,7 +285,7 @@ fn rule(
         return format!("catalog {} comes first by name", names.0);
     }
     if default(chosen) != default(other) {
-        return format!("channel `{}` is the default one", chosen.channel.name);
+        return format!("channel `{}` is the default channel", chosen.channel.name);
     }
     if chosen.package.name != other.package.name {
         return format!("package {} comes first by name", chosen.package.name);
@@ -294,33 +300,33 @@ fn rule(
 fn overrides(model: &Model<'_>, selection: &Selection) -> Vec<String> {
     let query = &model.problem().query;
     let mut texts = BTreeSet::new();
-    for node in &model.nodes {
-        if node.unfit == Some(Unfit::Excluded) {
-            texts.insert(format!("{} is excluded", node.bundle.name));
+    for solvable in &model.solvables {
+        if solvable.ineligible == Some(Ineligible::Excluded) {
+            texts.insert(format!("{} is excluded", solvable.bundle.name));
         }
     }
     for id in &selection.chosen {
-        let node = &model.nodes[*id];
-        let Some(offer) = node.offer() else { continue };
+        let solvable = &model.solvables[*id];
+        let Some(offered) = solvable.catalog_entry() else { continue };
         for choice in &query.overrides.providers {
             let needed = selection.chosen.iter().any(|owner| {
-                let mut requires = model.nodes[*owner].bundle.requires.iter();
+                let mut requires = model.solvables[*owner].bundle.requires.iter();
                 requires.any(|it| it.constraint == Constraint::Api(choice.api.clone()))
             });
-            if needed && choice.package == offer.package.name {
-                texts.insert(format!("{} is to provide {}", choice.package, choice.api));
+            if needed && choice.package == offered.package.name {
+                texts.insert(format!("{} provides {}", choice.package, choice.api));
             }
         }
-        if query.overrides.prefer_catalogs.contains(&offer.catalog.name) {
-            texts.insert(format!("catalog {} is preferred", offer.catalog.name));
+        if query.overrides.prefer_catalogs.contains(&offered.catalog.name) {
+            texts.insert(format!("catalog {} is preferred", offered.catalog.name));
         }
         let ignored = query.requests.iter().any(|request| {
             request.ignore_dependencies
-                && request.namespace == node.namespace
-                && request.package == offer.package.name
+                && request.namespace == solvable.namespace
+                && request.package == offered.package.name
         });
-        if ignored && !node.bundle.requires.is_empty() {
-            texts.insert(format!("{} is installed without its dependencies", node.bundle.name));
+        if ignored && !solvable.bundle.requires.is_empty() {
+            texts.insert(format!("{} is installed without its dependencies", solvable.bundle.name));
         }
     }
     texts.into_iter().collect()

@@ -5,20 +5,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use plimsoll_resolve::{
     Api, Bundle, BundleExclusion, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint,
-    Expressions, Package, PackageRequest, Problem, Property, Query, Requirement, Resolution,
-    Solution, solve,
+    Package, PackageRequest, Problem, Query, Requirement, Resolution, Solution, solve,
 };
 use proptest::prelude::*;
 use semver::Version;
 
-/// The catalogs here have none.
-struct NoExpressions;
-
-impl Expressions for NoExpressions {
-    fn evaluate(&self, _: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
-        Ok(vec![false; candidates.len()])
-    }
-}
+use crate::NoExpressions;
 
 const PACKAGES: [&str; 4] = ["a", "b", "c", "d"];
 

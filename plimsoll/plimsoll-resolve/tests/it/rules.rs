@@ -4,7 +4,6 @@
 //! `?K` requires an API, `?p:range` a package, `#channel`, `kube=1.30.0`, `modes=OwnNamespace`,
 //! `native=K`, `arch=arm64`, `broken`. The package is the name up to its first dot.
 
-use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
     Api, BundleExclusion, CatalogName, CatalogSource, ChannelPolicy, FollowedChannel,
     InstalledBundle, OperatorGroup, PackageRequest, ProviderChoice, Query, Resolution,
@@ -12,7 +11,8 @@ use plimsoll_resolve::{
 };
 use serde_json::{Value, json};
 
-use crate::memory::Memory;
+use crate::NoExpressions;
+use crate::catalog::InMemoryCatalog;
 
 fn api(kind: &str) -> Api {
     Api { group: "g".into(), version: "v1".into(), kind: kind.into() }
@@ -22,7 +22,7 @@ fn package_of(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-fn catalog(text: &str) -> Memory {
+fn catalog(text: &str) -> InMemoryCatalog {
     let mut blobs: Vec<Value> = Vec::new();
     let mut channels: Vec<(String, String, Vec<Value>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -82,7 +82,7 @@ fn catalog(text: &str) -> Memory {
             "entries": entries}));
     }
     let lines: Vec<String> = blobs.iter().map(Value::to_string).collect();
-    Memory::read(&lines.join("\n"))
+    InMemoryCatalog::read(&lines.join("\n"))
 }
 
 fn request(package: &str) -> PackageRequest {
@@ -107,7 +107,7 @@ fn installed(line: &str, channel: Option<&str>) -> InstalledBundle {
 
 /// Resolves in catalogs of the namespaces and weights given; the answer as one line.
 fn answer(catalogs: &[(&str, &str, i64, &str)], query: Query) -> String {
-    let memories: Vec<Memory> = catalogs.iter().map(|(.., text)| catalog(text)).collect();
+    let memories: Vec<InMemoryCatalog> = catalogs.iter().map(|(.., text)| catalog(text)).collect();
     let sources: Vec<CatalogSource<'_>> = catalogs
         .iter()
         .zip(&memories)
@@ -119,7 +119,7 @@ fn answer(catalogs: &[(&str, &str, i64, &str)], query: Query) -> String {
         })
         .collect();
     let several = catalogs.len() > 1;
-    match solve(&collect_problem(&sources, query, &Cel), &Cel) {
+    match solve(&collect_problem(&sources, query, &NoExpressions), &NoExpressions) {
         Resolution::Solved(solution) => {
             let names = solution.install.iter().map(|item| match several {
                 true => format!("{}/{}", item.catalog.name, item.bundle),
@@ -129,9 +129,9 @@ fn answer(catalogs: &[(&str, &str, i64, &str)], query: Query) -> String {
             names.join(" ")
         }
         Resolution::Unsatisfiable(explanation) => {
-            let told = explanation.conflict.iter().skip(1).map(|sentence| sentence.text.clone());
+            let steps = explanation.conflict.iter().skip(1).map(|step| step.text.clone());
             let helps = explanation.changes.iter().map(|change| format!("=> {}", change.text));
-            told.chain(helps).collect::<Vec<_>>().join("; ")
+            steps.chain(helps).collect::<Vec<_>>().join("; ")
         }
         Resolution::LimitExceeded => "gave up".to_owned(),
     }
@@ -159,8 +159,8 @@ fn bundles_must_fit_the_cluster() {
     check(
         "a.v1@1.0.0 kube=1.40.0",
         cluster(),
-        "a 1.0.0 needs Kubernetes 1.40.0 or newer; the cluster has 1.31.2-gke.1; \
-         => update the cluster to Kubernetes 1.40.0 or newer",
+        "a 1.0.0 requires Kubernetes 1.40.0 or later; the cluster runs 1.31.2-gke.1; \
+         => update the cluster to Kubernetes 1.40.0 or later",
     );
 }
 
@@ -184,10 +184,10 @@ fn only_channels_that_count_are_used() {
     let text = "a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 #edge";
     let query = |channels| Query { requests: vec![request("a")], channels, ..Query::default() };
     check(text, query(ChannelPolicy::PreferDefault), "a.v1 b.v2");
-    let why = "a 1.0.0 needs b in `>=2.0.0`, but there is b 2.0.0 in channel `edge`, and only the \
-               default channel, or one that is named, counts; => let other channels than the \
-               default one count; => add a catalog that has b in `>=2.0.0`; => widen what a 1.0.0 \
-               needs, b in `>=2.0.0`, so that it includes 1.0.0";
+    let why = "a 1.0.0 requires b in `>=2.0.0`, but the catalogs have b 2.0.0 in channel `edge`, and only \
+               the default channel or a requested one is used; => allow channels other than the \
+               default one; => add a catalog that has b in `>=2.0.0`; => widen the requirement of \
+               a 1.0.0 on b from `>=2.0.0` to include 1.0.0";
     check(text, query(ChannelPolicy::DefaultOnly), why);
     // The channel of what is installed counts for dependencies too.
     let follows = Query {
@@ -209,10 +209,9 @@ fn what_is_installed_stays_unless_it_has_to_move() {
     check(text, with(installed("b.v1@1.0.0", Some("stable"))), "a.v1");
     let newer = "a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 <-b.v1";
     check(newer, with(installed("b.v1@1.0.0", Some("stable"))), "a.v1 b.v2");
-    let why = "`a` is asked for: that is a 1.0.0; a 1.0.0 needs b in `>=2.0.0`: that is b 2.0.0; \
-               only one version of b can be installed: b 1.0.0 and 2.0.0 exclude each other; \
-               => remove b.v1, which is installed; => install a without its dependencies, and \
-               care for them yourself";
+    let why = "`a` is requested, satisfied by a 1.0.0; a 1.0.0 requires b in `>=2.0.0`, satisfied by b \
+               2.0.0; only one version of b can be installed: b 1.0.0 and 2.0.0 conflict; \
+               => uninstall b.v1; => install a without its dependencies and provide them yourself";
     check(newer, with(installed("b.v1@1.0.0", None)), why);
 }
 
@@ -229,7 +228,9 @@ fn updates_go_step_by_step_towards_what_is_asked_for() {
     check(text, query(Some("<3")), "a.v2");
     let memory = catalog(text);
     let source = CatalogSource { name: "cat", namespace: "", weight: 0, catalog: &memory };
-    let steps = solve_path(&collect_problem(&[source], query(None), &Cel), &Cel).expect("a path");
+    let steps =
+        solve_path(&collect_problem(&[source], query(None), &NoExpressions), &NoExpressions)
+            .expect("a path");
     let names: Vec<&str> = steps.iter().map(|step| step.install[0].bundle.as_str()).collect();
     assert_eq!(names, ["a.v2", "a.v3"]);
 }
@@ -294,32 +295,33 @@ fn operators_that_watch_the_same_namespaces_do_not_share_apis() {
         }
     };
     check(text, query([&["one"], &["two"]]), "a.v1 b.v1");
-    assert!(answer(&[("", "cat", 0, text)], query([&["one"], &[]])).contains(
-        "only one operator may provide K (g/v1): a 1.0.0 and b 1.0.0 exclude each other"
-    ));
+    assert!(
+        answer(&[("", "cat", 0, text)], query([&["one"], &[]]))
+            .contains("only one operator may provide K (g/v1): a 1.0.0 and b 1.0.0 conflict")
+    );
 }
 
 #[test]
 fn what_is_missing_is_said_with_what_there_is() {
     let query = |request| Query { requests: vec![request], ..Query::default() };
     let versions = "a.v1@1.0.0\na.v2@2.0.0 <-a.v1\na.v3@3.0.0 <-a.v2";
-    let told = |request| {
+    let explanation = |request| {
         let memory = catalog(versions);
         let source = CatalogSource { name: "cat", namespace: "", weight: 0, catalog: &memory };
-        match solve(&collect_problem(&[source], query(request), &Cel), &Cel) {
+        match solve(&collect_problem(&[source], query(request), &NoExpressions), &NoExpressions) {
             Resolution::Unsatisfiable(explanation) => explanation.text(),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(
-        told(PackageRequest { version: Some(">=4".into()), ..request("a") }),
-        "there is no solution:\n  `a` in a version of `>=4` is asked for, but none of its versions \
-         is in `>=4`: there is 1.0.0 to 3.0.0 (3 versions)\n\nthis would help:\n  ask for another \
-         version of a: a 3.0.0 would do\n"
+        explanation(PackageRequest { version: Some(">=4".into()), ..request("a") }),
+        "no solution found:\n  `a` with version `>=4` is requested, but no version matches `>=4`; \
+         available: 1.0.0 to 3.0.0 (3 versions)\n\nhelp: this change makes it solvable:\n  request \
+         another version of a, such as 3.0.0\n"
     );
     assert_eq!(
-        told(request("z")),
-        "there is no solution:\n  `z` is asked for, but no catalog has a package `z`\n\nthis would \
-         help:\n  add a catalog that has package z\n"
+        explanation(request("z")),
+        "no solution found:\n  `z` is requested, but no catalog has a package `z`\n\nhelp: this change \
+         makes it solvable:\n  add a catalog that has package z\n"
     );
 }

@@ -55,7 +55,7 @@ pub(super) fn of_explanation(explanation: &Explanation) -> Graph {
     let mut offered: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for sentence in &explanation.conflict {
         let in_the_way = match sentence.kind {
-            ExplanationStepKind::Unfit | ExplanationStepKind::Exclusion => true,
+            ExplanationStepKind::Ineligible | ExplanationStepKind::Exclusion => true,
             ExplanationStepKind::Request | ExplanationStepKind::Requirement => {
                 sentence.candidates.is_empty()
             }

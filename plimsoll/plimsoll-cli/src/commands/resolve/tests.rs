@@ -74,9 +74,9 @@ fn what_cannot_be_had_is_said_with_what_can() {
     check(
         "lantern --version >=9 --catalog examples/catalog",
         3,
-        "there is no solution:\n  `lantern` in a version of `>=9` is asked for, but none of its \
-         versions is in `>=9`: there is 1.0.0 to 2.0.0 (3 versions)\n\nthis would help:\n  ask for \
-         another version of lantern: lantern 2.0.0 would do\n",
+        "no solution found:\n  `lantern` with version `>=9` is requested, but no version matches \
+         `>=9`; available: 1.0.0 to 2.0.0 (3 versions)\n\nhelp: this change makes it solvable:\n  \
+         request another version of lantern, such as 2.0.0\n",
     );
 }
 

@@ -9,7 +9,7 @@ use crate::bundle::{Bundle, Constraint, Requirement};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::explain::format::described;
-use crate::model::{ChoiceId, Model, NodeId, Owner, Unfit};
+use crate::model::{ChoiceId, Ineligible, Model, Owner, SolvableId};
 use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Problem, ResolutionOverrides};
 use crate::range::blang;
@@ -23,16 +23,16 @@ pub(super) fn proposals(model: &Model<'_>, conflict: &Conflict) -> Vec<Proposal>
     for reason in &conflict.reasons {
         match *reason {
             Reason::Choice(choice) => of_choice(model, choice, &mut proposals),
-            Reason::Unfit(node) => {
-                if let Some(unfit) = &model.nodes[node].unfit {
-                    of_unfit(unfit, &mut proposals);
+            Reason::Ineligible(solvable) => {
+                if let Some(ineligible) = &model.solvables[solvable].ineligible {
+                    of_ineligible(ineligible, &mut proposals);
                 }
             }
             Reason::Exclusion(_) => {}
         }
     }
-    for (node, requirement) in newest_owners(model, conflict) {
-        wider(model, node, requirement, &mut proposals);
+    for (solvable, requirement) in newest_owners(model, conflict) {
+        wider(model, solvable, requirement, &mut proposals);
     }
     general(model.problem(), &mut proposals);
     let mut known = BTreeSet::new();
@@ -41,21 +41,23 @@ pub(super) fn proposals(model: &Model<'_>, conflict: &Conflict) -> Vec<Proposal>
 }
 
 /// Requirements that nothing satisfies, each with the newest bundle of a package that has it.
-fn newest_owners<'p>(model: &Model<'p>, conflict: &Conflict) -> Vec<(NodeId, &'p Requirement)> {
-    let mut newest: BTreeMap<(Option<&str>, &'p Requirement), NodeId> = BTreeMap::new();
+fn newest_owners<'p>(model: &Model<'p>, conflict: &Conflict) -> Vec<(SolvableId, &'p Requirement)> {
+    let mut newest: BTreeMap<(Option<&str>, &'p Requirement), SolvableId> = BTreeMap::new();
     for reason in &conflict.reasons {
         let Reason::Choice(choice) = *reason else { continue };
-        let Owner::Node(node, _) = model.choices[choice].owner else { continue };
+        let Owner::Solvable(solvable, _) = model.choices[choice].owner else { continue };
         let Some(requirement) = model.requirement(choice) else { continue };
         if model.choices[choice].candidates.is_empty() {
-            let best = newest.entry((model.nodes[node].package(), requirement)).or_insert(node);
-            let version = |node: NodeId| &model.nodes[node].bundle.version;
-            if version(node).cmp_precedence(version(*best)).is_gt() {
-                *best = node;
+            let best = newest
+                .entry((model.solvables[solvable].package(), requirement))
+                .or_insert(solvable);
+            let version = |solvable: SolvableId| &model.solvables[solvable].bundle.version;
+            if version(solvable).cmp_precedence(version(*best)).is_gt() {
+                *best = solvable;
             }
         }
     }
-    newest.into_iter().map(|((_, requirement), node)| (node, requirement)).collect()
+    newest.into_iter().map(|((_, requirement), solvable)| (solvable, requirement)).collect()
 }
 
 fn propose(
@@ -72,12 +74,12 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
         Owner::Request(at) => of_request(model, at, proposals),
         Owner::Stays(at) | Owner::Follows(at) => {
             let name = &model.problem().query.installed[at].bundle.name;
-            let text = format!("remove {name}, which is installed");
+            let text = format!("uninstall {name}");
             propose(proposals, SuggestedChangeKind::Remove, text, move |problem| {
                 problem.query.installed.remove(at);
             });
         }
-        Owner::Node(..) => {
+        Owner::Solvable(..) => {
             if let Some(requirement) = model.requirement(choice)
                 && model.choices[choice].candidates.is_empty()
             {
@@ -95,34 +97,33 @@ fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
         proposals.push(Proposal {
             kind: SuggestedChangeKind::Version,
             text: Wording::WithVersion(
-                format!("ask for another version of {package}"),
+                format!("request another version of {package}"),
                 package.clone(),
             ),
             apply: Box::new(move |problem| problem.query.requests[at].version = None),
         });
     }
     if let Some(bundle) = &request.bundle {
-        let text = format!("begin with the newest bundle of {package} instead of {bundle}");
+        let text = format!("start at the newest bundle of {package} instead of {bundle}");
         propose(proposals, SuggestedChangeKind::Version, text, move |problem| {
             problem.query.requests[at].bundle = None;
         });
     }
     if let Some(catalog) = &request.catalog {
-        let text = format!("take {package} from any catalog, not only {catalog}");
+        let text = format!("allow {package} from any catalog, not only {catalog}");
         propose(proposals, SuggestedChangeKind::Channel, text, move |problem| {
             problem.query.requests[at].catalog = None;
         });
     }
     of_channel(model, at, proposals);
     if query.requests.len() > 1 {
-        let text = format!("do without {package}");
+        let text = format!("drop the request for {package}");
         propose(proposals, SuggestedChangeKind::LeaveOut, text, move |problem| {
             problem.query.requests.remove(at);
         });
     }
     if !request.ignore_dependencies {
-        let text =
-            format!("install {package} without its dependencies, and care for them yourself");
+        let text = format!("install {package} without its dependencies and provide them yourself");
         propose(proposals, SuggestedChangeKind::IgnoreDependencies, text, move |problem| {
             problem.query.requests[at].ignore_dependencies = true;
         });
@@ -133,22 +134,22 @@ fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
 fn of_channel(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
     let request = &model.problem().query.requests[at];
     let package = request.package.clone();
-    let shelves = model.index.named(&package);
-    let channels: BTreeSet<&String> = shelves
+    let package_ids = model.index.named(&package);
+    let channels: BTreeSet<&String> = package_ids
         .iter()
-        .flat_map(|shelf| &model.index.shelves[*shelf].package.channels)
+        .flat_map(|package_id| &model.index.packages[*package_id].package.channels)
         .map(|channel| &channel.name)
         .collect();
     for channel in channels {
         if request.channel.as_ref() != Some(channel) {
             let name = channel.clone();
-            let text = format!("ask for {package} from channel `{channel}`");
+            let text = format!("request {package} from channel `{channel}`");
             propose(proposals, SuggestedChangeKind::Channel, text, move |problem| {
                 problem.query.requests[at].channel = Some(name.clone());
             });
         }
     }
-    if shelves.is_empty() {
+    if package_ids.is_empty() {
         let requirement = Constraint::Package { name: package.clone(), range: ">=0.0.0".into() };
         let channel = request.channel.clone();
         if let Some(part) = placeholder(&requirement, channel) {
@@ -215,23 +216,28 @@ fn version_in(text: &str) -> Option<Version> {
 }
 
 /// The author of what needs something could allow what there is.
-fn wider(model: &Model<'_>, node: usize, requirement: &Requirement, proposals: &mut Vec<Proposal>) {
+fn wider(
+    model: &Model<'_>,
+    solvable: usize,
+    requirement: &Requirement,
+    proposals: &mut Vec<Proposal>,
+) {
     let Constraint::Package { name, range } = &requirement.constraint else { return };
-    let node = &model.nodes[node];
+    let solvable = &model.solvables[solvable];
     let index = &model.index;
-    let heads = index.named(name).iter().filter_map(|shelf| {
-        let channel = *index.channels(node.namespace, *shelf).first()?;
-        let shelf = &index.shelves[*shelf];
-        let head = *shelf.order(channel).entries.first()?;
-        shelf.bundle(&shelf.package.channels[channel].entries[head].name)
+    let heads = index.named(name).iter().filter_map(|package_id| {
+        let channel = *index.channels(solvable.namespace, *package_id).first()?;
+        let catalog_package = &index.packages[*package_id];
+        let head = *catalog_package.order(channel).entries.first()?;
+        catalog_package.bundle(&catalog_package.package.channels[channel].entries[head].name)
     });
     let Some(head) = heads.max_by(|left, right| left.version.cmp_precedence(&right.version)) else {
         return;
     };
-    let Some(package) = node.package().map(str::to_owned) else { return };
+    let Some(package) = solvable.package().map(str::to_owned) else { return };
     let text = format!(
-        "widen what {package} {} needs, {name} in `{range}`, so that it includes {}",
-        node.bundle.version, head.version
+        "widen the requirement of {package} {} on {name} from `{range}` to include {}",
+        solvable.bundle.version, head.version
     );
     let wide = Constraint::Package {
         name: name.clone(),
@@ -240,7 +246,7 @@ fn wider(model: &Model<'_>, node: usize, requirement: &Requirement, proposals: &
             Version { build: semver::BuildMetadata::EMPTY, ..head.version.clone() }
         ),
     };
-    let (narrow, bundle) = (requirement.clone(), node.bundle.name.clone());
+    let (narrow, bundle) = (requirement.clone(), solvable.bundle.name.clone());
     propose(proposals, SuggestedChangeKind::Range, text, move |problem| {
         let packages = problem.catalogs.iter_mut().flat_map(|catalog| &mut catalog.packages);
         let bundles = packages.filter(|it| it.name == package).flat_map(|it| &mut it.bundles);
@@ -254,29 +260,29 @@ fn wider(model: &Model<'_>, node: usize, requirement: &Requirement, proposals: &
     });
 }
 
-fn of_unfit(unfit: &Unfit, proposals: &mut Vec<Proposal>) {
-    match unfit {
-        Unfit::Excluded => propose(
+fn of_ineligible(ineligible: &Ineligible, proposals: &mut Vec<Proposal>) {
+    match ineligible {
+        Ineligible::Excluded => propose(
             proposals,
             SuggestedChangeKind::Override,
-            "take back the exclusion".to_owned(),
+            "remove the exclusion".to_owned(),
             |problem| problem.query.overrides.exclude.clear(),
         ),
-        Unfit::Kubernetes(lowest) => {
+        Ineligible::Kubernetes(lowest) => {
             if let Ok(version) = parse_tolerant(lowest) {
-                let text = format!("update the cluster to Kubernetes {lowest} or newer");
+                let text = format!("update the cluster to Kubernetes {lowest} or later");
                 propose(proposals, SuggestedChangeKind::Cluster, text, move |problem| {
                     problem.query.facts.kubernetes = Some(version.clone());
                 });
             }
         }
-        Unfit::InstallMode(mode) => {
-            let text = format!("use an operator group that needs no install mode {mode}");
+        Ineligible::InstallMode(mode) => {
+            let text = format!("use an operator group that does not require install mode {mode}");
             propose(proposals, SuggestedChangeKind::Cluster, text, |problem| {
                 problem.query.operator_groups.clear();
             });
         }
-        Unfit::Capability(name) => {
+        Ineligible::Capability(name) => {
             let text = format!("enable capability {name}");
             let name = name.clone();
             propose(proposals, SuggestedChangeKind::Cluster, text, move |problem| {
@@ -285,24 +291,24 @@ fn of_unfit(unfit: &Unfit, proposals: &mut Vec<Proposal>) {
                 }
             });
         }
-        Unfit::Defect(_)
-        | Unfit::Deprecated
-        | Unfit::OpenShift(_)
-        | Unfit::NativeApi(_)
-        | Unfit::Architecture(_) => {}
+        Ineligible::Defect(_)
+        | Ineligible::Deprecated
+        | Ineligible::OpenShift(_)
+        | Ineligible::NativeApi(_)
+        | Ineligible::Architecture(_) => {}
     }
 }
 
 /// What may always help.
 fn general(problem: &Problem, proposals: &mut Vec<Proposal>) {
     if problem.query.channels == ChannelPolicy::DefaultOnly {
-        let text = "let other channels than the default one count".to_owned();
+        let text = "allow channels other than the default one".to_owned();
         propose(proposals, SuggestedChangeKind::AnyChannel, text, |problem| {
             problem.query.channels = ChannelPolicy::PreferDefault;
         });
     }
     if problem.query.overrides != ResolutionOverrides::default() {
-        let text = "take back all overrides".to_owned();
+        let text = "remove all overrides".to_owned();
         propose(proposals, SuggestedChangeKind::Override, text, |problem| {
             problem.query.overrides = ResolutionOverrides::default();
         });

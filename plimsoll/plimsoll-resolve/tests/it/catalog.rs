@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct InMemoryCatalog {
     packages: BTreeMap<String, Package>,
     properties: BTreeMap<(String, String), Vec<Property>>,
     providers: BTreeMap<Api, BTreeSet<String>>,
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob {
+struct Document {
     schema: String,
     name: String,
     #[serde(default)]
@@ -30,37 +30,37 @@ struct Blob {
     properties: Vec<Value>,
 }
 
-impl Memory {
+impl InMemoryCatalog {
     pub(crate) fn read(text: &str) -> Self {
-        let mut memory = Self::default();
+        let mut catalog = Self::default();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let blob: Blob = serde_json::from_str(line).expect("a document of a catalog");
-            match blob.schema.as_str() {
+            let document: Document = serde_json::from_str(line).expect("a document of a catalog");
+            match document.schema.as_str() {
                 "olm.package" => {
-                    memory.of(&blob.name).default_channel = blob.default_channel;
+                    catalog.package_mut(&document.name).default_channel = document.default_channel;
                 }
                 "olm.channel" => {
-                    let channel = Channel { name: blob.name, entries: blob.entries };
-                    memory.of(&blob.package).channels.push(channel);
+                    let channel = Channel { name: document.name, entries: document.entries };
+                    catalog.package_mut(&document.package).channels.push(channel);
                 }
                 "olm.bundle" => {
-                    let properties = blob.properties.into_iter().map(serde_json::from_value);
+                    let properties = document.properties.into_iter().map(serde_json::from_value);
                     let properties: Vec<Property> = properties.map(Result::unwrap).collect();
-                    memory.add_bundle(&blob.package, &blob.name, properties);
+                    catalog.add_bundle(&document.package, &document.name, properties);
                 }
                 _ => {}
             }
         }
-        memory
+        catalog
     }
 
-    pub(crate) fn of(&mut self, package: &str) -> &mut Package {
+    fn package_mut(&mut self, package: &str) -> &mut Package {
         let found = self.packages.entry(package.to_owned()).or_default();
         package.clone_into(&mut found.name);
         found
     }
 
-    pub(crate) fn add_bundle(&mut self, package: &str, name: &str, properties: Vec<Property>) {
+    fn add_bundle(&mut self, package: &str, name: &str, properties: Vec<Property>) {
         let bundle = bundle_from_properties(name, package, &properties);
         for api in &bundle.provides {
             self.providers.entry(api.clone()).or_default().insert(package.to_owned());
@@ -68,12 +68,12 @@ impl Memory {
         for label in &bundle.labels {
             self.labelled.entry(label.clone()).or_default().insert(package.to_owned());
         }
-        self.of(package).bundles.push(bundle);
+        self.package_mut(package).bundles.push(bundle);
         self.properties.insert((package.to_owned(), name.to_owned()), properties);
     }
 }
 
-impl Catalog for Memory {
+impl Catalog for InMemoryCatalog {
     fn package(&self, name: &str) -> Option<Package> {
         self.packages.get(name).cloned()
     }
