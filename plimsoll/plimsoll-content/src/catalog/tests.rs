@@ -1,7 +1,6 @@
 //! Texts and what becomes of them.
 
 mod hostile;
-mod real;
 
 use super::{Code, Defect, Index, Loaded, Loader, Offer};
 use plimsoll_resolve::Catalog as _;

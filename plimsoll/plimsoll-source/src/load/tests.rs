@@ -1,4 +1,4 @@
-//! Loading whole payloads, and all of a real one against a table of the existing operator.
+//! Loading whole payloads.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,6 @@ use std::path::Path;
 use plimsoll_content::payload::TemplateContext;
 
 use super::load;
-
-mod oracle;
 
 const METADATA: &str = r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0"}"#;
 const IMAGES: &str =

@@ -1,45 +1,27 @@
-//! Real catalogs, if `PLIMSOLL_CATALOGS` names a directory of them: files `*.json`, and
-//! directories `NAME.d` that say the same as `NAME.fbc.json` of some of its packages.
-//!
-//! The tests read files, which the crate itself never does.
+//! Catalogs without errors: files `*.fbc.json`, and directories `NAME.d` with the same content as
+//! `NAME.fbc.json` for some of its packages.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "what is tested lies in files that only the environment can name"
-)]
-
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{Index, Loader};
-use crate::finding::Severity;
+use plimsoll_content::catalog::Index;
+use plimsoll_content::finding::Severity;
+use plimsoll_source::catalog::load;
 
-fn catalogs() -> Vec<PathBuf> {
-    let Some(directory) = std::env::var_os("PLIMSOLL_CATALOGS") else { return Vec::new() };
-    let entries = std::fs::read_dir(directory).expect("PLIMSOLL_CATALOGS is a directory");
+use super::{committed, full_data};
+
+fn catalogs(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory of catalogs");
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| entry.expect("its entries can be read").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|it| it == "json"));
     paths.sort();
+    assert!(!paths.is_empty(), "no catalogs in {}", directory.display());
     paths
 }
 
-fn read(loader: &mut Loader, path: &Path) {
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path).expect("a directory of a catalog");
-        let mut paths: Vec<PathBuf> =
-            entries.map(|entry| entry.expect("its entries can be read").path()).collect();
-        paths.sort();
-        paths.iter().for_each(|path| read(loader, path));
-    } else {
-        let bytes = std::fs::read(path).expect("a file of a catalog");
-        loader.read_file(&path.to_string_lossy(), &bytes);
-    }
-}
-
 fn index(path: &Path) -> Index {
-    let mut loader = Loader::new();
-    read(&mut loader, path);
-    let loaded = loader.finish();
+    let loaded = load(path, &mut |_| {}).expect("a catalog");
     let errors: Vec<String> = loaded
         .defects
         .iter()
@@ -51,8 +33,31 @@ fn index(path: &Path) -> Index {
 }
 
 #[test]
-fn oracle_real_catalogs_have_no_errors_and_every_package_can_be_asked_for() {
-    for path in catalogs() {
+fn every_package_of_a_catalog_can_be_read() {
+    check_packages(&committed("catalogs"));
+}
+
+#[test]
+fn every_package_of_full_catalogs_can_be_read() {
+    let test = "every_package_of_full_catalogs_can_be_read";
+    let Some([directory]) = full_data(test, ["PLIMSOLL_CATALOGS"]) else { return };
+    check_packages(&directory);
+}
+
+#[test]
+fn yaml_files_and_one_json_file_make_the_same_packages() {
+    check_forms(&committed("catalogs"));
+}
+
+#[test]
+fn yaml_files_and_one_json_file_make_the_same_packages_of_full_catalogs() {
+    let test = "yaml_files_and_one_json_file_make_the_same_packages_of_full_catalogs";
+    let Some([directory]) = full_data(test, ["PLIMSOLL_CATALOGS"]) else { return };
+    check_forms(&directory);
+}
+
+fn check_packages(directory: &Path) {
+    for path in catalogs(directory) {
         let index = index(&path);
         let mut bundles = 0;
         for name in index.package_names() {
@@ -65,9 +70,8 @@ fn oracle_real_catalogs_have_no_errors_and_every_package_can_be_asked_for() {
     }
 }
 
-#[test]
-fn oracle_yaml_files_and_one_json_file_make_the_same_packages() {
-    for path in catalogs() {
+fn check_forms(directory: &Path) {
+    for path in catalogs(directory) {
         let directory = path.to_string_lossy().replace(".fbc.json", ".d");
         let directory = Path::new(&directory);
         if !directory.is_dir() {
@@ -82,14 +86,14 @@ fn oracle_yaml_files_and_one_json_file_make_the_same_packages() {
                 let block = index.package(name).expect("it is whole").expect("it is there");
                 let package = block.read().expect("it can be read");
                 let bundle = |it| (it, package.provided(it), package.required(it));
-                let mut told = format!("{:?}", package.channels);
+                let mut text = format!("{:?}", package.channels);
                 for (bundle, provided, required) in package.bundles.iter().map(bundle) {
                     let (provided, required): (Vec<_>, Vec<_>) =
                         (provided.collect(), required.collect());
                     let (name, version) = (&bundle.name, &bundle.version);
-                    told.push_str(&format!("\n{name} {version} {provided:?} {required:?}"));
+                    text.push_str(&format!("\n{name} {version} {provided:?} {required:?}"));
                 }
-                told
+                text
             };
             assert_eq!(read(&one), read(&other), "{name}");
         }

@@ -1,32 +1,38 @@
-//! Every decision about a real payload, against a table of what the existing operator decided.
+//! Every decision about a payload, against a table of what the existing operator decides.
 //!
-//! `PLIMSOLL_PAYLOAD` names the directory of the payload and `PLIMSOLL_INCLUSION` the table: tab
-//! separated, with the columns file, document, group, kind, namespace, name, then one column for
-//! each `profile/feature set` holding 1 or 0, and last the first reason for exclusion. The table
-//! need not have every document: those in files that it does not name are not looked at.
+//! The table is tab separated, with the columns file, document, group, kind, namespace, name, then
+//! one column for each `profile/feature set` holding 1 or 0, and last the first reason for
+//! exclusion. It need not have every document: those in files that it does not name are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use plimsoll_content::inclusion::{Decision, decide};
 use plimsoll_content::payload::TemplateContext;
+use plimsoll_source::load;
 
-use crate::load;
+use super::{committed, full_data};
 
 #[test]
-fn decisions_about_a_real_payload_agree_with_the_existing_operator() {
-    let variable = |name| std::env::var_os(name);
-    let (Some(payload), Some(table)) =
-        (variable("PLIMSOLL_PAYLOAD"), variable("PLIMSOLL_INCLUSION"))
-    else {
-        println!("skipped: PLIMSOLL_PAYLOAD and PLIMSOLL_INCLUSION are not set");
-        return;
-    };
-    let payload = load(Path::new(&payload), &TemplateContext::default()).unwrap();
+fn decisions_agree_with_the_existing_operator() {
+    check(&committed("payload"), &committed("inclusion.tsv"));
+}
+
+#[test]
+fn decisions_about_a_whole_release_agree_with_the_existing_operator() {
+    let test = "decisions_about_a_whole_release_agree_with_the_existing_operator";
+    let variables = ["PLIMSOLL_PAYLOAD", "PLIMSOLL_INCLUSION"];
+    let Some([payload, table]) = full_data(test, variables) else { return };
+    check(&payload, &table);
+}
+
+fn check(payload: &Path, table: &Path) {
+    let payload = load(payload, &TemplateContext::default()).unwrap();
     let table = std::fs::read_to_string(table).unwrap();
     let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let header = rows.next().unwrap();
     let pairs = &header[6..header.len() - 1];
+    assert!(!pairs.is_empty(), "the table has no columns of decisions");
     let rows: BTreeMap<(&str, usize), Vec<&str>> =
         rows.map(|row| ((row[0], row[1].parse().unwrap()), row)).collect();
     let files: BTreeSet<&str> = rows.keys().map(|(file, _)| *file).collect();
@@ -36,7 +42,6 @@ fn decisions_about_a_real_payload_agree_with_the_existing_operator() {
         payload.context(profile, feature_set)
     };
     let contexts: Vec<_> = pairs.iter().map(context).collect();
-    let mut compared = 0;
     let mut wrong = Vec::new();
     let manifests: Vec<_> =
         payload.manifests.iter().filter(|manifest| files.contains(&*manifest.file)).collect();
@@ -56,7 +61,6 @@ fn decisions_about_a_real_payload_agree_with_the_existing_operator() {
                     "0"
                 }
             };
-            compared += 1;
             if decision != row[6 + column] {
                 wrong.push(format!("{} #{} {pair}: {decision}", manifest.file, manifest.document));
             }
@@ -70,6 +74,5 @@ fn decisions_about_a_real_payload_agree_with_the_existing_operator() {
             ));
         }
     }
-    println!("compared {compared} decisions");
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
