@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plimsoll_plan::reconciler::Uptime;
+use tokio::time::Instant;
 
 /// A source of the time of day.
 pub trait Clock: Send + Sync {
@@ -22,3 +24,26 @@ impl Clock for SystemClock {
 
 /// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
+
+/// Measures the time since the process started, and turns it into instants to sleep until.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch {
+    started: Instant,
+}
+
+impl Stopwatch {
+    /// Starts now.
+    pub(crate) fn start() -> Self {
+        Self { started: Instant::now() }
+    }
+
+    /// The time since the start.
+    pub(crate) fn uptime(self) -> Uptime {
+        Uptime::from_start(self.started.elapsed())
+    }
+
+    /// The instant of an uptime.
+    pub(crate) fn instant(self, uptime: Uptime) -> Instant {
+        self.started + uptime.since_start()
+    }
+}

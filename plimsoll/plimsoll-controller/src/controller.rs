@@ -23,7 +23,7 @@ use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::features::Features;
 use plimsoll_plan::overrides::Overrides;
 use plimsoll_plan::pause::Pause;
-use plimsoll_plan::progress::Event;
+use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_plan::status::{Limits, LoadStep, Updates};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -34,15 +34,15 @@ use self::events::ReportedEvents;
 use self::features::FeatureWatch;
 pub use self::features::cluster_features;
 use crate::bootstrap::{self, retry_until_ok};
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, Stopwatch};
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::fence::fenced;
 use crate::lease::{self, LeaseLoss};
-use crate::observe::Observation;
+use crate::observe::ConfigObservation;
 use crate::release_loader::{Accepted, ReleaseLoader, SharedStore};
 use crate::report::Reporter;
-use crate::session::{Session, SessionEvent};
+use crate::session::Session;
 use crate::view::View;
 use crate::webhook::{CapabilityWebhook, Rules};
 use crate::write::Writer;
@@ -50,20 +50,20 @@ use crate::write::Writer;
 /// What is to be told of a [`Work`]; borrows each part alone, so that its reporter stays free.
 macro_rules! context {
     ($work:expr, $now:expr) => {
-        crate::report::StatusContext {
-            progress: &$work.session.progress,
+        plimsoll_plan::reconciler::status_report::StatusContext {
+            progress: $work.session.progress(),
             release: &$work.release,
             spec: &$work.spec,
             generation: $work.generation,
             capabilities: &$work.capabilities,
             implied: &$work.implied,
-            objections: $work.session.objections(),
+            objections: $work.session.execution.operators().objections(),
             load: $work.loader.status(),
             updates: &$work.updates,
             verified: $work.verified,
             accepted_risks: &$work.accepted_risks,
-            unhealthy: $work.session.unhealthy(),
-            removals: &$work.session.removals,
+            unhealthy: $work.session.execution.operators().unhealthy(),
+            removals: $work.session.execution.removals(),
             overrides: &$work.overrides,
             limits: &$work.limits,
             now: $now,
@@ -231,6 +231,7 @@ struct PlanRequest {
 
 /// The state of a controller at work.
 struct Work {
+    stopwatch: Stopwatch,
     owner: Arc<str>,
     payload: Arc<Payload>,
     release: Release,
@@ -289,7 +290,7 @@ impl Work {
     async fn run(
         &mut self,
         controller: &mut Controller,
-        cluster_versions: &mut mpsc::Receiver<Observation>,
+        cluster_versions: &mut mpsc::Receiver<ConfigObservation>,
         stop: &CancellationToken,
     ) -> LoopExit {
         self.session.start_due(controller.clock.now());
@@ -318,8 +319,8 @@ impl Work {
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.released(controller).await;
                 }
-                turn = self.session.next() => {
-                    self.turn(turn, controller.clock.now());
+                event = self.session.next() => {
+                    self.happened(event, controller.clock.now());
                     self.reporter.touch();
                 }
                 () = sleep_until(wake) => self.woken(controller.clock.now()),
@@ -342,44 +343,38 @@ impl Work {
     /// over before that would keep the cluster at the release before, and take back what is there
     /// of this one; or not know that a capability is enabled that has objects already.
     fn begin_plan(&mut self, now: Timestamp) {
-        if self.session.is_held() && self.is_status_written() {
-            self.session.release();
+        if self.session.execution.is_held() && self.is_status_written() {
+            self.session.execution.release();
             self.session.start_due(now);
         }
     }
 
     fn is_status_written(&self) -> bool {
-        self.reporter.has_written(&self.release, &self.capabilities.enabled)
+        self.reporter.statuses().has_written(&self.release, &self.capabilities.enabled)
     }
 
-    async fn observed(&mut self, controller: &Controller, observation: Observation) {
+    async fn observed(&mut self, controller: &Controller, observation: ConfigObservation) {
         match observation {
-            Observation::ClusterVersion(Some(object)) => self.asked(controller, &object).await,
-            Observation::ConfigMap { name, data } => self.acknowledged(name, data),
-            Observation::FeatureGate(object) => {
+            ConfigObservation::ClusterVersion(Some(object)) => {
+                self.asked(controller, &object).await;
+            }
+            // Without a ClusterVersion the last one is followed.
+            ConfigObservation::ClusterVersion(None) => {}
+            ConfigObservation::ConfigMap { name, data } => self.acknowledged(name, data),
+            ConfigObservation::FeatureGate(object) => {
                 self.featured(controller, object.as_deref()).await;
             }
-            _ => {}
         }
     }
 
-    fn turn(&mut self, turn: SessionEvent, now: Timestamp) {
-        if let SessionEvent::Observed(Observation::Definition { group, plural }) = &turn {
+    fn happened(&mut self, event: ExecutionEvent, now: Timestamp) {
+        if let ExecutionEvent::Observed(Observation::Definition { group, plural }) = &event {
             if group == CLUSTER_VERSION.group {
                 self.reporter.definition_changed();
             }
             self.feature_watch.defined(group, plural);
         }
-        let namespace = match &turn {
-            SessionEvent::Executed(step, plimsoll_plan::progress::Outcome::Applied(_)) => {
-                Some(*step)
-            }
-            _ => None,
-        };
-        if let Some(step) = namespace {
-            self.session.namespace_applied(step, now);
-        }
-        self.session.handle(turn, now);
+        self.session.handle(event, now);
     }
 
     fn woken(&mut self, now: Timestamp) {
@@ -387,18 +382,18 @@ impl Work {
         if Instant::now() >= self.sweep_at {
             self.sweep_at = Instant::now() + SWEEP_INTERVAL;
             self.feature_watch.look_again();
-            self.session.progress.handle(Event::Sweep, now);
+            self.session.sweep(now);
+        } else {
+            self.session.start_due(now);
         }
-        self.session.start_due(now);
     }
 
     /// When to look again although nothing happened.
     fn wake_at(&self, now: Timestamp) -> Instant {
-        let mut wake = self.sweep_at.min(self.reporter.due_at());
+        let mut wake = self.sweep_at.min(self.reporter.wake_at());
         let times = [
-            // What is held waits for the status, not for a time.
-            self.session.progress.wake_at().filter(|_| !self.session.is_held()),
-            self.session.removals.ledger.due_at(),
+            self.session.execution.wake_at(),
+            self.session.execution.removals().ledger().due_at(),
             self.loader.wake_at(),
             self.overrides.next_expiry(now),
         ];
@@ -422,11 +417,12 @@ impl Work {
         let now = controller.clock.now();
         let context = context!(self, now);
         let Some(conditions) = self.reporter.report(&context) else { return };
-        let mut view = View::of(&self.session.progress, &conditions, now);
+        let mut view = View::of(self.session.progress(), &conditions, now);
         view.capabilities = self.capabilities.clone();
         view.implied = self.implied.clone();
         let created = [self.created, self.payload_created()];
-        view.metrics = Some(self.reporter.metrics(&context, &self.session.counts, created));
+        view.metrics =
+            Some(self.reporter.metrics(&context, self.session.execution.counters(), created));
         self.emit_conditions(&conditions);
         controller.view.send_replace(view);
     }

@@ -11,7 +11,7 @@ use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 pub use server::{MetricsError, MetricsServer, TlsFiles};
-pub use snapshot::{Counters, MetricsSnapshot, StepCounts};
+pub use snapshot::MetricsSnapshot;
 
 use crate::view::View;
 
@@ -136,7 +136,7 @@ fn own(collected: &Collected, view: &View, metrics: &MetricsSnapshot) {
         implied.with_label_values(&[&capability.capability, &capability.version]).set(1.0);
     }
     let writes = collected.counters(&WRITES);
-    for ((action, result), count) in &metrics.counts.executions {
+    for ((action, result), count) in &metrics.counters.executions {
         writes.with_label_values(&[*action, *result]).inc_by(*count);
     }
     let repairs = collected.counters(&REPAIRS);

@@ -16,10 +16,12 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::ApiKind;
-use plimsoll_api::{GroupKind, ObjectKey, Verdict};
+use plimsoll_api::GroupKind;
 use plimsoll_plan::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::readiness;
+use plimsoll_plan::reconciler::execution::Observation;
+use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -30,57 +32,29 @@ use crate::bootstrap::api_resource;
 /// Observations that may wait to be handled: a burst of a whole payload fits.
 pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 
-/// Something that a watch showed.
+/// What a watch of an object that configures the controller showed.
 #[derive(Debug)]
-pub(crate) enum Observation {
-    /// An object of the plan, with its health where that is awaited.
-    Object { key: ObjectKey, mark: Mark, health: Option<Verdict>, terminating: Option<Terminating> },
-    /// All objects of a kind that exist have been shown.
-    Listed(GroupKind),
-    /// A definition of a kind of this group changed, of the plan or not.
-    Definition { group: String, plural: String },
-    /// A namespace, or that it is gone.
-    Namespace { name: String, state: Option<NamespaceState> },
-    /// A ClusterOperator, of the plan or not, or that it is gone.
-    Operator { name: String, revision: u64, object: Option<Value> },
-    /// The data of a ConfigMap that is watched by name; `None` when there is none.
-    ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
-    /// The ClusterVersion, or that it is gone.
+pub(crate) enum ConfigObservation {
+    /// The ClusterVersion; `None` when it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
-    /// The FeatureGate, or that there is none.
+    /// The FeatureGate; `None` when there is none.
     FeatureGate(Option<Box<DynamicObject>>),
-}
-
-/// The objects of one kind that a plan is about: by namespace and name as the server has them.
-pub(crate) type WatchedObjects = Arc<BTreeMap<(String, String), ObjectKey>>;
-
-/// What of a kind's objects is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchScope {
-    /// Metadata: enough to see drift.
-    Metadata,
-    /// Metadata of all definitions, whether of the plan or not.
-    Definitions,
-    /// All namespaces, whether of the plan or not, whole: they tell why they do not go.
-    Namespaces,
-    /// Whole workloads, for their health.
-    Workloads,
-    /// Whole ClusterOperators, for their gates.
-    Operators,
+    /// The data of a ConfigMap; `None` when there is none.
+    ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
 }
 
 /// Watches a kind until the receiver is gone.
 pub(crate) async fn watch_kind(
     client: Client,
     resource: ApiResource,
-    depth: WatchScope,
-    interest: WatchedObjects,
+    scope: WatchScope,
+    objects: Arc<WatchedObjects>,
     sender: mpsc::Sender<Observation>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
-    let mut relay = Relay { kind, depth, interest, sender, known: BTreeMap::new(), unseen: None };
+    let mut relay = Relay { kind, scope, objects, sender, known: BTreeMap::new(), unseen: None };
     let config = watcher::Config::default();
-    match depth {
+    match scope {
         WatchScope::Metadata | WatchScope::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
             let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
@@ -107,31 +81,31 @@ pub(crate) async fn watch_kind(
 pub(crate) async fn watch_named(
     client: Client,
     (kind, name): (ApiKind, &'static str),
-    shown: impl Fn(Option<Box<DynamicObject>>) -> Observation,
-    sender: mpsc::Sender<Observation>,
+    observed: impl Fn(Option<Box<DynamicObject>>) -> ConfigObservation,
+    sender: mpsc::Sender<ConfigObservation>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
-    watch_one(api, name, |object| shown(object.map(Box::new)), sender).await;
+    watch_one(api, name, |object| observed(object.map(Box::new)), sender).await;
 }
 
 /// Watches one ConfigMap until the receiver is gone.
 pub(crate) async fn watch_config_map(
     client: Client,
     (namespace, name): (&'static str, &'static str),
-    sender: mpsc::Sender<Observation>,
+    sender: mpsc::Sender<ConfigObservation>,
 ) {
-    let shown = |object: Option<ConfigMap>| {
+    let observed = |object: Option<ConfigMap>| {
         let data = object.map(|object| object.data.unwrap_or_default());
-        Observation::ConfigMap { name, data }
+        ConfigObservation::ConfigMap { name, data }
     };
-    watch_one(Api::namespaced(client, namespace), name, shown, sender).await;
+    watch_one(Api::namespaced(client, namespace), name, observed, sender).await;
 }
 
 async fn watch_one<K>(
     api: Api<K>,
     name: &str,
-    shown: impl Fn(Option<K>) -> Observation,
-    sender: mpsc::Sender<Observation>,
+    observed: impl Fn(Option<K>) -> ConfigObservation,
+    sender: mpsc::Sender<ConfigObservation>,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
@@ -146,10 +120,10 @@ async fn watch_one<K>(
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 seen = true;
-                shown(Some(object))
+                observed(Some(object))
             }
             Ok(Event::InitDone) if seen => continue,
-            Ok(Event::InitDone | Event::Delete(_)) => shown(None),
+            Ok(Event::InitDone | Event::Delete(_)) => observed(None),
             Err(error) => {
                 tracing::debug!(%error, name, "watching failed; trying again");
                 continue;
@@ -190,8 +164,8 @@ impl WatchedObject for PartialObjectMeta<DynamicObject> {
 
 struct Relay {
     kind: GroupKind,
-    depth: WatchScope,
-    interest: WatchedObjects,
+    scope: WatchScope,
+    objects: Arc<WatchedObjects>,
     sender: mpsc::Sender<Observation>,
     /// Objects of interest that exist, with the revision they were last shown at.
     known: BTreeMap<(String, String), u64>,
@@ -234,7 +208,7 @@ impl Relay {
         if let Some(unseen) = &mut self.unseen {
             unseen.remove(&id);
         }
-        if self.depth == WatchScope::Namespaces {
+        if self.scope == WatchScope::Namespaces {
             let terminating = metadata.deletion_timestamp.is_some();
             let state =
                 if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
@@ -249,12 +223,12 @@ impl Relay {
         }
         let mark = Mark { revision, trace: trace(metadata) };
         let mut terminating = terminating(metadata);
-        let key = self.interest.get(&id).cloned();
-        if key.is_some() || self.depth == WatchScope::Operators {
+        let key = self.objects.get(&id).cloned();
+        if key.is_some() || self.scope == WatchScope::Operators {
             self.known.insert(id.clone(), revision);
         }
         let mut health = None;
-        match (self.depth, &key) {
+        match (self.scope, &key) {
             (WatchScope::Operators, _) => {
                 let (name, object) = (id.1, Some(object.into_value()));
                 if !self.send(Observation::Operator { name, revision, object }).await {
@@ -280,7 +254,7 @@ impl Relay {
 
     async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
         self.known.remove(&id);
-        if self.depth == WatchScope::Namespaces {
+        if self.scope == WatchScope::Namespaces {
             let name = id.1.clone();
             if !self.send(Observation::Namespace { name, state: None }).await {
                 return false;
@@ -289,13 +263,13 @@ impl Relay {
         if !self.send_definition(&id.1).await {
             return false;
         }
-        if self.depth == WatchScope::Operators {
+        if self.scope == WatchScope::Operators {
             let name = id.1.clone();
             if !self.send(Observation::Operator { name, revision, object: None }).await {
                 return false;
             }
         }
-        let Some(key) = self.interest.get(&id).cloned() else {
+        let Some(key) = self.objects.get(&id).cloned() else {
             return true;
         };
         let mark = Mark { revision, trace: Trace::Gone };
@@ -305,7 +279,7 @@ impl Relay {
     /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
     async fn send_definition(&self, name: &str) -> bool {
         match name.split_once('.') {
-            Some((plural, group)) if self.depth == WatchScope::Definitions => {
+            Some((plural, group)) if self.scope == WatchScope::Definitions => {
                 let (group, plural) = (group.to_owned(), plural.to_owned());
                 self.send(Observation::Definition { group, plural }).await
             }

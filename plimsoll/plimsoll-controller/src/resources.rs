@@ -80,15 +80,13 @@ impl Resources {
         self.0.get(kind)
     }
 
-    /// A kind in this version if that is served, else in one that is, if any.
-    pub(crate) fn in_served_version(&self, kind: GroupVersionKind) -> GroupVersionKind {
-        let is_same = |it: &&GroupVersionKind| it.group == kind.group && it.kind == kind.kind;
-        let served = if self.0.contains_key(&kind) { None } else { self.0.keys().find(is_same) };
-        served.cloned().unwrap_or(kind)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&GroupVersionKind, &Served)> {
         self.0.iter()
+    }
+
+    /// The kinds, each with its scope.
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = (GroupVersionKind, Scope)> {
+        self.0.iter().map(|(kind, served)| (kind.clone(), served.scope))
     }
 
     pub(crate) fn extend(&mut self, other: Self) {

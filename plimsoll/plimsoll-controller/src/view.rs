@@ -1,4 +1,4 @@
-//! What a person at a terminal wants to see of a controller at work.
+//! A snapshot of a running controller, for terminals, rehearsals and metrics.
 
 use jiff::Timestamp;
 use plimsoll_api::Condition;
@@ -6,15 +6,16 @@ use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
+use plimsoll_plan::reconciler::levels::{LevelView, levels};
 
 use crate::metrics::MetricsSnapshot;
 
-/// A picture of the work at one moment.
+/// The state of a controller at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Version that is being applied.
     pub version: String,
-    /// The rules it follows.
+    /// The mode of the plan; `None` before there is one.
     pub mode: Option<Mode>,
     /// Steps done.
     pub done: usize,
@@ -30,42 +31,29 @@ pub struct View {
     pub completed: bool,
     /// The capabilities in force.
     pub capabilities: Capabilities,
-    /// The capabilities that updates made necessary, and what did.
+    /// The capabilities that updates enabled, and why.
     pub implied: Vec<ImpliedCapability>,
-    /// What metrics tell beyond this; `None` while another controller is at work.
+    /// What metrics report beyond this; `None` while another controller is the leader.
     pub metrics: Option<MetricsSnapshot>,
-}
-
-/// A run level: manifests between which there is no order but that of their lanes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LevelView {
-    /// Its number; `None` for files that name none.
-    pub level: Option<u32>,
-    /// Steps done.
-    pub done: usize,
-    /// Steps.
-    pub total: usize,
-    /// Components that are not done.
-    pub lanes: Vec<String>,
 }
 
 /// A step that waits or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitView {
-    /// Its object.
+    /// Its object, as `kind "namespace/name"`.
     pub object: String,
-    /// Why.
+    /// Why it waits or failed, from the list of reasons.
     pub reason: &'static str,
-    /// The whole story.
+    /// What it waits for or what failed, and what would help.
     pub message: String,
-    /// Since when.
+    /// Since when it waits or fails.
     pub since: Timestamp,
-    /// Whether it failed.
+    /// Whether it failed; otherwise it waits.
     pub failed: bool,
 }
 
 impl View {
-    /// Takes a picture.
+    /// The state of a plan under way, with the conditions as last computed.
     pub(crate) fn of(progress: &Progress, conditions: &[Condition], now: Timestamp) -> Self {
         let plan = progress.plan();
         let done = progress.done();
@@ -88,28 +76,4 @@ impl View {
             ..Self::default()
         }
     }
-}
-
-pub(crate) fn levels(progress: &Progress, done: &[usize]) -> Vec<LevelView> {
-    let mut levels: std::collections::BTreeMap<Option<u32>, LevelView> =
-        std::collections::BTreeMap::new();
-    for (index, step) in progress.plan().steps.iter().enumerate() {
-        let position = plimsoll_plan::graph::position(&step.manifest.file);
-        let level = position.as_ref().map(|position| position.level);
-        let view = levels.entry(level).or_insert_with(|| LevelView {
-            level,
-            done: 0,
-            total: 0,
-            lanes: Vec::new(),
-        });
-        view.total += 1;
-        if done.binary_search(&index).is_ok() {
-            view.done += 1;
-        } else if let Some(position) = position
-            && !view.lanes.iter().any(|lane| lane == position.component)
-        {
-            view.lanes.push(position.component.to_owned());
-        }
-    }
-    levels.into_values().collect()
 }

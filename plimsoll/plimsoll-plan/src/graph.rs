@@ -40,7 +40,7 @@ pub enum Ordering {
     Flattened,
     /// All levels at once, in an order of this attempt's own.
     Shuffled {
-        /// How often it has been tried before.
+        /// How many passes there were before.
         attempt: u32,
     },
 }

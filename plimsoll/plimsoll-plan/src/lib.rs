@@ -26,6 +26,7 @@ pub mod preconditions;
 pub mod prepare;
 pub mod progress;
 pub mod readiness;
+pub mod reconciler;
 pub mod removal;
 pub mod status;
 pub mod target;

@@ -132,15 +132,8 @@ pub struct Plan {
     pub excluded: Vec<Excluded>,
 }
 
-/// Plans how to bring a cluster to a release. `attempt` varies the order in which a reconciling
-/// plan goes through its steps (CV-6.5).
-pub fn plan(
-    manifests: &[Manifest],
-    context: &Context,
-    release: Release,
-    mode: Mode,
-    attempt: u32,
-) -> Plan {
+/// Plans how to bring a cluster to a release.
+pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: Mode) -> Plan {
     let mut steps = Vec::new();
     let mut excluded = Vec::new();
     for manifest in manifests {
@@ -157,18 +150,22 @@ pub fn plan(
     let ordering = match mode {
         Mode::Updating => Ordering::ByLevel,
         Mode::Initializing => Ordering::Flattened,
-        Mode::Reconciling => Ordering::Shuffled { attempt },
+        Mode::Reconciling => Ordering::Shuffled { attempt: 0 },
     };
-    let tasks: Vec<Task<'_>> = steps
-        .iter()
-        .map(|step| Task { file: &step.manifest.file, is_job: is_job(&step.manifest) })
-        .collect();
-    let graph = graph::build(&tasks, ordering);
+    let graph = graph::build(&tasks(&steps), ordering);
     let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest.raw));
     Plan { release, hash, mode, steps, graph, excluded }
 }
 
 impl Plan {
+    /// The steps in the order in which a reconciling pass begins them: it differs from pass to
+    /// pass, so that steps that get stuck do not always come before the same others
+    /// (CV-6.5). `attempt` is the number of passes before this one.
+    pub fn reconciling_order(&self, attempt: u32) -> Vec<usize> {
+        let graph = graph::build(&tasks(&self.steps), Ordering::Shuffled { attempt });
+        graph.nodes.into_iter().flat_map(|node| node.tasks).collect()
+    }
+
     /// The plan, and at its end the deletion of objects that earlier releases left behind. The hash
     /// stays that of the release's manifests.
     #[must_use]
@@ -196,6 +193,11 @@ fn deletion_of(orphan: &Orphan) -> Option<Manifest> {
     let object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
     let file = format!("{ORPHAN_FILE}{}: {}", orphan.version, orphan.file);
     Manifest::read(file.into(), 0, &object).ok()
+}
+
+fn tasks(steps: &[Step]) -> Vec<Task<'_>> {
+    let files = steps.iter().map(|step| &step.manifest);
+    files.map(|manifest| Task { file: &manifest.file, is_job: is_job(manifest) }).collect()
 }
 
 fn is_job(manifest: &Manifest) -> bool {

@@ -104,8 +104,6 @@ pub enum Event {
     },
     /// A kind is served.
     KindServed(GroupVersionKind, Scope),
-    /// A kind is no longer served.
-    KindWithdrawn(GroupVersionKind),
     /// A namespace exists in a state, or does not.
     Namespace(String, Option<NamespaceState>),
     /// The rare full pass: everything is applied once more.
@@ -161,6 +159,8 @@ pub struct Progress {
     world: World,
     running: usize,
     passes: u32,
+    /// How often everything was applied once more, under this plan and those that it took up.
+    sweeps: u32,
     repairs: u64,
     /// When steps were last started. What was due then and was not started waits for an event.
     looked_at: Timestamp,
@@ -179,11 +179,12 @@ impl Progress {
             mode: plan.mode,
             tracks: plan.steps.iter().map(|_| Track::new(now)).collect(),
             lanes: vec![Lane::default(); plan.graph.nodes.len()],
-            order: order(&plan),
+            order: order(&plan, plan.mode, 0),
             steps_of,
             world,
             running: 0,
             passes: 0,
+            sweeps: 0,
             repairs: 0,
             looked_at: Timestamp::MIN,
             paused_before: None,
@@ -210,6 +211,7 @@ impl Progress {
     /// What was done and is being put right counts as done, and is put right at once.
     pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
         self.repairs = before.repairs;
+        self.sweeps = before.sweeps;
         let same_release = before.plan.release == self.plan.release;
         for (index, step) in self.plan.steps.iter().enumerate() {
             let Some(old) = before.step_of(&watch_key(step)) else {
@@ -417,7 +419,6 @@ impl Progress {
                 self.world.serve(kind.clone(), scope);
                 self.settle_served(&kind, now);
             }
-            Event::KindWithdrawn(kind) => self.world.withdraw(&kind),
             Event::Namespace(name, state) => self.world.set_namespace(&name, state),
             Event::Sweep => self.sweep(now),
         }
@@ -544,6 +545,10 @@ impl Progress {
     }
 
     fn sweep(&mut self, now: Timestamp) {
+        self.sweeps += 1;
+        if self.mode == Mode::Reconciling {
+            self.order = order(&self.plan, self.mode, self.sweeps);
+        }
         for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
             let swept = matches!(step.action, Action::Apply);
             if swept && matches!(track.state, State::Done(_)) {
@@ -700,12 +705,13 @@ impl Progress {
     }
 }
 
-/// While updating, the plan's order. Otherwise what others may need comes first: namespaces, then
-/// definitions, whose kinds take a moment to be served.
-fn order(plan: &Plan) -> Arc<[usize]> {
+/// While updating, the plan's order; while reconciling, one that differs from pass to pass. But for
+/// updating, what others may need comes first: namespaces, then definitions, whose kinds take a
+/// moment to be served.
+fn order(plan: &Plan, mode: Mode, attempt: u32) -> Arc<[usize]> {
     let rank = |index: &usize| {
         let step = &plan.steps[*index];
-        if plan.mode == Mode::Updating {
+        if mode == Mode::Updating {
             0
         } else if step.manifest.key.kind == "Namespace" {
             1
@@ -715,7 +721,10 @@ fn order(plan: &Plan) -> Arc<[usize]> {
             3
         }
     };
-    let mut order: Vec<usize> = (0..plan.steps.len()).collect();
+    let mut order: Vec<usize> = match mode {
+        Mode::Initializing | Mode::Updating => (0..plan.steps.len()).collect(),
+        Mode::Reconciling => plan.reconciling_order(attempt),
+    };
     order.sort_by_key(rank);
     order.into()
 }

@@ -66,7 +66,7 @@ impl Target {
 
     /// The plan that brings the cluster to a payload.
     pub fn plan(&self, payload: &Payload, mode: Mode) -> Plan {
-        plan(&payload.manifests, &self.context(payload), release(payload), mode, 0)
+        plan(&payload.manifests, &self.context(payload), release(payload), mode)
     }
 
     /// What decides which manifests of a payload are included.

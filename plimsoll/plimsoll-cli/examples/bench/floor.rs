@@ -38,7 +38,7 @@ pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
         capabilities: Some(capabilities.for_inclusion()),
         ..payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET)
     };
-    let mut plan = plan(&payload.manifests, &context, Release::default(), mode, 0);
+    let mut plan = plan(&payload.manifests, &context, Release::default(), mode);
     if mode == Mode::Initializing {
         // An installation deletes nothing.
         plan.steps.retain(|step| step.action != Action::Delete);

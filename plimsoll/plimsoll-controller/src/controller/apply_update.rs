@@ -50,8 +50,9 @@ impl Work {
         self.pause(pause_of(object), controller.clock.now());
         self.refresh_updates();
         let request = self.requested(controller.clock.now());
-        let plan = Arc::clone(self.session.progress.plan());
-        let prunes = self.session.removals.asked(prune::asked(object), &plan);
+        let plan = Arc::clone(self.session.progress().plan());
+        let prunes =
+            self.session.execution.removals_mut().prune_requested(prune::asked(object), &plan);
         if request != self.request || prunes {
             self.request = request;
             self.replan(controller).await;
@@ -61,7 +62,7 @@ impl Work {
 
     /// A first installation is finished before anything else is begun (CV-9.3).
     pub(super) fn takes_releases(&self) -> bool {
-        self.session.progress.mode() != Mode::Initializing
+        self.session.progress().mode() != Mode::Initializing
     }
 
     /// Another release is to be kept.
@@ -82,7 +83,7 @@ impl Work {
     pub(super) async fn apply_update(&mut self, controller: &Controller, accepted: Accepted) {
         // How far the release before came is on record before it is left.
         let context = context!(self, controller.clock.now());
-        self.reporter.settle(&context);
+        self.reporter.compute(&context);
         if !self.imply(controller, &accepted.payload).await {
             // Without a record of it, a process that died now would not know it any more.
             self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
@@ -152,7 +153,7 @@ impl Work {
         // it unseen.
         self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
         let now = controller.clock.now();
-        let mode = match self.session.progress.mode() {
+        let mode = match self.session.progress().mode() {
             Mode::Initializing => Mode::Initializing,
             Mode::Updating | Mode::Reconciling => Mode::Updating,
         };
@@ -165,20 +166,21 @@ impl Work {
             &self.capabilities,
             mode,
         );
-        let mut removals = std::mem::take(&mut self.session.removals);
-        let planned = removals.replanned(self.session.progress.plan(), planned, now);
+        let mut removals = self.session.execution.take_removals();
+        let planned = removals.replanned(self.session.progress().plan(), planned, now);
         let planned = Arc::new(planned);
         let resources = self.session.resources().clone();
         let client = controller.client.clone();
         let owner = Arc::clone(&self.owner);
-        let mut session = Session::new(client, owner, planned, resources, removals, now);
-        session.progress.set_pause(self.pause, now);
-        session.take_over(&mut self.session, now);
+        let stopwatch = self.stopwatch;
+        let mut session = Session::new(client, owner, planned, resources, removals, stopwatch, now);
+        session.execution.set_pause(self.pause, now);
+        session.execution.succeed(&mut self.session.execution, now);
         self.session = session;
         self.pin_pause();
         self.completion_reported = false;
         if !self.is_status_written() {
-            self.session.hold();
+            self.session.execution.hold();
         }
         self.session.start_due(now);
     }
@@ -264,7 +266,7 @@ pub(super) fn make_plan(
     let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
     let overrides = &request.overrides;
     let context = target::context(payload, &settings.profile, features, capabilities, overrides);
-    let planned = plan(&payload.manifests, &context, release.clone(), mode, 0);
+    let planned = plan(&payload.manifests, &context, release.clone(), mode);
     tracing::info!(
         version = %release.version,
         mode = ?mode,

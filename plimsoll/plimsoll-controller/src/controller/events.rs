@@ -7,6 +7,7 @@ use plimsoll_api::{Condition, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::Action;
+use plimsoll_plan::reconciler::execution::Drift;
 use plimsoll_plan::removal::Notice;
 use plimsoll_plan::transitions::transitions;
 
@@ -46,7 +47,7 @@ impl Work {
 
     /// Takes the gates that are passed for told: what an earlier process saw is no news.
     pub(super) fn mark_gates_reported(&mut self) {
-        let is_completed = self.session.progress.mode() == Mode::Reconciling;
+        let is_completed = self.session.progress().mode() == Mode::Reconciling;
         let passed = self.gates().filter(|(_, is_passed)| *is_passed || is_completed);
         let names = passed.map(|(key, _)| key.name.clone()).collect();
         self.reported.gates = names;
@@ -76,8 +77,8 @@ impl Work {
 
     /// Tells of objects that somebody changed or deleted, and that are put right.
     pub(super) fn emit_drift(&mut self) {
-        for (key, is_gone) in std::mem::take(&mut self.session.drifted) {
-            let what = if is_gone { "deleted" } else { "changed" };
+        for Drift { key, is_deleted } in self.session.execution.take_drifted() {
+            let what = if is_deleted { "deleted" } else { "changed" };
             let note = format!("{key} was {what} by somebody else and is put right");
             self.emit_about(Severity::Normal, Reason::DriftRepaired, "Repair", note, Some(&key));
         }
@@ -85,7 +86,7 @@ impl Work {
 
     /// Tells what people should hear of deletions.
     pub(super) fn emit_removals(&mut self, now: Timestamp) {
-        for notice in self.session.removals.notices(now) {
+        for notice in self.session.execution.removals_mut().notices(now) {
             let Notice { key, reason, is_warning, message } = notice;
             let severity = if is_warning { Severity::Warning } else { Severity::Normal };
             self.reporter.touch();
@@ -107,7 +108,7 @@ impl Work {
 
     /// The ClusterOperators of the release, and whether their gates are passed.
     fn gates(&self) -> impl Iterator<Item = (&ObjectKey, bool)> {
-        let progress = &self.session.progress;
+        let progress = self.session.progress();
         let steps = progress.plan().steps.iter().enumerate();
         steps
             .filter(|(_, step)| step.action == Action::Gate)

@@ -13,7 +13,7 @@ use super::{Controller, Settings, Work};
 use crate::bootstrap::api_resource;
 use crate::error::Error;
 use crate::events::Severity;
-use crate::observe::{self, Observation};
+use crate::observe::{self, ConfigObservation};
 use crate::resources::Resources;
 
 /// The features that a controller goes by now: those that it was told, or those of the cluster.
@@ -56,7 +56,7 @@ fn of(feature_gate: Option<&DynamicObject>) -> Features {
 /// its definition is waited for, and looked for once a sweep.
 pub(super) struct FeatureWatch {
     client: Client,
-    sender: mpsc::Sender<Observation>,
+    sender: mpsc::Sender<ConfigObservation>,
     /// The watch, if it has begun; it ends with this.
     task: JoinSet<()>,
     is_followed: bool,
@@ -68,7 +68,7 @@ impl FeatureWatch {
     pub(super) fn start(
         client: Client,
         settings: &Settings,
-        sender: mpsc::Sender<Observation>,
+        sender: mpsc::Sender<ConfigObservation>,
         resources: &Resources,
     ) -> Self {
         let is_followed = settings.feature_set.is_none();
@@ -95,7 +95,7 @@ impl FeatureWatch {
         self.task.spawn(observe::watch_named(
             self.client.clone(),
             (FEATURE_GATE, FEATURE_GATE_NAME),
-            Observation::FeatureGate,
+            ConfigObservation::FeatureGate,
             self.sender.clone(),
         ));
     }

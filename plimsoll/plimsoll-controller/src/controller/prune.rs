@@ -21,7 +21,9 @@ impl Work {
             return;
         }
         self.settle_at = Instant::now() + WRITE_AGAIN;
-        let Some((asked, left)) = self.session.removals.asked_too_much() else { return };
+        let Some((asked, left)) = self.session.execution.removals().stale_annotation() else {
+            return;
+        };
         let writer = Writer::new(controller.client.clone());
         if let Err(error) = writer.replace_annotation(PRUNE, asked, left.annotation()).await {
             tracing::debug!(%error, "the request to prune is not brought up to date yet");
@@ -31,7 +33,8 @@ impl Work {
     /// Whether something that was asked for has been pruned, and ReleaseProgress tells so: a process
     /// that took over before that would not know it.
     pub(super) fn is_pruning_settled(&self) -> bool {
-        let removals = &self.session.removals;
-        removals.asked_too_much().is_some() && self.reporter.has_written_orphans(&removals.orphans)
+        let removals = self.session.execution.removals();
+        removals.stale_annotation().is_some()
+            && self.reporter.statuses().has_written_orphans(removals.orphans())
     }
 }

@@ -13,6 +13,7 @@ use plimsoll_plan::mode::{self, Mode};
 use plimsoll_plan::pause::Pause;
 use plimsoll_plan::plan::Plan;
 use plimsoll_plan::progress::parse_ranges;
+use plimsoll_plan::reconciler::removals::{InheritedObjects, Removals};
 use plimsoll_plan::status::Updates;
 use plimsoll_plan::target;
 use plimsoll_source::store::Listing;
@@ -28,12 +29,12 @@ use super::events::ReportedEvents;
 use super::features::{self, FeatureWatch};
 use super::{Controller, SWEEP_INTERVAL, Work, overrides, prune};
 use crate::bootstrap::{self, retry_until_ok};
+use crate::clock::Stopwatch;
 use crate::error::Error;
 use crate::events::Recorder;
-use crate::observe::{self, Observation};
+use crate::observe::{self, ConfigObservation};
 use crate::release_loader::{self, ReleaseLoader};
-use crate::removals::{Inherited, Removals};
-use crate::report::Reporter;
+use crate::report::{Reporter, SeenStatuses};
 use crate::resources::Resources;
 use crate::session::Session;
 use crate::versioned_status::VersionedStatus;
@@ -48,7 +49,7 @@ pub(super) struct StartupState {
     /// What an earlier process recorded.
     recorded: ReleaseProgressStatus,
     /// The ClusterVersion and ReleaseProgress as they were read.
-    seen: (VersionedStatus, VersionedStatus),
+    seen: SeenStatuses,
     resources: Resources,
     recorder: Recorder,
     rules: watch::Sender<Rules>,
@@ -66,7 +67,7 @@ impl Controller {
         rules: &watch::Sender<Rules>,
         stop: &CancellationToken,
         watches: &mut JoinSet<()>,
-        sender: mpsc::Sender<Observation>,
+        sender: mpsc::Sender<ConfigObservation>,
     ) -> Result<StartupState, Error> {
         let client = &self.client;
         let create = self.settings.create.as_deref();
@@ -76,12 +77,15 @@ impl Controller {
         let uid = first.uid().unwrap_or_default();
         let progress =
             retry_until_ok(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
-        let seen = (VersionedStatus::of(&first), VersionedStatus::of(&progress));
+        let seen = SeenStatuses {
+            cluster_version: VersionedStatus::of(&first),
+            release_progress: VersionedStatus::of(&progress),
+        };
         let mut recorded = recorded(&progress);
         watches.spawn(observe::watch_named(
             self.client.clone(),
             (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
-            Observation::ClusterVersion,
+            ConfigObservation::ClusterVersion,
             sender.clone(),
         ));
         for name in [acknowledge::GATES, acknowledge::ACKS] {
@@ -141,13 +145,13 @@ impl Controller {
         StartupState { recorded, resources, .. }: &StartupState,
         planned: &Plan,
         stop: &CancellationToken,
-    ) -> Result<Option<Inherited>, Error> {
+    ) -> Result<Option<InheritedObjects>, Error> {
         if recorded.plan_hash.is_empty() || recorded.plan_hash == planned.hash {
             return Ok(None);
         }
         let ours = retry_until_ok(stop, || dry_run::ours(&self.client, resources)).await?;
         let cluster_kinds = dry_run::cluster_kinds(resources);
-        Ok(Some(Inherited { version: recorded.version.clone(), ours, cluster_kinds }))
+        Ok(Some(InheritedObjects { version: recorded.version.clone(), ours, cluster_kinds }))
     }
 
     /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
@@ -197,7 +201,7 @@ impl Work {
         };
         let mut planned = plan_in(mode);
         let left = controller.left_behind(&beginning, &planned, stop).await?;
-        removals.begun(&planned, left.as_ref(), now);
+        removals.started(&planned, left.as_ref(), now);
         if mode == Mode::Reconciling && removals.is_pruning_due() {
             mode = Mode::Updating;
             planned = plan_in(mode);
@@ -206,12 +210,13 @@ impl Work {
         let total = planned.steps.len();
         let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
         let client = controller.client.clone();
-        let mut session =
-            Session::new(client, Arc::clone(&owner), planned, beginning.resources, removals, now);
+        let stopwatch = Stopwatch::start();
+        let (uid, resources) = (Arc::clone(&owner), beginning.resources);
+        let mut session = Session::new(client, uid, planned, resources, removals, stopwatch, now);
         if same && mode != Mode::Reconciling {
             let done = parse_ranges(&recorded.done_steps, total);
             tracing::info!(done = done.len(), total, "going on where an earlier process was");
-            session.progress = session.progress.clone().resume(&done, now);
+            session.execution.resume(&done, now);
         }
         let annotated = pause_of(cluster_version);
         let held = recorded.update.as_ref().and_then(|update| update.paused_before);
@@ -221,8 +226,8 @@ impl Work {
             (pause, _) => pause,
         };
         let reported = ReportedEvents::recorded(&status.conditions);
-        let mut reporter = Reporter::new(controller.client.clone(), status, beginning.seen);
-        reporter.remember(recorded);
+        let client = controller.client.clone();
+        let reporter = Reporter::new(client, stopwatch, status, recorded, beginning.seen);
         beginning.rules.send_replace(rules(&payload, settings, &features, &capabilities));
         let loader = ReleaseLoader::new(
             controller.store.clone(),
@@ -232,6 +237,7 @@ impl Work {
             beginning.start.1,
         );
         let mut work = Self {
+            stopwatch,
             owner,
             payload,
             release,
@@ -272,7 +278,7 @@ impl Work {
         work.hold(pause, now);
         work.mark_gates_reported();
         if !work.is_status_written() {
-            work.session.hold();
+            work.session.execution.hold();
         }
         Ok(work)
     }

@@ -159,14 +159,14 @@ impl Work {
     /// Holds the update, or lets it go on. While updating, the next run level becomes a number, so
     /// that it stays the same when something is planned anew.
     pub(super) fn hold(&mut self, pause: Option<Pause>, now: Timestamp) {
-        self.session.progress.set_pause(pause, now);
+        self.session.execution.set_pause(pause, now);
         self.pause = pause;
         self.pin_pause();
     }
 
     /// Keeps the run level that the next one turned out to be.
     pub(super) fn pin_pause(&mut self) {
-        let progress = &self.session.progress;
+        let progress = self.session.progress();
         if progress.mode() == Mode::Updating {
             self.pause = progress.pause_level().map(Pause::Before);
         }
@@ -174,7 +174,7 @@ impl Work {
 
     /// Takes note of an update that is held now.
     fn notice_pause(&mut self) {
-        let at = self.session.progress.paused_at();
+        let at = self.session.progress().paused_at();
         if at.is_none() || at == self.reported_pause {
             return;
         }
@@ -189,7 +189,7 @@ impl Work {
     /// Takes note of an update that is held and of a release that has been applied in full.
     pub(super) fn notice(&mut self) {
         self.notice_pause();
-        let progress = &self.session.progress;
+        let progress = self.session.progress();
         if progress.passes() == 0 || std::mem::replace(&mut self.completion_reported, true) {
             return;
         }
@@ -227,7 +227,7 @@ impl Work {
         let status = ClusterVersionStatus {
             available_updates: self.updates.available.clone(),
             desired: self.release.clone(),
-            history: self.reporter.status().history.clone(),
+            history: self.reporter.statuses().status().history.clone(),
             ..ClusterVersionStatus::default()
         };
         let violations = validate::cluster_version(CLUSTER_VERSION_NAME, &self.spec, &status);
@@ -249,7 +249,7 @@ impl Work {
         asked: Option<&Payload>,
         now: Timestamp,
     ) -> PreconditionFacts {
-        let ledger = &self.session.removals.ledger;
+        let ledger = self.session.execution.removals().ledger();
         let repeated = asked.map(|payload| {
             let (profile, overrides) = (&controller.settings.profile, &self.request.overrides);
             let capabilities = &self.capabilities;
@@ -257,13 +257,13 @@ impl Work {
                 target::context(payload, profile, &self.features, capabilities, overrides);
             ledger.repeated(&payload.manifests, &context)
         });
-        let status = self.reporter.status();
+        let status = self.reporter.statuses().status();
         let overrides = self.overrides.told(now);
         let deletions: Vec<ObjectKey> = ledger.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
             overrides.as_deref(),
-            self.session.progress.mode() != Mode::Reconciling,
-            &self.session.objections(),
+            self.session.progress().mode() != Mode::Reconciling,
+            &self.session.execution.operators().objections(),
             self.updates.acknowledgement.as_ref(),
             &deletions,
         );

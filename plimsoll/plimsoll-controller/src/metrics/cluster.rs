@@ -74,7 +74,7 @@ pub(super) fn collect(collected: &Collected, metrics: &MetricsSnapshot, version:
     payload.with_label_values(&[version, "pending"]).set(float(pending));
     operators(collected, metrics);
     let errors = collected.counters(&PAYLOAD_ERRORS);
-    for (version, count) in &metrics.counts.payload_errors {
+    for (version, count) in &metrics.counters.payload_errors {
         errors.with_label_values(&[version]).inc_by(*count);
     }
 }
@@ -167,11 +167,11 @@ fn operators(collected: &Collected, metrics: &MetricsSnapshot) {
     let completed = history.iter().find(|entry| entry.state == UpdateState::Completed);
     let version = completed.map(|entry| entry.version.as_str()).unwrap_or_default();
     tell(CLUSTER_VERSION, version, &metrics.status.conditions);
-    for (name, operator) in &metrics.counts.operators {
+    for (name, operator) in &metrics.counters.operators {
         tell(name, operand_version(operator), &operator.conditions);
     }
     let transitions = collected.gauges(&TRANSITIONS);
-    for ((name, type_), count) in &metrics.counts.transitions {
+    for ((name, type_), count) in &metrics.counters.transitions {
         let count = usize::try_from(*count).unwrap_or(usize::MAX);
         transitions.with_label_values(&[name, type_]).set(float(count));
     }

@@ -10,7 +10,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::metrics::{Counters, MetricsSnapshot, StepCounts};
+use plimsoll_plan::reconciler::counters::{Counters, StepCounts};
+
+use crate::metrics::MetricsSnapshot;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -60,7 +62,7 @@ fn view() -> View {
         orphans: 6,
         overrides: vec![serde_json::from_value(over).unwrap()],
         drift_repairs: 8,
-        counts: Arc::new(counts),
+        counters: Arc::new(counts),
         ..MetricsSnapshot::default()
     };
     View {

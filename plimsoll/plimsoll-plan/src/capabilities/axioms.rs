@@ -66,7 +66,7 @@ fn capabilities(spec: &ClusterVersionSpec, before: &str) -> Capabilities {
 /// The names of the objects that a plan applies.
 fn planned(texts: &[&str], capabilities: &Capabilities) -> String {
     let context = Context { capabilities: Some(capabilities.for_inclusion()), ..context() };
-    let plan = plan(&manifests(texts), &context, Release::default(), Mode::Updating, 0);
+    let plan = plan(&manifests(texts), &context, Release::default(), Mode::Updating);
     let names: Vec<&str> = plan.steps.iter().map(|step| step.manifest.key.name.as_str()).collect();
     names.join(" ")
 }

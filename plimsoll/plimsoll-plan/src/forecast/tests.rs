@@ -42,7 +42,7 @@ fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
 fn release(version: &str, manifests: &[Manifest]) -> Plan {
     let release = Release { version: version.to_owned(), ..Release::default() };
     let context = Context { profile: None, ..Context::default() };
-    plan(manifests, &context, release, Mode::Updating, 0)
+    plan(manifests, &context, release, Mode::Updating)
 }
 
 /// A line for each step, then one for each orphan.

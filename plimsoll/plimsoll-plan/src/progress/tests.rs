@@ -2,6 +2,7 @@
 //!
 //! A script is a list of lines; each is one event and the steps that start after it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -470,6 +471,25 @@ fn a_sweep_applies_everything_once_more_and_progress_does_not_fall() {
          sweep => a b",
     );
     assert_eq!(script.progress.done(), [0, 1]);
+}
+
+#[test]
+fn each_sweep_begins_with_other_steps() {
+    let lines: Vec<String> =
+        (1..=9).map(|index| format!("0000_10_c{index}_1 ConfigMap x/a{index}")).collect();
+    let mut script = Script::new(&lines.join("\n"), Mode::Reconciling);
+    let mut firsts = BTreeSet::new();
+    let mut started = script.started();
+    for _ in 0..8 {
+        firsts.insert(started.split(' ').next().expect("a step").to_owned());
+        for index in 1..=9 {
+            script.handle(&format!("applied a{index}"));
+            script.started();
+        }
+        script.handle("sweep");
+        started = script.started();
+    }
+    assert!(firsts.len() > 4, "{firsts:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::Reason;
+use plimsoll_api::{GroupKind, Reason};
 pub use plimsoll_content::kinds::Scope;
 
 use crate::plan::{GroupVersionKind, Step};
@@ -70,11 +70,6 @@ impl World {
         self.kinds.insert(kind, scope);
     }
 
-    /// Records that a kind is not served, or no longer.
-    pub fn withdraw(&mut self, kind: &GroupVersionKind) {
-        self.kinds.remove(kind);
-    }
-
     /// Records the state of a namespace; `None` when it does not exist.
     pub fn set_namespace(&mut self, name: &str, state: Option<NamespaceState>) {
         match state {
@@ -97,6 +92,24 @@ impl World {
     pub fn is_unsure(&self, step: &Step) -> bool {
         self.awaiting_namespaces
             && matches!(self.obstacle(step), Some(Obstacle::NamespaceMissing(_)))
+    }
+
+    /// Records that a kind is not served, or no longer.
+    pub fn withdraw(&mut self, kind: &GroupVersionKind) {
+        self.kinds.remove(kind);
+    }
+
+    /// Whether a kind is served in any version.
+    pub fn serves(&self, kind: &GroupKind) -> bool {
+        self.kinds.keys().any(|it| it.group == kind.group && it.kind == kind.kind)
+    }
+
+    /// A kind in this version if that is served, else in one that is, if any.
+    pub fn served_version(&self, kind: GroupVersionKind) -> GroupVersionKind {
+        let is_same = |it: &&GroupVersionKind| it.group == kind.group && it.kind == kind.kind;
+        let served =
+            if self.kinds.contains_key(&kind) { None } else { self.kinds.keys().find(is_same) };
+        served.cloned().unwrap_or(kind)
     }
 
     /// Whether a kind is served, and how.

@@ -1,0 +1,181 @@
+//! What is counted since the process started, for metrics.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plimsoll_api::ConditionStatus;
+use plimsoll_api::config::ClusterOperatorStatus;
+use serde_json::Value;
+
+use crate::plan::Action;
+use crate::progress::{Outcome, ProblemState, Progress};
+
+/// What happened since the process started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counters {
+    /// Steps executed, by action (`apply`, `create`, `delete`) and result (`success`, `obstacle`,
+    /// `error`).
+    pub executions: BTreeMap<(&'static str, &'static str), u64>,
+    /// Executions that failed, by version of the release.
+    pub payload_errors: BTreeMap<String, u64>,
+    /// The statuses of the ClusterOperators as last seen, by name.
+    pub operators: BTreeMap<String, ClusterOperatorStatus>,
+    /// How often a condition of a ClusterOperator changed its status, appeared or disappeared, by
+    /// name and type of the condition.
+    pub transitions: BTreeMap<(String, String), u64>,
+}
+
+impl Counters {
+    /// A step of release `version` was executed.
+    pub fn executed(&mut self, action: &Action, version: &str, outcome: &Outcome) {
+        let action = match action {
+            Action::Delete => "delete",
+            Action::CreateOnly => "create",
+            Action::Apply | Action::Gate | Action::Refuse(_) => "apply",
+        };
+        let result = match outcome {
+            Outcome::Applied(_) | Outcome::Deleted(_) => "success",
+            Outcome::Obstacle(_) => "obstacle",
+            Outcome::Failed(_) => "error",
+        };
+        *self.executions.entry((action, result)).or_default() += 1;
+        if let Outcome::Failed(_) = outcome {
+            *self.payload_errors.entry(version.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// A ClusterOperator was seen; `None` when it is gone.
+    pub fn operator(&mut self, name: &str, object: Option<&Value>) {
+        let read = |object: &Value| -> ClusterOperatorStatus {
+            let status = object.get("status").cloned().unwrap_or_default();
+            serde_json::from_value(status).unwrap_or_default()
+        };
+        let after = object.map(read);
+        let is_known = self.operators.contains_key(name);
+        let before = statuses(self.operators.get(name));
+        let now = statuses(after.as_ref());
+        let types: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+        for type_ in types {
+            if is_known && before.get(type_) != now.get(type_) {
+                *self.transitions.entry((name.to_owned(), type_.clone())).or_default() += 1;
+            }
+        }
+        match after {
+            Some(status) => self.operators.insert(name.to_owned(), status),
+            None => self.operators.remove(name),
+        };
+    }
+}
+
+/// The steps of a plan by state; each step is in one state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StepCounts {
+    /// Applied, and ready where that is awaited.
+    pub done: usize,
+    /// Not begun, or being executed.
+    pub pending: usize,
+    /// Waiting for something that is expected to happen without intervention.
+    pub waiting: usize,
+    /// Failed; somebody may have to intervene.
+    pub failed: usize,
+}
+
+impl StepCounts {
+    /// The steps of a plan under way.
+    pub fn of(progress: &Progress, now: Timestamp) -> Self {
+        let problems = progress.problems(now);
+        let failed = problems.iter().filter(|it| it.state == ProblemState::Failed).count();
+        let done = progress.done();
+        let troubled = problems.iter().filter(|it| done.binary_search(&it.step).is_ok()).count();
+        let done = done.len() - troubled;
+        let total = progress.plan().steps.len();
+        let pending = total.saturating_sub(done + problems.len());
+        Self { done, pending, waiting: problems.len() - failed, failed }
+    }
+}
+
+fn statuses(operator: Option<&ClusterOperatorStatus>) -> BTreeMap<String, ConditionStatus> {
+    let conditions = operator.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions.iter().map(|condition| (condition.type_.clone(), condition.status)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is counted once, and what not.
+
+    use plimsoll_api::Reason;
+    use serde_json::json;
+
+    use super::*;
+    use crate::progress::{Deleted, Obstacle, Transience, TryError};
+
+    /// Shows one ClusterOperator after the other, conditions as `TYPE=STATUS` words and `gone` for
+    /// none, and compares the counted transitions of a type.
+    #[track_caller]
+    fn check(shown: &[&str], type_: &str, transitions: u64) {
+        let mut counters = Counters::default();
+        for conditions in shown {
+            let conditions: Vec<Value> = conditions
+                .split_whitespace()
+                .filter_map(|condition| condition.split_once('='))
+                .map(|(type_, status)| {
+                    json!({ "type": type_, "status": status,
+                            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+                })
+                .collect();
+            let object = json!({ "status": { "conditions": conditions } });
+            let is_gone = shown.last() == Some(&"gone") && conditions.is_empty();
+            counters.operator("dns", (!is_gone).then_some(&object));
+        }
+        let key = ("dns".to_owned(), type_.to_owned());
+        let counted = counters.transitions.get(&key).copied().unwrap_or_default();
+        assert_eq!(counted, transitions, "{shown:?}");
+    }
+
+    #[test]
+    fn a_condition_that_changes_appears_or_disappears_counts_as_a_transition() {
+        check(&["Available=True"], "Available", 0);
+        check(&["Available=True", "Available=True"], "Available", 0);
+        check(&["Available=True", "Available=False"], "Available", 1);
+        check(&["Available=True", "Available=False", "Available=True"], "Available", 2);
+        check(&["Available=True", "Available=True Degraded=True"], "Degraded", 1);
+        check(&["Available=True Degraded=True", "Available=True"], "Degraded", 1);
+        check(&["Available=True Degraded=True", "Available=True"], "Available", 0);
+        check(&["Available=True", "gone"], "Available", 1);
+    }
+
+    #[test]
+    fn an_operator_that_is_gone_is_forgotten() {
+        let mut counters = Counters::default();
+        counters.operator("dns", Some(&json!({})));
+        assert_eq!(counters.operators.len(), 1);
+        counters.operator("dns", None);
+        assert_eq!(counters.operators.len(), 0);
+    }
+
+    #[test]
+    fn executions_are_counted_by_action_and_result() {
+        #[track_caller]
+        fn check(action: &Action, outcome: &Outcome, expected: (&'static str, &'static str)) {
+            let mut counters = Counters::default();
+            counters.executed(action, "1.0.0", outcome);
+            assert_eq!(counters.executions, BTreeMap::from([(expected, 1)]));
+            let errors = u64::from(expected.1 == "error");
+            assert_eq!(counters.payload_errors.values().sum::<u64>(), errors);
+        }
+        let failed = Outcome::Failed(TryError {
+            reason: Reason::UpdatePayloadFailed,
+            cause: String::new(),
+            transience: Transience::Lasting,
+            retry_after: None,
+        });
+        let obstacle = Outcome::Obstacle(Obstacle::NamespaceMissing("x".to_owned()));
+        let deleted = Outcome::Deleted(Deleted::Gone);
+        check(&Action::Delete, &deleted, ("delete", "success"));
+        check(&Action::Delete, &failed, ("delete", "error"));
+        check(&Action::Apply, &failed, ("apply", "error"));
+        check(&Action::Gate, &obstacle, ("apply", "obstacle"));
+        check(&Action::CreateOnly, &failed, ("create", "error"));
+        check(&Action::CreateOnly, &obstacle, ("create", "obstacle"));
+    }
+}

@@ -1,0 +1,83 @@
+//! The ClusterOperators of a cluster, as watches last showed them.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Verdict;
+use serde_json::Value;
+
+use crate::gate;
+use crate::mode::Mode;
+use crate::parse;
+use crate::plan::Step;
+use crate::upgradeable::{self, NotUpgradeable};
+
+/// ClusterOperators by name, whether the plan mentions them or not.
+#[derive(Debug, Clone, Default)]
+pub struct LiveOperators(BTreeMap<String, LiveOperator>);
+
+/// A ClusterOperator as last seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveOperator {
+    /// Its resourceVersion.
+    pub revision: u64,
+    /// The whole object.
+    pub object: Value,
+}
+
+/// The names of ClusterOperators that report trouble, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnhealthyOperators {
+    /// Those that report `Available=False`.
+    pub unavailable: Vec<String>,
+    /// Those that report `Degraded=True` and not `Available=False`.
+    pub degraded: Vec<String>,
+}
+
+impl LiveOperators {
+    /// A watch showed a ClusterOperator; `None` when it is gone.
+    pub fn observed(&mut self, name: &str, operator: Option<LiveOperator>) {
+        match operator {
+            Some(operator) => self.0.insert(name.to_owned(), operator),
+            None => self.0.remove(name),
+        };
+    }
+
+    /// Whether a ClusterOperator exists.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// All ClusterOperators, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &LiveOperator)> {
+        self.0.iter()
+    }
+
+    /// The verdict at the gate of a ClusterOperator's step.
+    pub fn verdict(step: &Step, live: Option<&Value>, mode: Mode) -> Verdict {
+        gate::cluster_operator(&step.manifest.object(), live, mode)
+    }
+
+    /// Those that object to an update to another minor version.
+    pub fn objections(&self) -> Vec<NotUpgradeable> {
+        self.0.values().filter_map(|it| upgradeable::objection_of(&it.object)).collect()
+    }
+
+    /// Those that report trouble.
+    pub fn unhealthy(&self) -> UnhealthyOperators {
+        let reports = |operator: &LiveOperator, type_: &str, status: &str| {
+            parse::condition(&operator.object, type_).is_some_and(|it| it.status == status)
+        };
+        let mut unhealthy = UnhealthyOperators::default();
+        for (name, operator) in &self.0 {
+            if reports(operator, "Available", "False") {
+                unhealthy.unavailable.push(name.clone());
+            } else if reports(operator, "Degraded", "True") {
+                unhealthy.degraded.push(name.clone());
+            }
+        }
+        unhealthy
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Bookkeeping of what releases remove: deletions are followed through the ledger, and objects
+//! that releases left behind are remembered until they are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
+use plimsoll_api::{GroupKind, ObjectKey};
+
+use crate::plan::{Action, Plan};
+use crate::progress::{Deleted, Mark, Outcome, Progress, Trace, Transience};
+use crate::removal::{Ledger, Notice, Prune, Terminating, orphans, orphans_of_cluster};
+
+/// The objects of a cluster in which an earlier process carried out another plan.
+#[derive(Debug, Clone, Default)]
+pub struct InheritedObjects {
+    /// Version of the release that the earlier process applied.
+    pub version: String,
+    /// The objects that are ours, each with an API version that it is served in.
+    pub ours: BTreeMap<ObjectKey, String>,
+    /// The kinds that are cluster-scoped.
+    pub cluster_kinds: BTreeSet<GroupKind>,
+}
+
+/// Deletions and orphans of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Removals {
+    ledger: Ledger,
+    orphans: Vec<Orphan>,
+    /// The prune annotation of the ClusterVersion as last seen; `None` without one.
+    annotation: Option<String>,
+    /// The orphans that the annotation selects, without those that have been pruned since.
+    prune: Prune,
+    /// Objects that are terminating, as watches last showed them: a watch may do so before the
+    /// response to the delete request is handled.
+    terminating: BTreeMap<ObjectKey, Terminating>,
+    /// Orphans recorded by an earlier process that no watch has shown yet: somebody may have
+    /// deleted them since.
+    unseen: BTreeSet<ObjectKey>,
+    notices: Vec<Notice>,
+}
+
+impl Removals {
+    /// Resumes from what an earlier process recorded; `annotation` is the prune annotation of the
+    /// ClusterVersion.
+    pub fn recorded(recorded: &ReleaseProgressStatus, annotation: Option<String>) -> Self {
+        let mut prune = Prune::parse(annotation.as_deref());
+        for deletion in &recorded.deletions {
+            if deletion.state == DeletionState::Completed {
+                prune.carried_out(&deletion.object);
+            }
+        }
+        // An entry without kind or name was not recorded by this controller.
+        let is_object =
+            |orphan: &&Orphan| !orphan.object.kind.is_empty() && !orphan.object.name.is_empty();
+        let orphans: Vec<Orphan> = recorded.orphans.iter().filter(is_object).cloned().collect();
+        Self {
+            annotation,
+            prune,
+            ledger: Ledger::recorded(&recorded.deletions),
+            terminating: BTreeMap::new(),
+            unseen: orphans.iter().map(|orphan| orphan.object.clone()).collect(),
+            orphans,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Every deletion that was requested, and how far it has come.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The objects that earlier releases applied and the plan does not mention.
+    pub fn orphans(&self) -> &[Orphan] {
+        &self.orphans
+    }
+
+    /// A process starts with a plan: objects that the plan applies are no orphans. If an earlier
+    /// process had another plan, what else is ours in the cluster is.
+    pub fn started(&mut self, plan: &Plan, inherited: Option<&InheritedObjects>, now: Timestamp) {
+        self.orphans.retain(|orphan| !is_planned(plan, orphan));
+        let Some(InheritedObjects { version, ours, cluster_kinds }) = inherited else { return };
+        // An object that was deleted and has been applied again since is an orphan again.
+        self.ledger.retain(|key| !ours.contains_key(key));
+        for orphan in orphans_of_cluster(ours, version, plan, cluster_kinds, now) {
+            let is_known = self.orphans.iter().any(|known| known.object == orphan.object)
+                || self.ledger.unfinished().any(|key| *key == orphan.object);
+            if !is_known {
+                self.orphans.push(orphan);
+            }
+        }
+    }
+
+    /// What happened since the last call, for events.
+    pub fn notices(&mut self, now: Timestamp) -> Vec<Notice> {
+        self.notices.extend(self.ledger.stuck(now));
+        std::mem::take(&mut self.notices)
+    }
+
+    /// A step of a plan was executed.
+    pub fn executed(
+        &mut self,
+        progress: &Progress,
+        index: usize,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) {
+        let plan = progress.plan();
+        let step = &plan.steps[index];
+        if step.action != Action::Delete {
+            return;
+        }
+        let (key, file) = (&step.manifest.key, &*step.manifest.file);
+        let version = plan.release.version.as_str();
+        match outcome {
+            Outcome::Deleted(deleted) => {
+                if *deleted != Deleted::Absent {
+                    self.notices.push(self.ledger.requested(key, file, version, now));
+                    if let Some(terminating) = self.terminating.get(key) {
+                        self.notices.extend(self.ledger.seen(key, Some(terminating)));
+                    }
+                }
+                // The watch may have shown the end already.
+                if *deleted != Deleted::Going || progress.is_gone(index) {
+                    self.gone(key, now);
+                }
+            }
+            Outcome::Failed(error) if error.transience == Transience::Lasting => {
+                self.notices.extend(self.ledger.refused(key, file, version, &error.cause, now));
+            }
+            Outcome::Failed(_) | Outcome::Applied(_) | Outcome::Obstacle(_) => {}
+        }
+    }
+
+    /// A watch showed an object, or that it is gone.
+    pub fn observed(
+        &mut self,
+        key: &ObjectKey,
+        mark: Mark,
+        terminating: Option<&Terminating>,
+        now: Timestamp,
+    ) {
+        if mark.trace == Trace::Gone {
+            self.gone(key, now);
+        } else {
+            self.unseen.remove(key);
+            match terminating {
+                Some(terminating) => self.terminating.insert(key.clone(), terminating.clone()),
+                None => self.terminating.remove(key),
+            };
+            self.notices.extend(self.ledger.seen(key, terminating));
+        }
+    }
+
+    /// Discovery showed which kinds are served: no object of another kind exists.
+    pub fn discovered(&mut self, is_served: impl Fn(&GroupKind) -> bool, now: Timestamp) {
+        let notices = self.ledger.withdrawn(is_served, now);
+        self.notices.extend(notices);
+    }
+
+    /// A watch has shown all objects of a kind that exist.
+    pub fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
+        let of_kind = |key: &&ObjectKey| key.group_kind() == *kind;
+        let unseen: Vec<ObjectKey> = self.unseen.iter().filter(of_kind).cloned().collect();
+        for key in unseen {
+            self.gone(&key, now);
+        }
+        let notices = self.ledger.listed(kind, now);
+        self.notices.extend(notices);
+        self.forget_pruned();
+    }
+
+    fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
+        self.terminating.remove(key);
+        self.unseen.remove(key);
+        self.notices.extend(self.ledger.gone(key, now));
+        let before = self.orphans.len();
+        self.orphans.retain(|orphan| orphan.object != *key);
+        if self.orphans.len() < before {
+            self.prune.carried_out(key);
+        }
+    }
+
+    fn forget_pruned(&mut self) {
+        for deletion in self.ledger.deletions() {
+            if deletion.state == DeletionState::Completed {
+                self.orphans.retain(|orphan| orphan.object != deletion.object);
+                self.prune.carried_out(&deletion.object);
+            }
+        }
+    }
+
+    /// Another plan follows `outgoing`: updates the orphans, and returns the next plan with
+    /// deletion steps for those to be pruned.
+    pub fn replanned(&mut self, outgoing: &Plan, next: Plan, now: Timestamp) -> Plan {
+        self.orphans = orphans(&self.orphans, outgoing, &next, now);
+        let next = self.and_prune(next);
+        let deletes = |key: &ObjectKey| {
+            next.steps.iter().any(|step| step.action == Action::Delete && step.manifest.key == *key)
+        };
+        self.ledger.retain(deletes);
+        next
+    }
+
+    /// The plan with deletion steps for the orphans to be pruned.
+    pub fn and_prune(&self, plan: Plan) -> Plan {
+        plan.and_prune(&self.prune.select(&self.orphans))
+    }
+
+    /// The prune annotation of the ClusterVersion was seen; true when it selects an orphan that
+    /// the plan does not delete yet.
+    pub fn prune_requested(&mut self, annotation: Option<String>, plan: &Plan) -> bool {
+        if annotation != self.annotation {
+            self.prune = Prune::parse(annotation.as_deref());
+            self.annotation = annotation;
+        }
+        !self.prune.select(&self.orphans).iter().all(|orphan| is_planned(plan, orphan))
+    }
+
+    /// The prune annotation, and what remains of it to be carried out; `None` when the two agree.
+    pub fn stale_annotation(&self) -> Option<(&str, &Prune)> {
+        let annotation = self.annotation.as_deref()?;
+        (Prune::parse(Some(annotation)) != self.prune).then_some((annotation, &self.prune))
+    }
+
+    /// Whether an orphan is to be pruned that the API server has not been asked to delete.
+    pub fn is_pruning_due(&self) -> bool {
+        let selected = self.prune.select(&self.orphans);
+        selected.iter().any(|orphan| !self.ledger.unfinished().any(|key| *key == orphan.object))
+    }
+}
+
+fn is_planned(plan: &Plan, orphan: &Orphan) -> bool {
+    plan.steps.iter().any(|step| step.manifest.key == orphan.object)
+}
+
+#[cfg(test)]
+mod tests;

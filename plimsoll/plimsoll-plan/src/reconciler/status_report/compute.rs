@@ -1,0 +1,205 @@
+//! What both statuses say, from the state of the controller.
+
+use jiff::Timestamp;
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release, UpdateHistory};
+use plimsoll_api::progress::{
+    CapabilitiesProgress, ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
+};
+use plimsoll_api::{CLUSTER_VERSION_NAME, ObjectKey, Reason};
+
+use super::super::levels::levels;
+use super::super::operators::UnhealthyOperators;
+use super::super::rejected_capabilities::RejectedCapabilities;
+use super::super::removals::Removals;
+use crate::capabilities::Capabilities;
+use crate::failure::Failure;
+use crate::overrides::Overrides;
+use crate::plan::Action;
+use crate::progress::{Problem, Progress, format_ranges};
+use crate::status::{Limits, LoadStatus, StatusInput, Updates, cluster_version_status};
+use crate::timeline::{LevelCount, Seen, Timeline};
+use crate::upgradeable::NotUpgradeable;
+use crate::validate;
+
+/// The state of the controller at one moment, as far as the statuses report it.
+#[derive(Debug, Clone)]
+pub struct StatusContext<'a> {
+    /// How far the plan has come.
+    pub progress: &'a Progress,
+    /// The release that is applied.
+    pub release: &'a Release,
+    /// The spec of the ClusterVersion.
+    pub spec: &'a ClusterVersionSpec,
+    /// `metadata.generation` of the ClusterVersion that the spec is of.
+    pub generation: i64,
+    /// The capabilities in force.
+    pub capabilities: &'a Capabilities,
+    /// The capabilities that updates enabled, and why.
+    pub implied: &'a [ImpliedCapability],
+    /// The ClusterOperators that object to an update to another minor version.
+    pub objections: Vec<NotUpgradeable>,
+    /// How far the requested release has been accepted.
+    pub load: &'a LoadStatus,
+    /// The available updates, and what holds up an update.
+    pub updates: &'a Updates,
+    /// Whether the signature of the release was verified.
+    pub verified: bool,
+    /// The risks that were accepted with the release; empty if there were none.
+    pub accepted_risks: &'a str,
+    /// The ClusterOperators that report trouble.
+    pub unhealthy: UnhealthyOperators,
+    /// Deletions and orphans.
+    pub removals: &'a Removals,
+    /// Objects that are out of management.
+    pub overrides: &'a Overrides,
+    /// How long things may take.
+    pub limits: &'a Limits,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl StatusContext<'_> {
+    /// The status of the ClusterVersion.
+    pub(super) fn cluster_version(
+        &self,
+        previous: &ClusterVersionStatus,
+        problems: &[Problem],
+        is_completed: bool,
+    ) -> ClusterVersionStatus {
+        let plan = self.progress.plan();
+        let failures: Vec<Failure> =
+            problems.iter().filter_map(|problem| failure(self.progress, problem)).collect();
+        let known = ClusterVersionStatus {
+            available_updates: self.updates.available.clone(),
+            desired: self.release.clone(),
+            ..previous.clone()
+        };
+        let updates = Updates { paused_before: self.progress.paused_at(), ..self.updates.clone() };
+        let invalid: Vec<String> =
+            validate::cluster_version(CLUSTER_VERSION_NAME, self.spec, &known)
+                .iter()
+                .map(ToString::to_string)
+                .chain(self.capabilities.refused.iter().map(ToString::to_string))
+                .chain(self.overrides.problems.iter().cloned())
+                .collect();
+        let deletions: Vec<ObjectKey> = self.removals.ledger().unfinished().cloned().collect();
+        cluster_version_status(&StatusInput {
+            now: self.now,
+            limits: self.limits,
+            previous,
+            generation: self.generation,
+            release: self.release,
+            manifest_hash: &plan.hash,
+            mode: self.progress.mode(),
+            done: self.progress.done().len(),
+            total: plan.steps.len(),
+            failures: &failures,
+            completed: is_completed,
+            invalid: &invalid,
+            load: Some(self.load),
+            capabilities: self.capabilities,
+            overrides: self.overrides.told(self.now).as_deref(),
+            not_upgradeable: &self.objections,
+            deletions: &deletions,
+            updates: &updates,
+            verified: self.verified,
+            accepted_risks: self.accepted_risks,
+        })
+    }
+
+    /// The status of ReleaseProgress: steps, times, operators. `history` is that of the
+    /// ClusterVersion's status.
+    pub(super) fn release_progress(
+        &self,
+        history: &[UpdateHistory],
+        problems: &[Problem],
+        timeline: &mut Timeline,
+        rejected: &RejectedCapabilities,
+    ) -> ReleaseProgressStatus {
+        let progress = self.progress;
+        let plan = progress.plan();
+        let done = progress.done();
+        let mut levels: Vec<LevelCount> = levels(progress, &done)
+            .iter()
+            .map(|it| LevelCount { level: it.level, done: it.done, total: it.total })
+            .collect();
+        levels.sort_by_key(|count| count.level.is_none());
+        let seen = Seen { history, levels: &levels, paused_before: progress.paused_at() };
+        timeline.observe(&seen, self.now);
+        let reason = match rejected.names().is_empty() {
+            true => String::new(),
+            false => Reason::CapabilityNameRefused.to_string(),
+        };
+        ReleaseProgressStatus {
+            version: self.release.version.clone(),
+            image: self.release.image.clone(),
+            plan_hash: plan.hash.clone(),
+            mode: progress.mode().as_str().to_owned(),
+            total: plan.steps.len(),
+            done: done.len(),
+            done_steps: format_ranges(&done),
+            steps: problems.iter().map(|problem| step_progress(progress, problem)).collect(),
+            update: timeline.update().cloned(),
+            completed_updates: timeline.completed().to_vec(),
+            operators: Some(self.operators(&done, problems)),
+            deletions: self.removals.ledger().deletions().cloned().collect(),
+            orphans: self.removals.orphans().to_vec(),
+            capabilities: CapabilitiesProgress {
+                implied: self.implied.to_vec(),
+                withheld: rejected.names().iter().cloned().collect(),
+                reason,
+                message: rejected.message(),
+            },
+            overrides: self.overrides.progress(self.now),
+        }
+    }
+
+    /// The ClusterOperators of the release: how many have reached it, and which report trouble.
+    fn operators(&self, done: &[usize], problems: &[Problem]) -> OperatorsProgress {
+        let steps = &self.progress.plan().steps;
+        let is_gate = |step: usize| steps[step].action == Action::Gate;
+        let gates = (0..steps.len()).filter(|&step| is_gate(step));
+        let updating = problems
+            .iter()
+            .filter(|problem| is_gate(problem.step) && done.binary_search(&problem.step).is_err());
+        let UnhealthyOperators { unavailable, degraded } = self.unhealthy.clone();
+        OperatorsProgress {
+            total: gates.count(),
+            updated: done.iter().filter(|&&step| is_gate(step)).count(),
+            updating: updating
+                .map(|problem| steps[problem.step].manifest.key.name.clone())
+                .collect(),
+            unavailable,
+            degraded,
+        }
+    }
+}
+
+/// A problem as conditions report it; `None` while it is too recent for that.
+fn failure(progress: &Progress, problem: &Problem) -> Option<Failure> {
+    let effect = Some(problem.effect?);
+    let step = &progress.plan().steps[problem.step];
+    let failure = match progress.cluster_operator(problem.step) {
+        Some(name) => Failure::of_cluster_operator(name, problem.reason, effect, &problem.message),
+        None => Failure::of_object(step.describe(), problem.reason, effect, &problem.message),
+    };
+    Some(failure.since(problem.since))
+}
+
+fn step_progress(progress: &Progress, problem: &Problem) -> StepProgress {
+    let manifest = &progress.plan().steps[problem.step].manifest;
+    StepProgress {
+        file: manifest.file.to_string(),
+        document: manifest.document,
+        object: manifest.key.to_string(),
+        state: problem.state.as_str().to_owned(),
+        reason: problem.reason.as_str().to_owned(),
+        message: problem.message.clone(),
+        attempts: problem.attempts,
+        since: whole_seconds(problem.since),
+    }
+}
+
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
