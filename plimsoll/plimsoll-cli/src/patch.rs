@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_simulation::standing::api;
+use plimsoll_simulation::cluster_state::api;
 use serde_json::Value;
 
 /// What most patches of this program are called in `managedFields`.

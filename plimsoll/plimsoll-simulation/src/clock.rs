@@ -1,4 +1,4 @@
-//! Virtual time: it stands still while anybody has something to do.
+//! Virtual time: it only advances when all tasks wait.
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ impl plimsoll_controller::Clock for VirtualClock {
     }
 }
 
-/// When a cluster that is installed for a rehearsal begins: always the same day.
-pub fn beginning() -> Timestamp {
+/// The time at which a simulated cluster starts: always the same, so that results are too.
+pub fn start_time() -> Timestamp {
     Timestamp::from_second(1_767_225_600).unwrap_or(Timestamp::UNIX_EPOCH)
 }

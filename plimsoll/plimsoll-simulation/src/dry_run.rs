@@ -1,4 +1,4 @@
-//! What an update of a cluster would do, tried on it without effect.
+//! Forecast of an update by a dry run on the cluster.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use plimsoll_controller::DryRun;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
 use plimsoll_plan::target::{self, Target};
 
-use crate::standing::Standing;
+use crate::cluster_state::ClusterState;
 
-/// Forecasts the way of a cluster to a payload, by a dry run on it, given what it asks for.
+/// Forecasts the update of a cluster to a payload by dry-run requests, for a requested target.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be asked.
+/// When an object cannot be read, or the server rejects dry runs for lack of permissions.
 pub async fn forecast(
     client: &Client,
-    cluster: &Standing,
+    cluster: &ClusterState,
     payload: &Payload,
     asked: &Target,
 ) -> Result<(Forecast, DryRun), anyhow::Error> {

@@ -4,9 +4,9 @@
 #![warn(missing_docs)]
 
 pub mod clock;
+pub mod cluster_state;
 pub mod dry_run;
+pub mod operators;
 pub mod rehearsal;
 pub mod sample;
 pub mod snapshot;
-pub mod standing;
-pub mod standins;

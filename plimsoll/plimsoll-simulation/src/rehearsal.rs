@@ -1,18 +1,18 @@
-//! Rehearsals: an update carried out on a copy of a cluster, by the very controller that would do
-//! it, before anything happens.
+//! Rehearsals: an update carried out on a copy of a cluster, by the controller that would carry it
+//! out on the cluster itself.
 //!
-//! The copy lies in an embedded API server, stand-ins play what needs nodes, and time is virtual: a
-//! runtime whose clock only moves when nobody has anything to do. So hours pass in seconds, and the
-//! same copy with the same releases and faults always gives the same result.
+//! The copy is in an embedded API server, operators and workloads are simulated, and time is
+//! virtual: the clock of the runtime only advances when all tasks wait. So hours pass in seconds,
+//! and the same copy with the same releases and faults always gives the same result.
 //!
-//! # Stages
+//! # Steps
 //!
 //! 1. The cluster begins as a snapshot, or is installed from the outgoing release without faults.
 //! 2. A dry run on it gives the [`Forecast`].
-//! 3. The controller is let loose, and is watched ([`Timeline`]): what it writes and when, what it
-//!    waits for, what it reports.
-//! 4. It ends when the release is complete, or when nothing gets on any more and the cluster says
-//!    that it fails. What has become of each object is compared with the forecast.
+//! 3. The controller runs, and a [`Timeline`] records what it writes and when, what it waits for,
+//!    and what it reports.
+//! 4. It ends when the release is complete, or when the update is stalled and the cluster reports
+//!    Failing. The result for each object is compared with the forecast.
 
 mod copy;
 mod recorder;
@@ -43,27 +43,27 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{self, VirtualClock};
+use crate::cluster_state::{self, ClusterState};
 use crate::dry_run;
-use crate::standing::{self, Standing};
-use crate::standins::{self, FaultError, Faults, Script, StandInOptions};
+use crate::operators::{self, FaultError, Faults, SimulatedRelease, SimulationOptions};
 
-pub use copy::Snapshot;
-pub use timeline::{Ending, Timeline, Transition, Wait};
+pub use copy::ClusterSnapshot;
+pub use timeline::{ConditionTransition, RehearsalEnd, StepWait, Timeline};
 
-use recorder::{Names, Recorder, Request};
+use recorder::{KindNames, RecordedWrite, Recorder};
 use timeline::FAILING_FOR;
 
 /// The id of a cluster that is installed for a rehearsal.
 const CLUSTER_ID: &str = "0f4e8b52-9b1d-4c53-8a87-3d5c1f6e2a90";
-/// How long nothing may get on while the outgoing release is installed: nobody is slow then.
+/// How long the installation of the outgoing release may make no progress: nothing is slow then.
 const INSTALL_FAILING_FOR: Duration = Duration::from_secs(60);
 /// How long the cluster is watched after its release is complete.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+const OBSERVED_AFTERWARDS: Duration = Duration::from_secs(10);
 
-/// What is rehearsed.
+/// An update to rehearse.
 pub struct Rehearsal {
-    /// How it begins.
-    pub stage: Scenery,
+    /// The cluster before the update.
+    pub initial_state: InitialState,
     /// The release to go to.
     pub next: Arc<Payload>,
     /// Cluster profile.
@@ -72,115 +72,115 @@ pub struct Rehearsal {
     pub feature_set: Option<String>,
     /// How long each operator takes from the change of its workloads to its report.
     pub delay: Duration,
-    /// What goes wrong.
+    /// Faults of operators; none by default.
     pub faults: Faults,
 }
 
-/// How a rehearsal begins.
-pub enum Scenery {
-    /// On an empty cluster, at which this release is installed first.
+/// The cluster before the update.
+pub enum InitialState {
+    /// An empty cluster on which this release is installed first.
     Release(Arc<Payload>),
-    /// On a copy of a cluster.
-    Cluster(Snapshot),
-    /// On an empty cluster: an installation is rehearsed.
-    Nothing,
+    /// A copy of a cluster.
+    Cluster(ClusterSnapshot),
+    /// An empty cluster: an installation is rehearsed.
+    Empty,
 }
 
-/// What became of it.
+/// The result of a rehearsal.
 #[derive(Debug)]
-pub struct Performance {
-    /// What the dry run said beforehand.
+pub struct RehearsalResult {
+    /// The forecast of the dry run before the update.
     pub forecast: Forecast,
-    /// What became of the object of each step, in the order of the plan's steps.
+    /// The change of the object of each step, in the order of the plan's steps.
     pub changes: Vec<Change>,
     /// When the object of each step was first written; `None` for those that never were.
     pub written: Vec<Option<Duration>>,
-    /// How many requests the controller made that change something, or try to.
+    /// Number of write writes of the controller, failed ones included.
     pub writes: usize,
-    /// What happened when.
+    /// Levels, waits and conditions with their times.
     pub timeline: Timeline,
-    /// What the ClusterVersion says at the end.
+    /// The conditions of the ClusterVersion at the end.
     pub conditions: Vec<Condition>,
-    /// Resources of a live cluster that could not be copied.
-    pub left_out: Vec<String>,
-    /// Objects of the outgoing release that could not be installed, and were left alone.
-    pub unmanaged: Vec<Unmanaged>,
+    /// Resources (`plural.group`) of a live cluster that could not be copied.
+    pub not_copied: Vec<String>,
+    /// Objects of the outgoing release that could not be installed, and are unmanaged.
+    pub unmanaged: Vec<UnmanagedObject>,
 }
 
-/// An object that is left alone.
+/// An object of the outgoing release that is unmanaged in the rehearsal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmanaged {
+pub struct UnmanagedObject {
     /// The object.
     pub key: ObjectKey,
-    /// Why it could not be installed.
+    /// The message of the failed step.
     pub message: String,
 }
 
 impl Rehearsal {
-    /// Rehearses; takes seconds.
+    /// Runs the rehearsal on a runtime of its own; takes seconds.
     ///
     /// # Errors
     ///
-    /// When it cannot begin: the snapshot is none, the outgoing release does not install, a fault
-    /// names an operator that is not there.
-    pub fn perform(self) -> Result<Performance, anyhow::Error> {
+    /// When the snapshot cannot be loaded, the outgoing release cannot be installed, a fault names
+    /// an unknown operator, or the controller ends before the update.
+    pub fn run(self) -> Result<RehearsalResult, anyhow::Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()?;
-        let result = runtime.block_on(self.on_stage());
+        let result = runtime.block_on(self.run_in_virtual_time());
         runtime.shutdown_background();
         result
     }
 
-    async fn on_stage(self) -> Result<Performance, anyhow::Error> {
-        let clock = VirtualClock::from(match &self.stage {
-            Scenery::Cluster(snapshot) => snapshot.newest(),
-            Scenery::Release(_) | Scenery::Nothing => clock::beginning(),
+    async fn run_in_virtual_time(self) -> Result<RehearsalResult, anyhow::Error> {
+        let clock = VirtualClock::from(match &self.initial_state {
+            InitialState::Cluster(snapshot) => snapshot.newest(),
+            InitialState::Release(_) | InitialState::Empty => clock::start_time(),
         });
         let server = self.server(clock)?;
         let client = Client::new(server.clone(), "default");
-        let unmanaged = match &self.stage {
-            Scenery::Release(outgoing) => self.install(&client, outgoing, clock).await?,
-            Scenery::Cluster(_) | Scenery::Nothing => Vec::new(),
+        let unmanaged = match &self.initial_state {
+            InitialState::Release(outgoing) => self.install(&client, outgoing, clock).await?,
+            InitialState::Cluster(_) | InitialState::Empty => Vec::new(),
         };
         let (forecast, before) = self.forecast(&client, clock).await?;
         let stop = CancellationToken::new();
-        let mut playing = self.stand_ins(&client, clock, &stop).await?;
+        let mut operators = self.operators(&client, clock, &stop).await?;
         let recorder = Recorder::new(server);
         let recorded = Client::new(recorder.clone(), "default");
         let (_release, release) = watch::channel(Arc::clone(&self.next));
         let (view, views) = watch::channel(View::default());
         let (version, began) = (&self.next.release.version, Instant::now());
         let controller = self.controller(recorded, release, view, clock);
-        let mut working = tokio::spawn(controller.run(stop.clone()));
+        let mut running = tokio::spawn(controller.run(stop.clone()));
         let timeline = tokio::select! {
             biased;
             timeline = timeline::watch(views, version, began, FAILING_FOR) => timeline,
-            ended = &mut working => {
-                ended.context("the controller broke down")?.context("the controller gave up")?;
-                anyhow::bail!("the controller ended before the update did");
+            ended = &mut running => {
+                ended.context("the controller panicked")?.context("the controller failed")?;
+                anyhow::bail!("the controller ended before the update");
             }
-            failed = &mut playing => {
-                failed.context("the stand-ins broke down")??;
-                anyhow::bail!("the stand-ins ended before the update did");
+            failed = &mut operators => {
+                failed.context("the simulation of operators panicked")??;
+                anyhow::bail!("the simulation of operators ended before the update");
             }
         };
-        tokio::time::sleep(AFTERWARDS).await;
-        let requests = recorder.requests();
+        tokio::time::sleep(OBSERVED_AFTERWARDS).await;
+        let writes = recorder.writes();
         stop.cancel();
-        working.await.context("the controller broke down")?.context("the controller gave up")?;
+        running.await.context("the controller panicked")?.context("the controller failed")?;
         let after = plimsoll_controller::dry_run(&client, &forecast.plan).await?;
-        let cluster = Standing::read_opt(&client).await?.unwrap_or_default();
-        let names = recorder::names(&client).await?;
-        Ok(Performance {
+        let cluster = ClusterState::read_opt(&client).await?.unwrap_or_default();
+        let names = recorder::kind_names(&client).await?;
+        Ok(RehearsalResult {
             changes: changes(&forecast, &before, &after),
-            written: written(&forecast, &requests, &names, &after.cluster_kinds),
-            writes: requests.len(),
+            written: written(&forecast, &writes, &names, &after.cluster_kinds),
+            writes: writes.len(),
             conditions: cluster.status.conditions,
-            left_out: match self.stage {
-                Scenery::Cluster(snapshot) => snapshot.left_out,
-                Scenery::Release(_) | Scenery::Nothing => Vec::new(),
+            not_copied: match self.initial_state {
+                InitialState::Cluster(snapshot) => snapshot.not_copied,
+                InitialState::Release(_) | InitialState::Empty => Vec::new(),
             },
             unmanaged,
             timeline,
@@ -191,12 +191,12 @@ impl Rehearsal {
     fn server(&self, clock: VirtualClock) -> Result<ApiServer, anyhow::Error> {
         let mut payloads = vec![&self.next];
         let mut objects = Vec::new();
-        match &self.stage {
-            Scenery::Release(outgoing) => payloads.push(outgoing),
-            Scenery::Cluster(snapshot) => {
+        match &self.initial_state {
+            InitialState::Release(outgoing) => payloads.push(outgoing),
+            InitialState::Cluster(snapshot) => {
                 objects.extend(snapshot.objects().map(|(_, object)| object));
             }
-            Scenery::Nothing => {}
+            InitialState::Empty => {}
         }
         let manifests = payloads.into_iter().flat_map(|payload| &payload.manifests);
         let manifests = manifests.filter(|it| webhooks::may_configure(&it.key.kind));
@@ -206,52 +206,52 @@ impl Rehearsal {
             webhooks: webhooks::content(objects),
             ..Options::default()
         };
-        match &self.stage {
-            Scenery::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
-                .context("the copy of the cluster cannot be used; `rehearse --save` makes one"),
-            Scenery::Release(_) | Scenery::Nothing => Ok(ApiServer::new(options)),
+        match &self.initial_state {
+            InitialState::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
+                .context("failed to load the copy of the cluster; write one with `plimsoll rehearse --save FILE`"),
+            InitialState::Release(_) | InitialState::Empty => Ok(ApiServer::new(options)),
         }
     }
 
-    /// Brings the outgoing release onto an empty cluster. What this server refuses, though others
-    /// may complete it, is left alone: it says nothing about the update.
+    /// Installs the outgoing release on an empty cluster. What the embedded server rejects, though
+    /// a real one may accept it, becomes unmanaged: it says nothing about the update.
     async fn install(
         &self,
         client: &Client,
         outgoing: &Arc<Payload>,
         clock: VirtualClock,
-    ) -> Result<Vec<Unmanaged>, anyhow::Error> {
+    ) -> Result<Vec<UnmanagedObject>, anyhow::Error> {
         let stop = CancellationToken::new();
-        let options = StandInOptions {
+        let options = SimulationOptions {
             payloads: vec![Arc::clone(outgoing)],
             profile: self.profile.clone(),
             feature_set: self.feature_set.clone().unwrap_or_default(),
             clock: Arc::new(clock),
-            ..StandInOptions::default()
+            ..SimulationOptions::default()
         };
-        let playing = tokio::spawn(standins::run(client.clone(), options, stop.clone()));
+        let operators = tokio::spawn(operators::run(client.clone(), options, stop.clone()));
         let (_release, release) = watch::channel(Arc::clone(outgoing));
         let (view, views) = watch::channel(View::default());
         let controller = self.controller(client.clone(), release, view, clock);
-        let working = tokio::spawn(controller.run(stop.clone()));
+        let running = tokio::spawn(controller.run(stop.clone()));
         let version = &outgoing.release.version;
         let install =
             || timeline::watch(views.clone(), version, Instant::now(), INSTALL_FAILING_FOR);
         let mut installed = install().await;
         let unmanaged = refused(outgoing, &installed);
-        if installed.ending == Ending::Stopped && !unmanaged.is_empty() {
-            leave_alone(client, &unmanaged).await?;
+        if installed.end == RehearsalEnd::Stalled && !unmanaged.is_empty() {
+            override_objects(client, &unmanaged).await?;
             installed = install().await;
         }
-        tokio::time::sleep(AFTERWARDS).await;
+        tokio::time::sleep(OBSERVED_AFTERWARDS).await;
         stop.cancel();
-        working.await.context("the controller broke down")?.context("the controller gave up")?;
-        playing.await.context("the stand-ins broke down")??;
+        running.await.context("the controller panicked")?.context("the controller failed")?;
+        operators.await.context("the simulation of operators panicked")??;
         let lasting = installed.waits.iter().filter(|wait| wait.until.is_none());
         let lasting: Vec<&str> = lasting.map(|wait| wait.message.as_str()).collect();
         anyhow::ensure!(
-            installed.ending == Ending::Complete,
-            "the outgoing release {version} cannot be installed, so there is nothing to update: {}",
+            installed.end == RehearsalEnd::Complete,
+            "the outgoing release {version} cannot be installed on the simulated cluster: {}",
             lasting.join("; ")
         );
         Ok(unmanaged)
@@ -287,41 +287,43 @@ impl Rehearsal {
         client: &Client,
         clock: VirtualClock,
     ) -> Result<(Forecast, DryRun), anyhow::Error> {
-        let cluster = Standing::read_opt(client).await?.unwrap_or_default();
+        let cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
         let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
         dry_run::forecast(client, &cluster, &self.next, &asked).await
     }
 
-    /// Begins to play the workloads and operators, those of the outgoing release too, so that they
+    /// Starts the simulated workloads and operators, those of the outgoing release too, so that they
     /// report it until they are updated.
-    async fn stand_ins(
+    async fn operators(
         &self,
         client: &Client,
         clock: VirtualClock,
         stop: &CancellationToken,
     ) -> Result<JoinHandle<Result<(), FaultError>>, anyhow::Error> {
-        let features = Standing::read_opt(client).await?.unwrap_or_default().features;
-        let mut options = StandInOptions {
+        let features = ClusterState::read_opt(client).await?.unwrap_or_default().features;
+        let mut options = SimulationOptions {
             payloads: vec![Arc::clone(&self.next)],
             profile: self.profile.clone(),
             feature_set: self.feature_set.clone().unwrap_or(features.set),
             delay: self.delay,
             faults: self.faults.clone(),
             clock: Arc::new(clock),
-            ..StandInOptions::default()
+            ..SimulationOptions::default()
         };
-        match &self.stage {
-            Scenery::Release(outgoing) => options.payloads.insert(0, Arc::clone(outgoing)),
-            Scenery::Cluster(snapshot) => options.scripts.extend(outgoing(snapshot, &self.next)),
-            Scenery::Nothing => {}
+        match &self.initial_state {
+            InitialState::Release(outgoing) => options.payloads.insert(0, Arc::clone(outgoing)),
+            InitialState::Cluster(snapshot) => {
+                options.releases.extend(outgoing(snapshot, &self.next))
+            }
+            InitialState::Empty => {}
         }
-        Ok(tokio::spawn(standins::run(client.clone(), options, stop.clone())))
+        Ok(tokio::spawn(operators::run(client.clone(), options, stop.clone())))
     }
 }
 
-/// The release that a copied cluster is at, as far as stand-ins have to know it: the workloads and
-/// operators that the next release has too, as they are.
-fn outgoing(snapshot: &Snapshot, next: &Payload) -> Option<Script> {
+/// The release that a copied cluster is at, as far as the simulation has to know it: the live
+/// workloads and operators that the next release has too.
+fn outgoing(snapshot: &ClusterSnapshot, next: &Payload) -> Option<SimulatedRelease> {
     let mut live = BTreeMap::new();
     let mut version = None;
     for (resource, object) in snapshot.objects() {
@@ -329,8 +331,8 @@ fn outgoing(snapshot: &Snapshot, next: &Payload) -> Option<Script> {
         if resource.starts_with("clusterversions.") {
             version = object["status"]["desired"]["version"].as_str().map(str::to_owned);
         }
-        let place = (resource, text("namespace"), text("name"));
-        live.insert(place, object);
+        let key = (resource, text("namespace"), text("name"));
+        live.insert(key, object);
     }
     let version = version.filter(|version| *version != next.release.version)?;
     let manifests = next.manifests.iter().filter_map(|manifest| {
@@ -350,11 +352,11 @@ fn outgoing(snapshot: &Snapshot, next: &Payload) -> Option<Script> {
         Some(Manifest { annotations, raw: raw.into(), ..manifest.clone() })
     });
     let manifests = manifests.collect();
-    Some(Script { version, manifests, cluster_kinds: next.cluster_kinds() })
+    Some(SimulatedRelease { version, manifests, cluster_kinds: next.cluster_kinds() })
 }
 
-/// The objects of a release that a server refuses for good.
-fn refused(release: &Payload, installed: &Timeline) -> Vec<Unmanaged> {
+/// The objects of a release that the server rejects with a lasting error.
+fn refused(release: &Payload, installed: &Timeline) -> Vec<UnmanagedObject> {
     let lasting = installed.waits.iter().filter(|wait| wait.until.is_none() && wait.failed);
     let refused = lasting.filter(|wait| {
         [Reason::UpdatePayloadResourceInvalid, Reason::UpdatePayloadResourceForbidden]
@@ -367,13 +369,16 @@ fn refused(release: &Payload, installed: &Timeline) -> Vec<Unmanaged> {
     };
     refused
         .filter_map(|wait| {
-            Some(Unmanaged { key: keys(&wait.object)?, message: wait.message.clone() })
+            Some(UnmanagedObject { key: keys(&wait.object)?, message: wait.message.clone() })
         })
         .collect()
 }
 
-/// Takes objects out of management, as an administrator would.
-async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyhow::Error> {
+/// Sets overrides that make objects unmanaged, as an administrator would.
+async fn override_objects(
+    client: &Client,
+    objects: &[UnmanagedObject],
+) -> Result<(), anyhow::Error> {
     let overrides = objects.iter().map(|object| ComponentOverride {
         kind: object.key.kind.clone(),
         group: object.key.group.clone(),
@@ -383,20 +388,20 @@ async fn leave_alone(client: &Client, objects: &[Unmanaged]) -> Result<(), anyho
     });
     let overrides: Vec<ComponentOverride> = overrides.collect();
     let patch = json!({ "spec": { "overrides": overrides } });
-    let api = standing::api(client, CLUSTER_VERSION);
+    let api = cluster_state::api(client, CLUSTER_VERSION);
     api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch))
         .await
-        .context("failed to leave alone what cannot be installed")?;
+        .context("failed to override what cannot be installed")?;
     Ok(())
 }
 
-/// What became of the object of each step, apart from what its own controllers report.
+/// The change of the object of each step, without what its own controllers report.
 fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<Change> {
     let states = before.sightings.iter().zip(&after.sightings).zip(&forecast.changes);
     let changes =
-        states.map(|((before, after), foreseen)| match (foreseen, &before.before, &after.before) {
+        states.map(|((before, after), forecast)| match (forecast, &before.before, &after.before) {
             (Change::Refused { .. } | Change::Waiting { .. }, None, None)
-            | (Change::Absent | Change::Kept, ..) => foreseen.clone(),
+            | (Change::Absent | Change::Kept, ..) => forecast.clone(),
             (_, None, None) => Change::Unchanged,
             (_, None, Some(_)) => Change::Created,
             (_, Some(_), None) => Change::Deleted,
@@ -420,14 +425,14 @@ fn manifest_part(object: &Value) -> Value {
 /// When the object of each step was first written.
 fn written(
     forecast: &Forecast,
-    requests: &[Request],
-    names: &Names,
+    writes: &[RecordedWrite],
+    names: &KindNames,
     cluster_kinds: &BTreeSet<GroupKind>,
 ) -> Vec<Option<Duration>> {
     let mut first: BTreeMap<ObjectKey, Duration> = BTreeMap::new();
-    for request in requests.iter().filter(|request| request.status < 300) {
-        if let Some(key) = recorder::object(&request.path, names) {
-            first.entry(key).or_insert(request.at);
+    for write in writes.iter().filter(|write| write.status < 300) {
+        if let Some(key) = recorder::object_of_path(&write.path, names) {
+            first.entry(key).or_insert(write.at);
         }
     }
     let steps = forecast.plan.steps.iter().map(|step| {

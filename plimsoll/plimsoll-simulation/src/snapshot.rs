@@ -1,4 +1,4 @@
-//! The cluster of the embedded API server in a file, from one run to the next.
+//! Loads and saves the cluster of an embedded API server.
 
 use std::fs::File;
 use std::io::ErrorKind;

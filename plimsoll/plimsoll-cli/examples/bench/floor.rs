@@ -16,7 +16,7 @@ use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
 use plimsoll_plan::prepare;
 use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
-use plimsoll_simulation::standing::api;
+use plimsoll_simulation::cluster_state::api;
 use serde_json::json;
 
 use crate::stage::{DEFINITION, INCOMPLETE};
@@ -55,7 +55,7 @@ pub(crate) struct Floor {
 }
 
 /// Applies a payload bare: definitions and namespaces first, then the rest, what needs something
-/// that is not there yet again and again. Everything that stand-ins would bring is there before.
+/// that is not there yet again and again. Everything that simulated operators would bring is there before.
 pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Floor, anyhow::Error> {
     let plan = planned(payload, Mode::Initializing);
     furnish(client, &plan).await?;
@@ -143,7 +143,7 @@ async fn one(client: &Client, step: &Step, resource: &ApiResource, scope: Scope)
     }
 }
 
-/// Makes what stand-ins make: namespaces that no manifest creates, and kinds that nobody defines.
+/// Makes what simulated operators make: namespaces that no manifest creates, and kinds that nobody defines.
 async fn furnish(client: &Client, plan: &Plan) -> Result<(), anyhow::Error> {
     let created = |name: &str| {
         plan.steps.iter().any(|s| s.manifest.key.kind == "Namespace" && s.manifest.key.name == name)

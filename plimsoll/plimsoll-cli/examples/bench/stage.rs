@@ -1,4 +1,4 @@
-//! What every measurement needs: payloads, and a controller with stand-ins.
+//! What every measurement needs: payloads, and a controller with simulated operators.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
 use plimsoll_plan::status::Limits;
+use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::operators::{self, SimulationOptions};
 use plimsoll_simulation::sample;
-use plimsoll_simulation::standing::api;
-use plimsoll_simulation::standins::{self, StandInOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -45,14 +45,14 @@ pub(crate) fn payloads() -> Result<(Arc<Payload>, Arc<Payload>), anyhow::Error> 
     Ok((Arc::new(first), Arc::new(second)))
 }
 
-/// A controller at work, with stand-ins.
+/// A controller at work, with simulated operators.
 pub(crate) struct Work {
     pub(crate) release: watch::Sender<Arc<Payload>>,
     pub(crate) views: watch::Receiver<View>,
     pub(crate) stop: CancellationToken,
 }
 
-/// Starts stand-ins on `client` and a controller on `controlled`.
+/// Starts simulated operators on `client` and a controller on `controlled`.
 pub(crate) fn work(
     client: &Client,
     controlled: Client,
@@ -60,8 +60,8 @@ pub(crate) fn work(
     delay: Duration,
 ) -> Work {
     let stop = CancellationToken::new();
-    let options = StandInOptions { payloads: payloads.to_vec(), delay, ..Default::default() };
-    tokio::spawn(standins::run(client.clone(), options, stop.clone()));
+    let options = SimulationOptions { payloads: payloads.to_vec(), delay, ..Default::default() };
+    tokio::spawn(operators::run(client.clone(), options, stop.clone()));
     let (release, releases) = watch::channel(Arc::clone(&payloads[0]));
     let (view, views) = watch::channel(View::default());
     let controller = Controller {

@@ -14,7 +14,7 @@ use plimsoll_plan::capabilities::effective;
 
 use super::cluster::ClusterArguments;
 use super::store;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 /// What is asked about: a release, a cluster, or a cluster and the release that it is at.
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ impl Subject {
 
     /// Asks a cluster what it has.
     async fn ask(&mut self, client: &Client) -> anyhow::Result<()> {
-        let Standing { spec, status, progress, .. } = Standing::read(client).await?;
+        let ClusterState { spec, status, progress, .. } = ClusterState::read(client).await?;
         let mut enabled: BTreeSet<String> =
             status.capabilities.enabled_capabilities.into_iter().collect();
         enabled.extend(progress.capabilities.withheld.iter().cloned());

@@ -1,7 +1,7 @@
 //! `plimsoll demo`: the main job in one process, on a cluster that is embedded in it.
 //!
 //! Version 1 of a sample release is installed, then updated to version 2, while `kubectl` may
-//! look on. What needs nodes is played by stand-ins.
+//! look on. What needs nodes is played by simulated operators.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use crate::exit;
 use crate::process::{new_cluster_id, stop_on_signal};
 use crate::render::{live, logs, table};
-use plimsoll_simulation::standing::api;
-use plimsoll_simulation::{sample, standins};
+use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::{operators, sample};
 
 /// How to run the demo.
 #[derive(Debug, Args)]
@@ -56,12 +56,12 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     anstream::println!("An API server is embedded in this process. To look on:");
     anstream::println!("  kubectl --server http://{address} get clusterversion,clusteroperators");
     anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
-    let options = standins::StandInOptions {
+    let options = operators::SimulationOptions {
         payloads: vec![Arc::clone(&first), Arc::clone(&second)],
         delay: arguments.delay,
-        ..standins::StandInOptions::default()
+        ..operators::SimulationOptions::default()
     };
-    tokio::spawn(standins::run(client.clone(), options, stop.clone()));
+    tokio::spawn(operators::run(client.clone(), options, stop.clone()));
     let (release, releases) = watch::channel(Arc::clone(&first));
     let (view, views) = watch::channel(View::default());
     let controller = Controller {

@@ -19,7 +19,7 @@ use crate::exit;
 use crate::patch::patch;
 use crate::render::format::Format;
 use crate::render::table;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 /// What is done about orphans, and in which cluster.
 #[derive(Debug, Args)]
@@ -107,11 +107,11 @@ pub async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let OrphanArguments { command, cluster } = arguments;
     let client = cluster.client().await?;
-    let standing = Standing::read(&client).await?;
+    let cluster = ClusterState::read(&client).await?;
     match command {
-        OrphanCommand::List { output } => list(&standing, output, out)?,
+        OrphanCommand::List { output } => list(&cluster, output, out)?,
         OrphanCommand::Prune(asked) => {
-            let Pruning { added, annotation } = pruning(&standing, &asked)?;
+            let Pruning { added, annotation } = pruning(&cluster, &asked)?;
             if added.is_empty() {
                 writeln!(out, "info: There is nothing to delete that is not asked to go already")?;
                 return Ok(exit::SUCCESS.into());
@@ -133,19 +133,19 @@ pub async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-fn list(standing: &Standing, output: Format, out: &mut dyn Write) -> Result<(), anyhow::Error> {
-    let prune = Prune::parse(standing.annotations.get(PRUNE).map(String::as_str));
-    let entries: Vec<Entry<'_>> = standing
+fn list(cluster: &ClusterState, output: Format, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let prune = Prune::parse(cluster.annotations.get(PRUNE).map(String::as_str));
+    let entries: Vec<Entry<'_>> = cluster
         .progress
         .orphans
         .iter()
-        .map(|orphan| entry(orphan, &prune, &standing.progress.deletions))
+        .map(|orphan| entry(orphan, &prune, &cluster.progress.deletions))
         .collect();
     if output.write(&entries, out)? {
         return Ok(());
     }
     if entries.is_empty() {
-        let version = &standing.status.desired.version;
+        let version = &cluster.status.desired.version;
         writeln!(out, "No orphans: release {version} has a manifest of all that is applied")?;
         return Ok(());
     }
@@ -181,8 +181,8 @@ fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> En
 
 /// What to write so that orphans go. Those that were asked to go before still are; what is no
 /// orphan any more is not asked for.
-fn pruning(standing: &Standing, asked: &PruneArguments) -> Result<Pruning, Refusal> {
-    let orphans = &standing.progress.orphans;
+fn pruning(cluster: &ClusterState, asked: &PruneArguments) -> Result<Pruning, Refusal> {
+    let orphans = &cluster.progress.orphans;
     let unknown: Vec<String> = asked
         .names
         .iter()
@@ -197,7 +197,7 @@ fn pruning(standing: &Standing, asked: &PruneArguments) -> Result<Pruning, Refus
         };
         return Err(Refusal::NoSuchOrphan { names: unknown, there });
     }
-    let annotation = standing.annotations.get(PRUNE);
+    let annotation = cluster.annotations.get(PRUNE);
     let before = Prune::parse(annotation.map(String::as_str));
     if before == Prune::All {
         let annotation = annotation.cloned().unwrap_or_default();

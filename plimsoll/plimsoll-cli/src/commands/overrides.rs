@@ -24,7 +24,7 @@ use crate::patch::patch_as;
 use crate::process::now;
 use crate::render::format::Format;
 use crate::render::table;
-use plimsoll_simulation::standing::api;
+use plimsoll_simulation::cluster_state::api;
 
 /// What the patches of this command are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-override";
@@ -100,11 +100,11 @@ pub async fn run(
         .get(CLUSTER_VERSION_NAME)
         .await
         .context("failed to read ClusterVersion \"version\"; is a controller at work there?")?;
-    let mut standing = Standing::read(&object)?;
+    let mut cluster = ClusterState::read(&object)?;
     let now = now();
     let told = match command {
         OverrideCommand::List { output } => {
-            list(&standing.parsed(), now, output, out)?;
+            list(&cluster.parsed(), now, output, out)?;
             return Ok(exit::SUCCESS.into());
         }
         OverrideCommand::Set(mut asked) => {
@@ -119,18 +119,18 @@ pub async fn run(
             });
             asked.object.complete(&served.collect::<Vec<_>>())?;
             let until = asked.until.or_else(|| now.checked_add(asked.duration?).ok());
-            standing.set(&asked, until.map(whole_seconds), now)?
+            cluster.set(&asked, until.map(whole_seconds), now)?
         }
-        OverrideCommand::Clear(asked) => standing.clear(&asked)?,
+        OverrideCommand::Clear(asked) => cluster.clear(&asked)?,
     };
     let version = object.metadata.resource_version.as_deref().unwrap_or_default();
-    patch_as(FIELD_MANAGER, &client, &standing.patch(version)).await?;
+    patch_as(FIELD_MANAGER, &client, &cluster.patch(version)).await?;
     writeln!(out, "{told}")?;
     Ok(exit::SUCCESS.into())
 }
 
 /// Overrides and terms as they lie in the cluster.
-struct Standing {
+struct ClusterState {
     overrides: Vec<ComponentOverride>,
     terms: Vec<Terms>,
     annotation: Option<String>,
@@ -138,7 +138,7 @@ struct Standing {
     unreadable: Option<String>,
 }
 
-impl Standing {
+impl ClusterState {
     fn read(object: &DynamicObject) -> Result<Self, anyhow::Error> {
         let overrides = object.data.pointer("/spec/overrides").cloned().unwrap_or(json!([]));
         let annotation = object.annotations().get(OVERRIDE_TERMS).cloned();
@@ -354,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    fn standing(annotation: &str) -> Standing {
+    fn cluster(annotation: &str) -> ClusterState {
         let object = json!({
             "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
             "metadata": { "name": "version", "annotations": { OVERRIDE_TERMS: annotation } },
@@ -363,7 +363,7 @@ mod tests {
                   "unmanaged": true },
             ] },
         });
-        Standing::read(&serde_json::from_value(object).unwrap()).unwrap()
+        ClusterState::read(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     fn object(kind: &str, name: &str) -> ObjectArguments {
@@ -383,11 +383,11 @@ mod tests {
     fn overrides_and_their_terms_are_written_together_and_others_stay() {
         let now = Timestamp::from_second(1).unwrap();
         let until = Timestamp::from_second(3600).unwrap();
-        let mut standing =
-            standing(r#"[{"kind":"ConfigMap","namespace":"n","name":"kept","reason":"why"}]"#);
-        standing.set(&set("crane", "first"), None, now).unwrap();
-        standing.set(&set("crane", "gearbox"), Some(until), now).unwrap();
-        let patch = standing.patch("7");
+        let mut cluster =
+            cluster(r#"[{"kind":"ConfigMap","namespace":"n","name":"kept","reason":"why"}]"#);
+        cluster.set(&set("crane", "first"), None, now).unwrap();
+        cluster.set(&set("crane", "gearbox"), Some(until), now).unwrap();
+        let patch = cluster.patch("7");
         let entry = |kind: &str, group: &str, name: &str| {
             json!({ "kind": kind, "group": group, "namespace": "n", "name": name,
                     "unmanaged": true })
@@ -400,12 +400,12 @@ mod tests {
             terms,
             r#"[{"kind":"ConfigMap","namespace":"n","name":"kept","reason":"why"},{"kind":"Deployment","group":"apps","namespace":"n","name":"crane","reason":"gearbox","expires":"1970-01-01T01:00:00Z"}]"#
         );
-        assert!(standing.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
-        standing.clear(&object("Deployment.apps", "crane")).unwrap();
-        let told = standing.clear(&object("configmap", "kept")).unwrap();
+        assert!(cluster.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
+        cluster.clear(&object("Deployment.apps", "crane")).unwrap();
+        let told = cluster.clear(&object("configmap", "kept")).unwrap();
         assert_eq!(told, "configmap \"n/kept\" is managed again");
-        assert!(standing.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
-        let patch = standing.patch("7");
+        assert!(cluster.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
+        let patch = cluster.patch("7");
         assert_eq!(patch["spec"]["overrides"], Value::Null);
         assert_eq!(patch["metadata"]["annotations"][OVERRIDE_TERMS], Value::Null);
     }
@@ -451,8 +451,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_not_overwritten() {
-        let mut standing = standing("soon");
-        let error = standing.set(&set("crane", ""), None, Timestamp::UNIX_EPOCH).unwrap_err();
+        let mut cluster = cluster("soon");
+        let error = cluster.set(&set("crane", ""), None, Timestamp::UNIX_EPOCH).unwrap_err();
         assert!(error.to_string().contains(OVERRIDE_TERMS), "{error}");
     }
 }

@@ -17,12 +17,12 @@ use crate::exit;
 use crate::render::format::read_by_people;
 use crate::render::logs;
 use crate::render::rehearsal::{Format, Report};
-use plimsoll_simulation::rehearsal::{Rehearsal, Scenery, Snapshot};
-use plimsoll_simulation::standins::Faults;
+use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 
 /// What to rehearse, and on what.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("stage").required(true))]
+#[command(group = ArgGroup::new("initial_state").required(true))]
 #[command(group = ArgGroup::new("live")
     .args(["kubeconfig", "context"])
     .multiple(true)
@@ -35,16 +35,16 @@ pub struct RehearseArguments {
     #[command(flatten)]
     pub store: StoreArguments,
     /// Rehearse on an installation of this release
-    #[arg(long, value_name = "VERSION|DIR", group = "stage")]
+    #[arg(long, value_name = "VERSION|DIR", group = "initial_state")]
     pub from: Option<String>,
     /// Rehearse on a copy of what the release touches in a live cluster
-    #[arg(long, group = "stage")]
+    #[arg(long, group = "initial_state")]
     pub from_cluster: bool,
     /// Rehearse on the cluster in this file, as `--save` or `sandbox serve --snapshot` wrote it
-    #[arg(long, value_name = "FILE", group = "stage")]
+    #[arg(long, value_name = "FILE", group = "initial_state")]
     pub snapshot: Option<PathBuf>,
     /// Rehearse an installation, on an empty cluster
-    #[arg(long, group = "stage")]
+    #[arg(long, group = "initial_state")]
     pub install: bool,
     /// The live cluster
     #[command(flatten)]
@@ -85,16 +85,16 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
     logs::init_quiet();
     let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
     let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
-    let (stage, on) = stage(&arguments, &next)?;
+    let (initial_state, on) = initial_state(&arguments, &next)?;
     let rehearsal = Rehearsal {
-        stage,
+        initial_state,
         next,
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         delay: arguments.delay,
         faults,
     };
-    let mut performance = rehearsal.perform()?;
+    let mut performance = rehearsal.run()?;
     if arguments.force {
         performance.forecast = performance.forecast.forced();
     }
@@ -105,32 +105,32 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
 }
 
 /// What it is rehearsed on, and how that is called.
-fn stage(
+fn initial_state(
     arguments: &RehearseArguments,
     next: &Payload,
-) -> Result<(Scenery, String), anyhow::Error> {
+) -> Result<(InitialState, String), anyhow::Error> {
     if let Some(from) = &arguments.from {
         let outgoing = arguments.store.load(from, &arguments.profile)?;
         let on = format!("an installation of {}", outgoing.release.version);
-        return Ok((Scenery::Release(Arc::new(outgoing)), on));
+        return Ok((InitialState::Release(Arc::new(outgoing)), on));
     }
     if let Some(path) = &arguments.snapshot {
         let on = format!("snapshot {}", path.display());
-        return Ok((Scenery::Cluster(Snapshot::read(path)?), on));
+        return Ok((InitialState::Cluster(ClusterSnapshot::read(path)?), on));
     }
     if !arguments.from_cluster {
-        return Ok((Scenery::Nothing, "an empty cluster".to_owned()));
+        return Ok((InitialState::Empty, "an empty cluster".to_owned()));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let copy = runtime.block_on(async {
         let client = arguments.cluster.client().await?;
-        Snapshot::of_cluster(&client, next).await
+        ClusterSnapshot::of_cluster(&client, next).await
     })?;
     if let Some(path) = &arguments.save {
         std::fs::write(path, copy.bytes())
             .with_context(|| format!("failed to write snapshot `{}`", path.display()))?;
     }
-    Ok((Scenery::Cluster(copy), "a copy of the cluster".to_owned()))
+    Ok((InitialState::Cluster(copy), "a copy of the cluster".to_owned()))
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_live_cluster_is_refused_beside_another_stage() {
+    fn what_belongs_to_a_live_cluster_is_refused_beside_another_initial_state() {
         let check = |line: &str, refused: Option<&str>| {
             let parsed = Line::try_parse_from(format!("rehearse --to 2 {line}").split(' '));
             let told = parsed.err().map(|error| error.to_string());

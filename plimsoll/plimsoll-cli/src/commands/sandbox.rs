@@ -1,4 +1,4 @@
-//! `plimsoll sandbox`: the embedded API server alone, and stand-ins for any API server.
+//! `plimsoll sandbox`: the embedded API server alone, and simulated operators for any API server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use crate::arguments::store;
 use crate::exit;
 use crate::process::stop_on_signal;
 use crate::render::logs;
+use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::snapshot;
-use plimsoll_simulation::standins::{self, Faults, StandInOptions};
 
 /// Parts of a cluster that is simulated.
 #[derive(Debug, Subcommand)]
@@ -127,18 +127,18 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
         payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
     }
     let client = arguments.cluster.client().await?;
-    let options = StandInOptions {
+    let options = SimulationOptions {
         payloads,
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         delay: arguments.delay,
         faults,
-        ..StandInOptions::default()
+        ..SimulationOptions::default()
     };
     anstream::println!(
         "Simulating workloads and operators until interrupted (Ctrl-C): nothing really runs"
     );
-    standins::run(client, options, stop_on_signal()?).await?;
+    operators::run(client, options, stop_on_signal()?).await?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use crate::patch::patch;
 use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update as render;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 use request::Outcome;
 
 /// What is asked about updates, and of which cluster.
@@ -99,16 +99,16 @@ pub async fn run(
     if let Some(UpdateCommand::Plan(arguments)) = command {
         return plan::run(&client, arguments, out).await;
     }
-    let standing = Standing::read(&client).await?;
+    let cluster = ClusterState::read(&client).await?;
     match command {
         None => {
-            let overview = render::Overview::of(&standing);
+            let overview = render::Overview::of(&cluster);
             if !output.write(&overview, out)? {
                 overview.print(out)?;
             }
         }
         Some(UpdateCommand::Status { output }) => {
-            let report = render::Report::of(&standing, now());
+            let report = render::Report::of(&cluster, now());
             if !output.write(&report, out)? {
                 report.print(out)?;
             }
@@ -116,7 +116,7 @@ pub async fn run(
                 return Ok(exit::FAILURE.into());
             }
         }
-        Some(UpdateCommand::To(asked)) => match request::update(&standing, &asked)? {
+        Some(UpdateCommand::To(asked)) => match request::update(&cluster, &asked)? {
             Outcome::Nothing(text) => writeln!(out, "{text}")?,
             Outcome::Patch(spec, text) => {
                 patch(&client, &json!({ "spec": { "desiredUpdate": spec } })).await?;
@@ -124,7 +124,7 @@ pub async fn run(
             }
         },
         Some(UpdateCommand::Clear) => {
-            let text = request::cleared(&standing);
+            let text = request::cleared(&cluster);
             patch(&client, &json!({ "spec": { "desiredUpdate": null } })).await?;
             writeln!(out, "{text}")?;
         }
@@ -139,7 +139,7 @@ pub async fn run(
         Some(UpdateCommand::Plan(_)) => {}
         Some(UpdateCommand::Resume) => {
             annotate(&client, None).await?;
-            let text = match standing.annotations.get(PAUSE_BEFORE) {
+            let text = match cluster.annotations.get(PAUSE_BEFORE) {
                 Some(_) => "The update goes on",
                 None => "info: No pause is asked for",
             };

@@ -12,7 +12,7 @@ use plimsoll_plan::forecast::{Change, ChangeKind, Forecast, Hindrance};
 use serde::Serialize;
 
 use super::forecast::{self, Capability, OrphanReport, StepReport};
-use plimsoll_simulation::rehearsal::{Ending, Performance, Wait};
+use plimsoll_simulation::rehearsal::{RehearsalEnd, RehearsalResult, StepWait};
 
 /// What a rehearsal is told as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -171,16 +171,15 @@ pub struct Surprise {
 
 impl Report {
     /// Puts a rehearsal into words; `on` says what it was rehearsed on.
-    pub fn of(performance: &Performance, on: String) -> Self {
-        let timeline = &performance.timeline;
-        let happened =
-            Forecast { changes: performance.changes.clone(), ..performance.forecast.clone() };
+    pub fn of(result: &RehearsalResult, on: String) -> Self {
+        let timeline = &result.timeline;
+        let happened = Forecast { changes: result.changes.clone(), ..result.forecast.clone() };
         let told = forecast::Report::of(&happened);
-        let complaints = complaints(performance);
-        let ends_well = complaints.is_empty() && timeline.ending == Ending::Complete;
+        let complaints = complaints(result);
+        let ends_well = complaints.is_empty() && timeline.end == RehearsalEnd::Complete;
         let in_the_way: Vec<Hindrance> =
             told.in_the_way.into_iter().filter(|it| it.forcible).collect();
-        let waits: Vec<&Wait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
+        let waits: Vec<&StepWait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
         let lanes = happened.levels().into_iter().flat_map(|level| level.lanes);
         let mut steps = lanes.flat_map(|lane| lane.steps);
         let mut levels = Vec::with_capacity(told.levels.len());
@@ -198,10 +197,7 @@ impl Report {
                     component: lane.component,
                     counts: lane.counts,
                     steps: told
-                        .map(|(step, index)| Step {
-                            at: performance.written[index].map(seconds),
-                            step,
-                        })
+                        .map(|(step, index)| Step { at: result.written[index].map(seconds), step })
                         .collect(),
                     waits: of_lane,
                 });
@@ -227,15 +223,15 @@ impl Report {
             seconds: seconds(timeline.took),
             done: timeline.done.0,
             total: timeline.done.1,
-            writes: performance.writes,
+            writes: result.writes,
             counts: told.counts,
             capabilities: told.capabilities,
             levels,
-            conditions: transitions(performance),
-            surprises: surprises(performance),
+            conditions: transitions(result),
+            surprises: surprises(result),
             orphans: told.orphans,
-            not_copied: performance.left_out.clone(),
-            left_alone: performance
+            not_copied: result.not_copied.clone(),
+            left_alone: result
                 .unmanaged
                 .iter()
                 .map(|object| LeftAlone {
@@ -279,7 +275,7 @@ impl Report {
 }
 
 impl WaitReport {
-    fn of(wait: &Wait) -> Self {
+    fn of(wait: &StepWait) -> Self {
         Self {
             object: wait.object.clone(),
             reason: wait.reason,
@@ -296,14 +292,14 @@ impl WaitReport {
     }
 }
 
-fn is_told(wait: &Wait) -> bool {
+fn is_told(wait: &StepWait) -> bool {
     wait.until.is_none_or(|until| until >= wait.from + WAIT_MIN)
 }
 
 /// The conditions of the ClusterVersion that say that it would not come to its end.
-fn complaints(performance: &Performance) -> Vec<ConditionReport> {
-    let stopped = performance.timeline.ending == Ending::Stopped;
-    let complaints = performance.conditions.iter().filter(|condition| {
+fn complaints(result: &RehearsalResult) -> Vec<ConditionReport> {
+    let stopped = result.timeline.end == RehearsalEnd::Stalled;
+    let complaints = result.conditions.iter().filter(|condition| {
         let status = condition.status.as_str();
         match condition.type_.as_str() {
             "Failing" => status != "False",
@@ -314,7 +310,7 @@ fn complaints(performance: &Performance) -> Vec<ConditionReport> {
     });
     complaints
         .map(|condition| {
-            let since = performance.timeline.transitions.iter().rev().find(|transition| {
+            let since = result.timeline.transitions.iter().rev().find(|transition| {
                 transition.type_ == condition.type_ && transition.status == condition.status
             });
             ConditionReport {
@@ -328,8 +324,8 @@ fn complaints(performance: &Performance) -> Vec<ConditionReport> {
         .collect()
 }
 
-fn transitions(performance: &Performance) -> Vec<ConditionReport> {
-    let transitions = performance.timeline.transitions.iter();
+fn transitions(result: &RehearsalResult) -> Vec<ConditionReport> {
+    let transitions = result.timeline.transitions.iter();
     transitions
         .map(|transition| ConditionReport {
             at: seconds(transition.at),
@@ -342,12 +338,12 @@ fn transitions(performance: &Performance) -> Vec<ConditionReport> {
 }
 
 /// Steps that were reached and went otherwise than foreseen. A field counts by its place alone:
-/// what a stand-in adds to an object is nobody's surprise.
-fn surprises(performance: &Performance) -> Vec<Surprise> {
-    let forecast = &performance.forecast;
-    let complete = performance.timeline.ending == Ending::Complete;
-    let steps = forecast.plan.steps.iter().zip(&forecast.changes).zip(&performance.changes);
-    let reached = steps.zip(&performance.written).filter(|(_, at)| complete || at.is_some());
+/// what a simulated operator adds to an object is nobody's surprise.
+fn surprises(result: &RehearsalResult) -> Vec<Surprise> {
+    let forecast = &result.forecast;
+    let complete = result.timeline.end == RehearsalEnd::Complete;
+    let steps = forecast.plan.steps.iter().zip(&forecast.changes).zip(&result.changes);
+    let reached = steps.zip(&result.written).filter(|(_, at)| complete || at.is_some());
     reached
         .filter(|((_, happened), _)| !matches!(happened, Change::Kept | Change::Absent))
         .filter_map(|(((step, foreseen), happened), _)| {

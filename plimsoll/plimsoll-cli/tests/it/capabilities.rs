@@ -15,11 +15,11 @@ use plimsoll_plan::features::Features;
 use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
-use crate::install::{create_cluster_version, create_with_overrides};
-use crate::rig::{
-    DEFINITION, Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload,
-    sample_payloads, until,
+use crate::harness::{
+    DEFINITION, Harness, OperatorSetup, condition, on_each_cluster, outside_payload,
+    sample_payload, sample_payloads, until,
 };
+use crate::install::{create_cluster_version, create_with_overrides};
 
 const NAMESPACE: ApiKind =
     ApiKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces" };
@@ -38,16 +38,16 @@ fn asking(set: &str, additional: &[&str]) -> Value {
 }
 
 /// A cluster at the first of some payloads that was asked for some capabilities.
-async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>], capabilities: &Value) -> Rig {
-    let mut rig = Rig::start(kind, payloads, StandIns::default()).await;
-    create_cluster_version(&rig, capabilities).await;
-    rig.control();
-    rig.completed(&payloads[0].release.version).await;
-    rig
+async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>], capabilities: &Value) -> Harness {
+    let mut harness = Harness::start(kind, payloads, OperatorSetup::default()).await;
+    create_cluster_version(&harness, capabilities).await;
+    harness.control();
+    harness.completed(&payloads[0].release.version).await;
+    harness
 }
 
-async fn exists(rig: &Rig, namespace: &str) -> bool {
-    rig.get(NAMESPACE, namespace).await.is_object()
+async fn exists(harness: &Harness, namespace: &str) -> bool {
+    harness.get(NAMESPACE, namespace).await.is_object()
 }
 
 /// The second version of the sample, where the customs belong to capability Build.
@@ -68,37 +68,40 @@ fn with_customs_optional() -> Arc<Payload> {
 fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
-        assert!(!exists(&rig, LOOKOUT).await, "Console is not asked for");
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
+        assert!(!exists(&harness, LOOKOUT).await, "Console is not asked for");
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(enabled(&status), BTreeSet::new());
         assert_eq!(status["capabilities"]["knownCapabilities"].as_array().map(Vec::len), Some(17));
 
-        rig.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
-        rig.cluster_version_until(|status| enabled(status).contains("Console")).await;
-        rig.until(|view| {
-            view.completed && view.mode == Some(plimsoll_plan::mode::Mode::Reconciling)
-        })
-        .await;
-        assert!(exists(&rig, LOOKOUT).await, "Console is enabled");
+        harness.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
+        harness.cluster_version_until(|status| enabled(status).contains("Console")).await;
+        harness
+            .until(|view| {
+                view.completed && view.mode == Some(plimsoll_plan::mode::Mode::Reconciling)
+            })
+            .await;
+        assert!(exists(&harness, LOOKOUT).await, "Console is enabled");
 
         let implicit = "ImplicitlyEnabledCapabilities";
-        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        harness.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
         let kept = |status: &Value| condition(status, implicit)["status"] == "True";
-        let status = rig.cluster_version_until(kept).await;
+        let status = harness.cluster_version_until(kept).await;
         let message = "The following capabilities could not be disabled: Console";
         assert_eq!(condition(&status, implicit)["message"], message);
-        assert!(exists(&rig, LOOKOUT).await);
+        assert!(exists(&harness, LOOKOUT).await);
 
         // CVS-56: a restart changes nothing, asking for it again does.
-        rig.stop().await;
-        rig.control();
-        rig.until(|view| view.completed).await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        harness.stop().await;
+        harness.control();
+        harness.until(|view| view.completed).await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(condition(&status, implicit)["message"], message);
-        rig.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
-        rig.cluster_version_until(|status| condition(status, implicit)["status"] == "False").await;
-        rig.stop().await;
+        harness.set_spec(json!({ "capabilities": asking("None", &["Console"]) })).await;
+        harness
+            .cluster_version_until(|status| condition(status, implicit)["status"] == "False")
+            .await;
+        harness.stop().await;
     });
 }
 
@@ -106,17 +109,18 @@ fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
 fn filterable_resources_wait_for_the_cluster_version() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], StandIns::default()).await;
-        rig.settings.create = None;
-        rig.control();
-        let ours = || rig.get(DEFINITION, "releaseprogresses.plimsoll.io");
+        let mut harness =
+            Harness::start(kind, &[Arc::clone(&first)], OperatorSetup::default()).await;
+        harness.settings.create = None;
+        harness.control();
+        let ours = || harness.get(DEFINITION, "releaseprogresses.plimsoll.io");
         until("our kind is defined", ours, |definition| !definition.is_null()).await;
-        assert!(!exists(&rig, CUSTOMS).await, "nothing is applied yet");
-        create_cluster_version(&rig, &asking("None", &[])).await;
-        rig.completed(&first.release.version).await;
-        assert!(!exists(&rig, LOOKOUT).await, "it was filtered from the first moment");
-        assert!(exists(&rig, CUSTOMS).await);
-        rig.stop().await;
+        assert!(!exists(&harness, CUSTOMS).await, "nothing is applied yet");
+        create_cluster_version(&harness, &asking("None", &[])).await;
+        harness.completed(&first.release.version).await;
+        assert!(!exists(&harness, LOOKOUT).await, "it was filtered from the first moment");
+        assert!(exists(&harness, CUSTOMS).await);
+        harness.stop().await;
     });
 }
 
@@ -124,27 +128,27 @@ fn filterable_resources_wait_for_the_cluster_version() {
 fn a_name_that_does_not_exist_has_no_effect_and_is_told() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
-        rig.set_spec(json!({ "capabilities": asking("None", &["Consle"]) })).await;
-        let status = rig
+        let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
+        harness.set_spec(json!({ "capabilities": asking("None", &["Consle"]) })).await;
+        let status = harness
             .cluster_version_until(|status| condition(status, "Invalid")["status"] == "True")
             .await;
         let message = condition(&status, "Invalid")["message"].as_str().unwrap_or_default();
         assert!(message.contains("did you mean \"Console\"?"), "{message}");
         assert_eq!(enabled(&status), BTreeSet::new());
-        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
-        rig.cluster_version_until(|status| condition(status, "Invalid").is_null()).await;
-        rig.stop().await;
+        harness.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        harness.cluster_version_until(|status| condition(status, "Invalid").is_null()).await;
+        harness.stop().await;
     });
 }
 
 /// What an update that made Build necessary has left behind.
-async fn assert_build_implied(rig: &Rig, second: &Payload) {
-    let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+async fn assert_build_implied(harness: &Harness, second: &Payload) {
+    let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
     assert_eq!(enabled(&status), BTreeSet::from(["Build"]));
     let implicit = condition(&status, "ImplicitlyEnabledCapabilities");
     assert_eq!(implicit["message"], "The following capabilities could not be disabled: Build");
-    let implied = rig.progress().await["capabilities"]["implied"].clone();
+    let implied = harness.progress().await["capabilities"]["implied"].clone();
     assert_eq!(implied.as_array().map(Vec::len), Some(1), "{implied:#}");
     assert_eq!(implied[0]["capability"], "Build");
     assert_eq!(implied[0]["version"], second.release.version);
@@ -158,18 +162,18 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = installed(kind, &payloads, &asking("None", &[])).await;
-        rig.release(&second);
-        rig.completed(&second.release.version).await;
-        assert_build_implied(&rig, &second).await;
+        let mut harness = installed(kind, &payloads, &asking("None", &[])).await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
+        assert_build_implied(&harness, &second).await;
         // What is new in a disabled capability stays away.
-        assert!(!exists(&rig, LOOKOUT).await);
-        let events = rig.events().await;
+        assert!(!exists(&harness, LOOKOUT).await);
+        let events = harness.events().await;
         let told = |event: &&Value| event["reason"] == "CapabilityImplied";
         let event = events.iter().find(told).expect("it is told as an event");
         let note = event["note"].as_str().unwrap_or_default();
         assert!(note.starts_with("capability Build becomes enabled: "), "{note}");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -179,19 +183,19 @@ fn a_controller_started_with_the_next_release_finds_what_it_makes_necessary() {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = installed(kind, &payloads, &asking("None", &[])).await;
-        rig.stop().await;
-        rig.release(&second);
-        rig.control();
-        rig.completed(&second.release.version).await;
-        assert_build_implied(&rig, &second).await;
-        rig.stop().await;
+        let mut harness = installed(kind, &payloads, &asking("None", &[])).await;
+        harness.stop().await;
+        harness.release(&second);
+        harness.control();
+        harness.completed(&second.release.version).await;
+        assert_build_implied(&harness, &second).await;
+        harness.stop().await;
     });
 }
 
 /// Sets the capabilities that the definition of ClusterVersion lets the status name, without Build;
 /// none for any.
-async fn enumerate(rig: &Rig, names: Option<&[&str]>) {
+async fn enumerate(harness: &Harness, names: Option<&[&str]>) {
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/capabilities\
                 /properties/enabledCapabilities/items";
     let items = match names {
@@ -202,14 +206,15 @@ async fn enumerate(rig: &Rig, names: Option<&[&str]>) {
         serde_json::from_value(json!([{ "op": "replace", "path": path, "value": items }]))
             .expect("a patch");
     let parameters = PatchParams::default();
-    rig.api(DEFINITION)
+    harness
+        .api(DEFINITION)
         .patch("clusterversions.config.openshift.io", &parameters, &Patch::Json::<()>(patch))
         .await
         .expect("the definition can be changed");
     // A server takes up a changed definition a moment later.
     let status = json!({ "capabilities": { "enabledCapabilities": ["Build"] } });
     let trial = Patch::Merge(json!({ "status": status }));
-    let (api, parameters) = (rig.api(CLUSTER_VERSION), parameters.dry_run());
+    let (api, parameters) = (harness.api(CLUSTER_VERSION), parameters.dry_run());
     let is_taken = || async { api.patch_status("version", &parameters, &trial).await.is_ok() };
     until("the definition is taken up", is_taken, |is| *is == names.is_none()).await;
 }
@@ -220,23 +225,23 @@ fn a_definition_that_lacks_a_name_does_not_keep_the_status_from_being_written() 
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = installed(kind, &payloads, &asking("None", &["Insights"])).await;
-        enumerate(&rig, Some(&["Insights", "Console"])).await;
-        rig.release(&second);
-        rig.completed(&second.release.version).await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let mut harness = installed(kind, &payloads, &asking("None", &["Insights"])).await;
+        enumerate(&harness, Some(&["Insights", "Console"])).await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(enabled(&status), BTreeSet::from(["Insights"]), "Build cannot be named");
-        let withheld = |rig: Value| rig["capabilities"]["withheld"].clone();
-        assert_eq!(withheld(rig.progress().await), json!(["Build"]));
+        let withheld = |harness: Value| harness["capabilities"]["withheld"].clone();
+        assert_eq!(withheld(harness.progress().await), json!(["Build"]));
         // A process that comes after it knows all the same.
-        rig.stop().await;
-        rig.control();
-        let view = rig.until(|view| view.completed).await;
+        harness.stop().await;
+        harness.control();
+        let view = harness.until(|view| view.completed).await;
         assert!(view.capabilities.enabled.contains("Build"));
-        enumerate(&rig, None).await;
-        rig.cluster_version_until(|status| enabled(status).contains("Build")).await;
-        rig.stop().await;
-        assert_eq!(withheld(rig.progress().await), json!([]));
+        enumerate(&harness, None).await;
+        harness.cluster_version_until(|status| enabled(status).contains("Build")).await;
+        harness.stop().await;
+        assert_eq!(withheld(harness.progress().await), json!([]));
     });
 }
 
@@ -244,40 +249,41 @@ fn a_definition_that_lacks_a_name_does_not_keep_the_status_from_being_written() 
 fn the_webhook_answers_a_mistake_with_400_and_what_to_do() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], StandIns::default()).await;
-        create_cluster_version(&rig, &asking("None", &["Console"])).await;
-        rig.settings.capability_webhook = Some(CapabilityWebhook {
+        let mut harness =
+            Harness::start(kind, &[Arc::clone(&first)], OperatorSetup::default()).await;
+        create_cluster_version(&harness, &asking("None", &["Console"])).await;
+        harness.settings.capability_webhook = Some(CapabilityWebhook {
             listen: "127.0.0.1:0".parse().expect("an address"),
             reached: Reached::Host("127.0.0.1".to_owned()),
         });
-        rig.control();
-        rig.completed(&first.release.version).await;
+        harness.control();
+        harness.completed(&first.release.version).await;
         for (additional, says) in [
             (vec![], "Console is enabled, and what is enabled cannot be disabled; keep it"),
             (vec!["Console", "Insigths"], "did you mean \"Insights\"?"),
             (vec!["Console", "baremetal"], "baremetal requires MachineAPI; add: MachineAPI"),
         ] {
-            let error = refused(&rig, &asking("None", &additional)).await;
+            let error = refused(&harness, &asking("None", &additional)).await;
             assert_eq!(error.code, 400, "{error:?}");
             assert!(error.message.contains(says), "{}", error.message);
             assert!(error.message.contains("capabilities.plimsoll.io"), "{}", error.message);
         }
-        rig.set_spec(json!({ "capabilities": asking("None", &["Console", "Insights"]) })).await;
-        rig.cluster_version_until(|status| enabled(status).contains("Insights")).await;
+        harness.set_spec(json!({ "capabilities": asking("None", &["Console", "Insights"]) })).await;
+        harness.cluster_version_until(|status| enabled(status).contains("Insights")).await;
         // Another one has the same certificate; without the flag nobody is asked any more.
-        rig.stop().await;
-        rig.settings.capability_webhook = None;
-        rig.control();
-        rig.until(|view| view.completed).await;
-        rig.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
-        rig.stop().await;
+        harness.stop().await;
+        harness.settings.capability_webhook = None;
+        harness.control();
+        harness.until(|view| view.completed).await;
+        harness.set_spec(json!({ "capabilities": asking("None", &[]) })).await;
+        harness.stop().await;
     });
 }
 
 /// Asks for capabilities and is refused.
-async fn refused(rig: &Rig, capabilities: &Value) -> Box<kube::core::Status> {
+async fn refused(harness: &Harness, capabilities: &Value) -> Box<kube::core::Status> {
     let patch = Patch::Merge(json!({ "spec": { "capabilities": capabilities } }));
-    let api = rig.api(CLUSTER_VERSION);
+    let api = harness.api(CLUSTER_VERSION);
     let parameters = PatchParams::default().dry_run();
     let refusal = || async {
         match api.patch("version", &parameters, &patch).await {
@@ -334,13 +340,14 @@ fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
             let feature_set = "TechPreviewNoUpgrade";
-            let mut rig = Rig::start_with(kind, &payloads, StandIns::default(), feature_set).await;
-            create_with_overrides(&rig, &asking("v4.18", &[]), &REFUSED).await;
-            rig.control();
-            rig.completed(&first.release.version).await;
-            rig.release(&next);
+            let mut harness =
+                Harness::start_with(kind, &payloads, OperatorSetup::default(), feature_set).await;
+            create_with_overrides(&harness, &asking("v4.18", &[]), &REFUSED).await;
+            harness.control();
+            harness.completed(&first.release.version).await;
+            harness.release(&next);
             let expected = ["ClusterAPI", "CompatibilityRequirements"];
-            let status = rig
+            let status = harness
                 .cluster_version_until(|status| {
                     expected.iter().all(|it| enabled(status).contains(it))
                 })
@@ -351,7 +358,7 @@ fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
                 "The following capabilities could not be disabled: \
                  ClusterAPI, CompatibilityRequirements",
             );
-            let implied = rig.progress().await["capabilities"]["implied"].clone();
+            let implied = harness.progress().await["capabilities"]["implied"].clone();
             let names = |field: &str| -> Vec<Value> {
                 implied.as_array().into_iter().flatten().map(|it| it[field].clone()).collect()
             };
@@ -363,13 +370,13 @@ fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
                     "0000_20_crd-compatibility-checker_00_namespace.yaml",
                 ],
             );
-            rig.completed(&next.release.version).await;
-            rig.stop().await;
+            harness.completed(&next.release.version).await;
+            harness.stop().await;
         }
     });
 }
 
-impl Rig {
+impl Harness {
     /// The events of `events.k8s.io` that are about cluster-scoped objects.
     async fn events(&self) -> Vec<Value> {
         let gvk = GroupVersionKind::gvk("events.k8s.io", "v1", "Event");

@@ -11,8 +11,9 @@ use plimsoll_content::Payload;
 use plimsoll_controller::View;
 use serde_json::{Value, json};
 
-use crate::rig::{
-    Rig, StandIns, on_each_cluster, sample_payloads, sample_with, sample_without_definitions, until,
+use crate::harness::{
+    Harness, OperatorSetup, on_each_cluster, sample_payloads, sample_with,
+    sample_without_definitions, until,
 };
 
 /// A ConfigMap of the sample with data, that is applied and not create-only.
@@ -57,9 +58,9 @@ fn assert_put_right(first: &Arc<Payload>) {
     on_each_cluster(|kind| {
         let first = Arc::clone(first);
         async move {
-            let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
+            let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
             let (namespace, name, key, wanted) = config_map(&first);
-            let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), &namespace);
+            let api: Api<ConfigMap> = Api::namespaced(harness.client.clone(), &namespace);
             let change = |data: Value| Patch::Merge(json!({ "data": data }));
             let somebody =
                 PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
@@ -77,7 +78,7 @@ fn assert_put_right(first: &Arc<Payload>) {
             let uid = api.get(&name).await.expect("it is there").metadata.uid;
             api.delete(&name, &DeleteParams::default()).await.expect("a deletion");
             put_right(&api, &name, |map| map.metadata.uid != uid).await;
-            rig.stop().await;
+            harness.stop().await;
         }
     });
 }
@@ -148,10 +149,10 @@ spec:
 fn tags_that_others_add_to_an_image_stream_stay_and_a_default_is_no_drift() {
     on_each_cluster(|kind| async move {
         let manifests = IMAGE_STREAMS.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let mut rig = Rig::installed(kind, &[sample_with(&manifests)]).await;
+        let mut harness = Harness::installed(kind, &[sample_with(&manifests)]).await;
         let gvk = GroupVersionKind::gvk("image.openshift.io", "v1", "ImageStream");
         let api: Api<DynamicObject> =
-            Api::namespaced_with(rig.client.clone(), "default", &ApiResource::from_gvk(&gvk));
+            Api::namespaced_with(harness.client.clone(), "default", &ApiResource::from_gvk(&gvk));
         let tags =
             || async { api.get("tally").await.expect("it is there").data["spec"]["tags"].clone() };
         let tag = |name: &str, image: &str| {
@@ -174,9 +175,9 @@ fn tags_that_others_add_to_an_image_stream_stay_and_a_default_is_no_drift() {
         change(json!([tag("latest", "sha256:3"), theirs])).await;
         until("ours is put right, theirs stays", tags, |it| *it == json!([ours, theirs])).await;
         let repairs = |view: &View| view.metrics.as_ref().map_or(0, |it| it.drift_repairs);
-        let view = rig.until(|view| repairs(view) > 0).await;
+        let view = harness.until(|view| repairs(view) > 0).await;
         assert_eq!(repairs(&view), 1, "only one of the changes was to what is ours");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -189,12 +190,12 @@ fn a_cluster_at_rest_costs_no_requests_but_watches() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let stand_ins = StandIns::default();
+        let operators = OperatorSetup::default();
         let kind = k8s_testkit::ClusterKind::Embedded;
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        let (client, log) = rig.cluster.client_with_log();
-        rig.control_with(client);
-        rig.completed(&first.release.version).await;
+        let mut harness = Harness::start(kind, &[Arc::clone(&first)], operators).await;
+        let (client, log) = harness.cluster.client_with_log();
+        harness.control_with(client);
+        harness.completed(&first.release.version).await;
         // What was begun before the rest may end.
         tokio::time::sleep(Duration::from_secs(30)).await;
         log.clear();
@@ -202,6 +203,6 @@ fn a_cluster_at_rest_costs_no_requests_but_watches() {
         let busy: Vec<String> =
             log.requests().into_iter().filter(|request| !request.contains("watch=true")).collect();
         assert!(busy.is_empty(), "{busy:#?}");
-        rig.stop().await;
+        harness.stop().await;
     });
 }

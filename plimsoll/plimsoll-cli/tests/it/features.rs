@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use plimsoll_api::FEATURE_GATE;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, on_each_cluster, sample_with, until};
+use crate::harness::{Harness, on_each_cluster, sample_with, until};
 
 /// Belongs to the cluster where the gate `Bold` is on.
 const GATED: &str = r#"
@@ -47,7 +47,7 @@ fn definition() -> Value {
 }
 
 /// Makes the FeatureGate what is given; while its kind is not served yet, again.
-async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
+async fn feature(harness: &Harness, set: &str, gates: &[&str]) {
     let gates: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
     let object = json!({
         "apiVersion": "config.openshift.io/v1",
@@ -58,7 +58,11 @@ async fn feature(rig: &Rig, set: &str, gates: &[&str]) {
     });
     let parameters = PatchParams::apply("test").force();
     let written = || async {
-        rig.api(FEATURE_GATE).patch("cluster", &parameters, &Patch::Apply(&object)).await.is_ok()
+        harness
+            .api(FEATURE_GATE)
+            .patch("cluster", &parameters, &Patch::Apply(&object))
+            .await
+            .is_ok()
     };
     until("the FeatureGate can be written", written, |written| *written).await;
 }
@@ -70,8 +74,8 @@ fn orphans(progress: &Value) -> Vec<String> {
 }
 
 /// Defines the kind FeatureGate.
-async fn define(rig: &Rig) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
+async fn define(harness: &Harness) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(harness.client.clone());
     let parameters = PatchParams::apply("test").force();
     definitions
         .patch("featuregates.config.openshift.io", &parameters, &Patch::Apply(&definition()))
@@ -83,27 +87,27 @@ async fn define(rig: &Rig) {
 fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_restart_nothing() {
     on_each_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
-        let mut rig = Rig::installed(kind, &[release]).await;
-        define(&rig).await;
-        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
-        let preview: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "harbour-pilot");
-        let gated: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+        let mut harness = Harness::installed(kind, &[release]).await;
+        define(&harness).await;
+        feature(&harness, "TechPreviewNoUpgrade", &["Bold"]).await;
+        let preview: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "harbour-pilot");
+        let gated: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
         let are_there = || async {
             let there = [preview.get_opt("autopilot").await, gated.get_opt("gated").await];
             there.into_iter().all(|it| it.expect("the server answers").is_some())
         };
         until("both manifests are applied", are_there, |are| *are).await;
-        rig.until(|view| view.completed).await;
-        rig.stop().await;
+        harness.until(|view| view.completed).await;
+        harness.stop().await;
 
-        feature(&rig, "", &[]).await;
-        let (client, log) = rig.cluster.client_with_log();
+        feature(&harness, "", &[]).await;
+        let (client, log) = harness.cluster.client_with_log();
         // The release has none, so only who looks for everything asks for them.
         let has_looked = || log.requests().iter().any(|it| it.contains("limitranges"));
-        rig.control_with(client.clone());
+        harness.control_with(client.clone());
         let progress = until(
             "what was applied and is excluded now is listed",
-            || rig.progress(),
+            || harness.progress(),
             |it| orphans(it).len() == 2,
         )
         .await;
@@ -112,14 +116,14 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
         assert!(left[1].contains("\"autopilot\"") && left[1].contains("feature-set"), "{left:?}");
         assert!(are_there().await, "nobody asked to delete them");
         assert!(has_looked());
-        rig.stop().await;
+        harness.stop().await;
 
         log.clear();
-        rig.control_with(client);
-        rig.completed("1.0.0").await;
+        harness.control_with(client);
+        harness.completed("1.0.0").await;
         assert!(!has_looked(), "the plan is the same");
-        assert_eq!(orphans(&rig.progress().await), left);
-        rig.stop().await;
+        assert_eq!(orphans(&harness.progress().await), left);
+        harness.stop().await;
     });
 }
 
@@ -127,27 +131,27 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
 fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
     on_each_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
-        let mut rig = Rig::installed(kind, &[release]).await;
-        let preview: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "harbour-pilot");
-        let gated: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+        let mut harness = Harness::installed(kind, &[release]).await;
+        let preview: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "harbour-pilot");
+        let gated: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
         let is_there = |api: &Api<ConfigMap>, name: &'static str| {
             let api = api.clone();
             async move { api.get_opt(name).await.expect("the server answers").is_some() }
         };
         assert!(!is_there(&preview, "autopilot").await, "the set is the default one");
         // The kind comes while the controller runs, as with a release that brings it.
-        define(&rig).await;
-        feature(&rig, "TechPreviewNoUpgrade", &[]).await;
+        define(&harness).await;
+        feature(&harness, "TechPreviewNoUpgrade", &[]).await;
         until("the manifest of the set is applied", || is_there(&preview, "autopilot"), |is| *is)
             .await;
         assert!(!is_there(&gated, "gated").await, "its gate is off");
-        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
+        feature(&harness, "TechPreviewNoUpgrade", &["Bold"]).await;
         until("the manifest of the gate is applied", || is_there(&gated, "gated"), |is| *is).await;
         // What does not belong any more stays, and is listed.
-        feature(&rig, "", &["Bold"]).await;
+        feature(&harness, "", &["Bold"]).await;
         let progress = until(
             "what does not belong is an orphan",
-            || rig.progress(),
+            || harness.progress(),
             |it| !orphans(it).is_empty(),
         )
         .await;
@@ -156,28 +160,31 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         assert!(left[0].contains("feature-set"), "{left:?}");
         assert!(is_there(&preview, "autopilot").await, "nobody asked to delete it");
         // Without the object it is as if it had never been.
-        rig.api(FEATURE_GATE)
+        harness
+            .api(FEATURE_GATE)
             .delete("cluster", &DeleteParams::default())
             .await
             .expect("it is there");
         until(
             "without FeatureGate both are orphans",
-            || rig.progress(),
+            || harness.progress(),
             |it| orphans(it).len() == 2,
         )
         .await;
-        rig.stop().await;
+        harness.stop().await;
         // A controller that starts finds it there, one that was told otherwise does not ask.
-        feature(&rig, "TechPreviewNoUpgrade", &["Bold"]).await;
-        rig.control();
-        until("a new process finds the set", || rig.progress(), |it| orphans(it).is_empty()).await;
-        rig.stop().await;
-        rig.settings.feature_set = Some("Default".to_owned());
-        rig.control();
-        rig.until(|view| view.completed).await;
-        until("a new process at rest", || rig.progress(), |it| it["mode"] == "Reconciling").await;
-        rig.stop().await;
-        let events: Api<Event> = Api::namespaced(rig.client.clone(), "default");
+        feature(&harness, "TechPreviewNoUpgrade", &["Bold"]).await;
+        harness.control();
+        until("a new process finds the set", || harness.progress(), |it| orphans(it).is_empty())
+            .await;
+        harness.stop().await;
+        harness.settings.feature_set = Some("Default".to_owned());
+        harness.control();
+        harness.until(|view| view.completed).await;
+        until("a new process at rest", || harness.progress(), |it| it["mode"] == "Reconciling")
+            .await;
+        harness.stop().await;
+        let events: Api<Event> = Api::namespaced(harness.client.clone(), "default");
         let list = events.list(&ListParams::default()).await.expect("a list");
         let told: Vec<String> = list
             .items

@@ -6,21 +6,21 @@ use std::time::Duration;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
 use plimsoll_content::Payload;
-use plimsoll_simulation::standins::Faults;
+use plimsoll_simulation::operators::Faults;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, StandIns, condition, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads};
 
 /// Reports for every operator of a payload but one.
-async fn report(rig: &Rig, payload: &Payload, except: &str) {
+async fn report(harness: &Harness, payload: &Payload, except: &str) {
     for manifest in payload.manifests.iter().filter(|m| m.key.kind == "ClusterOperator") {
         if manifest.key.name != except {
-            report_one(rig, payload, &manifest.key.name, "False").await;
+            report_one(harness, payload, &manifest.key.name, "False").await;
         }
     }
 }
 
-async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
+async fn report_one(harness: &Harness, payload: &Payload, name: &str, degraded: &str) {
     let manifest = payload
         .manifests
         .iter()
@@ -35,7 +35,7 @@ async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
         "conditions": [condition("Available", "True"), condition("Progressing", "False"),
             condition("Degraded", degraded)],
     }});
-    let api = rig.api(CLUSTER_OPERATOR);
+    let api = harness.api(CLUSTER_OPERATOR);
     // An operator of a disabled capability is not there.
     if api.get_opt(name).await.expect("the server answers").is_some() {
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(&status))
@@ -48,10 +48,10 @@ async fn report_one(rig: &Rig, payload: &Payload, name: &str, degraded: &str) {
 fn an_update_waits_for_an_operator_and_names_it() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
-        // The stand-ins only know the first version: no operator reports the second one.
-        rig.release(&second);
-        let status = rig
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
+        // The simulated operators only know the first version: no operator reports the second one.
+        harness.release(&second);
+        let status = harness
             .cluster_version_until(|status| {
                 let message = condition(status, "Progressing")["message"].as_str().unwrap_or("");
                 message.contains("waiting on")
@@ -62,7 +62,7 @@ fn an_update_waits_for_an_operator_and_names_it() {
         assert_eq!(condition(&status, "Failing")["status"], "False");
         assert_eq!(condition(&status, "Available")["status"], "True");
         assert_eq!(status["history"][0]["state"], "Partial");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -70,23 +70,25 @@ fn an_update_waits_for_an_operator_and_names_it() {
 fn an_operator_that_degrades_later_fails_the_reconciliation() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
-        rig.stop().await;
-        let mut rig = rig.without_stand_ins();
-        report(&rig, &first, "").await;
-        let name = rig.operators().await[0].metadata.name.clone().expect("a name");
-        rig.control();
-        rig.until(|view| view.completed).await;
-        report_one(&rig, &first, &name, "True").await;
-        let status = rig
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
+        harness.stop().await;
+        let mut harness = harness.without_operators();
+        report(&harness, &first, "").await;
+        let name = harness.operators().await[0].metadata.name.clone().expect("a name");
+        harness.control();
+        harness.until(|view| view.completed).await;
+        report_one(&harness, &first, &name, "True").await;
+        let status = harness
             .cluster_version_until(|status| condition(status, "Failing")["status"] == "True")
             .await;
         assert_eq!(condition(&status, "Failing")["reason"], "ClusterOperatorDegraded");
         assert_eq!(condition(&status, "Progressing")["status"], "False");
         assert_eq!(status["history"][0]["state"], "Completed");
-        report_one(&rig, &first, &name, "False").await;
-        rig.cluster_version_until(|status| condition(status, "Failing")["status"] == "False").await;
-        rig.stop().await;
+        report_one(&harness, &first, &name, "False").await;
+        harness
+            .cluster_version_until(|status| condition(status, "Failing")["status"] == "False")
+            .await;
+        harness.stop().await;
     });
 }
 
@@ -96,16 +98,16 @@ fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwa
         let (first, _) = sample_payloads();
         let faults = Faults::parse("- { operator: beacon, fault: VersionStuck }\n")
             .expect("a list of faults");
-        let stand_ins = StandIns(Duration::ZERO, faults);
-        let mut rig = Rig::start(kind, &[Arc::clone(&first)], stand_ins).await;
-        rig.control();
-        rig.until(|view| view.completed).await;
-        let status = rig
+        let operators = OperatorSetup(Duration::ZERO, faults);
+        let mut harness = Harness::start(kind, &[Arc::clone(&first)], operators).await;
+        harness.control();
+        harness.until(|view| view.completed).await;
+        let status = harness
             .cluster_version_until(|status| condition(status, "Failing")["status"] == "True")
             .await;
         assert_eq!(condition(&status, "Failing")["reason"], "ClusterOperatorUpdating");
         assert_eq!(status["history"][0]["state"], "Completed");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -113,17 +115,18 @@ fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwa
 fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
-        rig.set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } }))
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
+        harness
+            .set_spec(json!({ "desiredUpdate": { "version": "9.9.9", "image": "x@sha256:0" } }))
             .await;
         let accepted = |status: &Value| condition(status, "ReleaseAccepted")["status"].clone();
-        let status = rig.cluster_version_until(|status| accepted(status) == "False").await;
+        let status = harness.cluster_version_until(|status| accepted(status) == "False").await;
         assert_eq!(condition(&status, "ReleaseAccepted")["reason"], "RetrievePayload");
         assert_eq!(condition(&status, "Progressing")["status"], "False");
         assert_eq!(status["desired"]["version"], first.release.version);
-        rig.set_spec(json!({ "desiredUpdate": null })).await;
-        rig.cluster_version_until(|status| accepted(status) == "True").await;
-        assert!(rig.get(CLUSTER_VERSION, "version").await.is_object());
-        rig.stop().await;
+        harness.set_spec(json!({ "desiredUpdate": null })).await;
+        harness.cluster_version_until(|status| accepted(status) == "True").await;
+        assert!(harness.get(CLUSTER_VERSION, "version").await.is_object());
+        harness.stop().await;
     });
 }

@@ -9,7 +9,7 @@ use plimsoll_api::CLUSTER_OPERATOR;
 use plimsoll_cli::commands::inspect::inspect;
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, on_each_cluster, sample_payloads};
 
 fn read(directory: &Path, path: &str) -> Value {
     let text = std::fs::read_to_string(directory.join(path)).expect(path);
@@ -19,12 +19,12 @@ fn read(directory: &Path, path: &str) -> Value {
 #[test]
 fn what_is_related_to_the_operators_is_gathered_without_secrets() {
     on_each_cluster(|kind| async move {
-        let rig = Rig::installed(kind, &[sample_payloads().0]).await.without_stand_ins();
+        let harness = Harness::installed(kind, &[sample_payloads().0]).await.without_operators();
         let secret = json!({
             "metadata": {"name": "keys"}, "stringData": {"password": "tides"},
         });
         let secrets: Api<DynamicObject> = Api::namespaced_with(
-            rig.client.clone(),
+            harness.client.clone(),
             "harbour-beacon",
             &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret")),
         );
@@ -36,7 +36,8 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
             {"group": "", "resource": "configmaps", "namespace": "harbour-beacon", "name": "none"},
         ]}});
         let parameters = PatchParams::default();
-        rig.api(CLUSTER_OPERATOR)
+        harness
+            .api(CLUSTER_OPERATOR)
             .patch_status("beacon", &parameters, &Patch::Merge(&missing))
             .await
             .expect("the status can be changed");
@@ -44,7 +45,7 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
         let place = tempfile::tempdir().expect("a directory");
         let to = place.path().join("all");
         let mut out = Vec::new();
-        inspect(rig.client.clone(), &[], &to, &mut out).await.expect("it is gathered");
+        inspect(harness.client.clone(), &[], &to, &mut out).await.expect("it is gathered");
         let said = String::from_utf8(out).expect("it is text");
         for expected in [
             "clusteroperator beacon: relatedObjects: the API server does not serve \
@@ -53,7 +54,7 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
         ] {
             assert!(said.contains(expected), "{said}");
         }
-        let operators = rig.operators().await;
+        let operators = harness.operators().await;
         for operator in &operators {
             let name = operator.name_any();
             let path = format!(
@@ -76,11 +77,13 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
         // The same as an archive, of one operator.
         let to = place.path().join("one.tar.gz");
         let names = ["beacon".to_owned()];
-        inspect(rig.client.clone(), &names, &to, &mut Vec::new()).await.expect("it is gathered");
+        inspect(harness.client.clone(), &names, &to, &mut Vec::new())
+            .await
+            .expect("it is gathered");
         assert!(std::fs::metadata(&to).expect("a file").len() > 100);
         let unknown = ["lantern".to_owned()];
         let to = place.path().join("none");
-        let error = inspect(rig.client.clone(), &unknown, &to, &mut Vec::new()).await;
+        let error = inspect(harness.client.clone(), &unknown, &to, &mut Vec::new()).await;
         assert_eq!(
             error.expect_err("there is none").to_string(),
             "there is no ClusterOperator \"lantern\""

@@ -13,13 +13,14 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision
 use plimsoll_plan::plan::DELETE;
 use serde_json::{Value, json};
 
-use crate::rig::{
-    DEFINITION, Rig, StandIns, on_each_cluster, outside_payload, sample_payloads, until,
+use crate::harness::{
+    DEFINITION, Harness, OperatorSetup, on_each_cluster, outside_payload, sample_payloads, until,
 };
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
-async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
-    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+async fn assert_present(harness: &Harness, payload: &Payload, except: &[&str]) {
+    let discovery =
+        Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let context = payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);
     let mut missing = Vec::new();
     let mut present = 0;
@@ -38,9 +39,9 @@ async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
         };
         let namespaced = capabilities.scope == Scope::Namespaced;
         let api: Api<DynamicObject> = if namespaced {
-            Api::namespaced_with(rig.client.clone(), &key.namespace, &resource)
+            Api::namespaced_with(harness.client.clone(), &key.namespace, &resource)
         } else {
-            Api::all_with(rig.client.clone(), &resource)
+            Api::all_with(harness.client.clone(), &resource)
         };
         match api.get_metadata_opt(&key.name).await.expect("the server answers") {
             Some(_) => present += 1,
@@ -55,22 +56,23 @@ async fn assert_present(rig: &Rig, payload: &Payload, except: &[&str]) {
 fn the_sample_is_installed_and_updated() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
-        assert_present(&rig, &first, &[]).await;
-        rig.release(&second);
-        rig.completed(&second.release.version).await;
-        assert_present(&rig, &second, &[]).await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let mut harness =
+            Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
+        assert_present(&harness, &first, &[]).await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
+        assert_present(&harness, &second, &[]).await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(status["history"].as_array().map(Vec::len), Some(2), "{status:#}");
         assert_eq!(status["desired"]["version"], second.release.version);
-        for operator in rig.operators().await {
+        for operator in harness.operators().await {
             let versions = operator.data["status"]["versions"].as_array().expect("versions");
             assert!(
                 versions.iter().any(|v| v["version"] == second.release.version.as_str()),
                 "{versions:?}"
             );
         }
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -86,34 +88,34 @@ fn payloads_from_outside_are_installed_and_updated() {
         async move {
             let payloads: Vec<_> =
                 [Some(Arc::clone(&first)), next.clone()].into_iter().flatten().collect();
-            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            create_cluster_version(&rig, &json!({})).await;
-            rig.control();
-            rig.completed(&first.release.version).await;
-            assert_present(&rig, &first, &INCOMPLETE).await;
+            let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+            create_cluster_version(&harness, &json!({})).await;
+            harness.control();
+            harness.completed(&first.release.version).await;
+            assert_present(&harness, &first, &INCOMPLETE).await;
             if let Some(next) = &next {
-                rig.release(next);
-                rig.completed(&next.release.version).await;
-                assert_present(&rig, next, &INCOMPLETE).await;
+                harness.release(next);
+                harness.completed(&next.release.version).await;
+                assert_present(&harness, next, &INCOMPLETE).await;
             }
-            rig.stop().await;
+            harness.stop().await;
         }
     });
 }
 
 /// Creates the ClusterVersion as an installer would, with overrides for what only OpenShift's own
 /// server completes; no capabilities are those of `vCurrent`.
-pub(crate) async fn create_cluster_version(rig: &Rig, capabilities: &Value) {
-    create_with_overrides(rig, capabilities, &[]).await;
+pub(crate) async fn create_cluster_version(harness: &Harness, capabilities: &Value) {
+    create_with_overrides(harness, capabilities, &[]).await;
 }
 
 /// As [`create_cluster_version`], with more overrides: group, kind, and name.
 pub(crate) async fn create_with_overrides(
-    rig: &Rig,
+    harness: &Harness,
     capabilities: &Value,
     more: &[(&str, &str, &str)],
 ) {
-    let definitions = rig.api(DEFINITION);
+    let definitions = harness.api(DEFINITION);
     for manifest in crd::manifests() {
         let object: DynamicObject = serde_json::from_value(manifest).expect("a manifest");
         match definitions.create(&Default::default(), &object).await {
@@ -149,7 +151,7 @@ pub(crate) async fn create_with_overrides(
         },
     }))
     .expect("an object");
-    let api = rig.api(CLUSTER_VERSION);
+    let api = harness.api(CLUSTER_VERSION);
     let created = || async { api.create(&Default::default(), &object).await.is_ok() };
     until("the kind is served", created, |is| *is).await;
 }

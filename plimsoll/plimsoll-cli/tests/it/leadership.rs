@@ -12,7 +12,7 @@ use plimsoll_controller::{Error, Leadership};
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use crate::rig::{Rig, StandIns, condition, on_each_cluster, sample_payloads, until};
+use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
 
 /// A client that is cut off from the lease as soon as that is asked for, and from nothing else.
 fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
@@ -28,8 +28,8 @@ fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
     Client::new(service, "default")
 }
 
-async fn holder(rig: &Rig) -> String {
-    let leases: Api<Lease> = Api::namespaced(rig.client.clone(), "kube-system");
+async fn holder(harness: &Harness) -> String {
+    let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
     let lease = leases.get("plimsoll").await.expect("there is a lease");
     lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
 }
@@ -43,39 +43,39 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-        let (client, log) = rig.cluster.client_with_log();
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+        let (client, log) = harness.cluster.client_with_log();
         let is_cut = Arc::new(AtomicBool::new(false));
-        rig.settings.leadership = Leadership::Lease("first".to_owned());
-        rig.control_with(severable(client, Arc::clone(&is_cut)));
-        rig.completed(&first.release.version).await;
-        rig.pause(json!("30")).await;
-        rig.release(&second);
-        rig.cluster_version_until(is_held).await;
-        let halfway = rig.progress().await;
+        harness.settings.leadership = Leadership::Lease("first".to_owned());
+        harness.control_with(severable(client, Arc::clone(&is_cut)));
+        harness.completed(&first.release.version).await;
+        harness.pause(json!("30")).await;
+        harness.release(&second);
+        harness.cluster_version_until(is_held).await;
+        let halfway = harness.progress().await;
         assert!(halfway["done"].as_u64() > Some(0), "{halfway:#}");
 
         is_cut.store(true, Ordering::SeqCst);
-        let deposed = rig.detach();
-        rig.settings.leadership = Leadership::Lease("second".to_owned());
-        rig.control();
-        until("somebody leads again", || holder(&rig), |holder| holder == "second").await;
+        let deposed = harness.detach();
+        harness.settings.leadership = Leadership::Lease("second".to_owned());
+        harness.control();
+        until("somebody leads again", || holder(&harness), |holder| holder == "second").await;
         assert!(deposed.is_finished(), "it stops before anybody else may begin");
         let ended = deposed.await.expect("it does not panic");
         assert!(matches!(ended, Err(Error::LeaseLost)), "{ended:?}");
         let written = log.count_writes();
 
         // The one that follows goes on where the first one was.
-        rig.until(|view| view.version == second.release.version).await;
-        rig.cluster_version_until(is_held).await;
-        assert_eq!(rig.progress().await["done"], halfway["done"]);
-        rig.pause(Value::Null).await;
-        rig.completed(&second.release.version).await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        harness.until(|view| view.version == second.release.version).await;
+        harness.cluster_version_until(is_held).await;
+        assert_eq!(harness.progress().await["done"], halfway["done"]);
+        harness.pause(Value::Null).await;
+        harness.completed(&second.release.version).await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         let history = status["history"].as_array().expect("a history");
         let versions: Vec<&Value> = history.iter().map(|entry| &entry["version"]).collect();
         assert_eq!(versions, ["1.1.0", "1.0.0"], "{status:#}");
         assert_eq!(log.count_writes(), written, "a deposed leader writes nothing");
-        rig.stop().await;
+        harness.stop().await;
     });
 }

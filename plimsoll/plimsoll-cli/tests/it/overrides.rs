@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, condition, on_each_cluster, sample_with, until};
+use crate::harness::{Harness, condition, on_each_cluster, sample_with, until};
 
 const MAP: &str = r#"
 apiVersion: v1
@@ -21,15 +21,16 @@ data: { of: ours }
 "#;
 
 /// Overrides the object on terms, or with an annotation as it is.
-async fn override_with(rig: &Rig, annotation: Value) {
-    rig.change(json!({
-        "metadata": { "annotations": { "plimsoll.io/override-terms": annotation } },
-        "spec": { "overrides": [{
-            "kind": "ConfigMap", "group": "", "namespace": "default", "name": "held",
-            "unmanaged": true,
-        }] },
-    }))
-    .await;
+async fn override_with(harness: &Harness, annotation: Value) {
+    harness
+        .change(json!({
+            "metadata": { "annotations": { "plimsoll.io/override-terms": annotation } },
+            "spec": { "overrides": [{
+                "kind": "ConfigMap", "group": "", "namespace": "default", "name": "held",
+                "unmanaged": true,
+            }] },
+        }))
+        .await;
 }
 
 fn terms(expires: Timestamp) -> Value {
@@ -48,43 +49,51 @@ fn message<'a>(status: &'a Value, type_: &str) -> &'a str {
 fn an_object_is_managed_again_once_its_override_has_expired() {
     on_each_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_held_01.yaml".to_owned(), MAP.to_owned())]);
-        let mut rig = Rig::installed(kind, &[release]).await;
+        let mut harness = Harness::installed(kind, &[release]).await;
         let now = Timestamp::now();
-        override_with(&rig, terms(now + SignedDuration::from_hours(1))).await;
-        rig.cluster_version_until(|status| {
-            let text = message(status, "Upgradeable");
-            text.contains("configmap \"default/held\": is being repaired, until ")
-        })
-        .await;
-        until("it is in force", || rig.progress(), |it| it["overrides"][0]["state"] == "InForce")
+        override_with(&harness, terms(now + SignedDuration::from_hours(1))).await;
+        harness
+            .cluster_version_until(|status| {
+                let text = message(status, "Upgradeable");
+                text.contains("configmap \"default/held\": is being repaired, until ")
+            })
             .await;
-        let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-        let plan =
-            until("it is at rest", || rig.progress(), |it| it["mode"] == "Reconciling").await;
-        maps.delete("held", &DeleteParams::default()).await.expect("it is there");
-        override_with(&rig, json!("[{}]")).await;
-        rig.cluster_version_until(|status| {
-            message(status, "Invalid").contains("metadata.annotations[plimsoll.io/override-terms]")
-        })
+        until(
+            "it is in force",
+            || harness.progress(),
+            |it| it["overrides"][0]["state"] == "InForce",
+        )
         .await;
+        let maps: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
+        let plan =
+            until("it is at rest", || harness.progress(), |it| it["mode"] == "Reconciling").await;
+        maps.delete("held", &DeleteParams::default()).await.expect("it is there");
+        override_with(&harness, json!("[{}]")).await;
+        harness
+            .cluster_version_until(|status| {
+                message(status, "Invalid")
+                    .contains("metadata.annotations[plimsoll.io/override-terms]")
+            })
+            .await;
         let found = maps.get_opt("held").await.expect("the server answers");
         assert!(found.is_none(), "nobody knows when it expires, so it is left alone");
-        override_with(&rig, terms(Timestamp::now() + SignedDuration::from_millis(300))).await;
+        override_with(&harness, terms(Timestamp::now() + SignedDuration::from_millis(300))).await;
         let held = || async { maps.get_opt("held").await.ok().flatten() };
         until("it is applied again", held, Option::is_some).await;
-        rig.cluster_version_until(|status| {
-            message(status, "Upgradeable").is_empty() && message(status, "Invalid").is_empty()
-        })
-        .await;
+        harness
+            .cluster_version_until(|status| {
+                message(status, "Upgradeable").is_empty() && message(status, "Invalid").is_empty()
+            })
+            .await;
         let after = until(
             "it has expired",
-            || rig.progress(),
+            || harness.progress(),
             |it| it["overrides"][0]["state"] == "Expired",
         )
         .await;
         assert_ne!(after["total"], plan["total"]);
-        rig.stop().await;
-        let events: Api<Event> = Api::namespaced(rig.client.clone(), "default");
+        harness.stop().await;
+        let events: Api<Event> = Api::namespaced(harness.client.clone(), "default");
         let reasons = || async {
             let list = events.list(&ListParams::default()).await.expect("a list");
             list.items.into_iter().filter_map(|event| event.reason).collect::<Vec<_>>()

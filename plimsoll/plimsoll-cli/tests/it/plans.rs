@@ -17,16 +17,20 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
 use plimsoll_plan::plan::Action;
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::dry_run;
-use plimsoll_simulation::rehearsal::{Ending, Performance, Rehearsal, Scenery, Snapshot};
+use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::rehearsal::{
+    ClusterSnapshot, InitialState, Rehearsal, RehearsalEnd, RehearsalResult,
+};
 use plimsoll_simulation::sample;
-use plimsoll_simulation::standing::Standing;
-use plimsoll_simulation::standins::Faults;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
+use crate::harness::{
+    Harness, OperatorSetup, condition, on_each_cluster, outside_payload, sample_payloads,
+};
 use crate::install::create_cluster_version;
-use crate::rig::{Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payloads};
 
 /// A write of the controller to an object of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +42,9 @@ struct Write {
 
 /// The writes of the controller, in order, that the audit log has after the first `skipped`
 /// events. What it keeps for itself is left out.
-async fn writes(rig: &Rig, skipped: usize) -> Vec<Write> {
-    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+async fn writes(harness: &Harness, skipped: usize) -> Vec<Write> {
+    let discovery =
+        Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let mut kinds = BTreeMap::new();
     for group in discovery.groups() {
         for version in group.versions() {
@@ -48,7 +53,7 @@ async fn writes(rig: &Rig, skipped: usize) -> Vec<Write> {
             }
         }
     }
-    let mut events: Vec<Value> = rig.cluster.audit().into_iter().skip(skipped).collect();
+    let mut events: Vec<Value> = harness.cluster.audit().into_iter().skip(skipped).collect();
     // A kube-apiserver writes its log after the answer, when the next request may be under way.
     let received =
         |event: &Value| event["requestReceivedTimestamp"].as_str().unwrap_or_default().to_owned();
@@ -90,10 +95,10 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 }
 
 /// The forecast of a live cluster.
-async fn forecast(rig: &Rig, payload: &Payload) -> Forecast {
-    let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
-    let asked = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
-    let forecast = dry_run::forecast(&rig.client, &standing, payload, &asked);
+async fn forecast(harness: &Harness, payload: &Payload) -> Forecast {
+    let cluster = ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
+    let asked = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
+    let forecast = dry_run::forecast(&harness.client, &cluster, payload, &asked);
     forecast.await.expect("the cluster answers").0
 }
 
@@ -170,8 +175,9 @@ fn named(key: ObjectKey, levels: &BTreeMap<ObjectKey, usize>) -> ObjectKey {
 }
 
 /// Kinds without namespaces, by group and kind.
-async fn cluster_wide(rig: &Rig) -> BTreeSet<(String, String)> {
-    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+async fn cluster_wide(harness: &Harness) -> BTreeSet<(String, String)> {
+    let discovery =
+        Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let mut found = BTreeSet::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
@@ -188,13 +194,16 @@ fn number(resource_version: Option<&str>) -> u64 {
 }
 
 /// The revision at which an object was last changed.
-async fn revision(rig: &Rig, key: &ObjectKey) -> u64 {
-    let discovery = Discovery::new(rig.client.clone()).run_aggregated().await.expect("discovery");
+async fn revision(harness: &Harness, key: &ObjectKey) -> u64 {
+    let discovery =
+        Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let group = discovery.get(&key.group).expect("the group is served");
     let (resource, capabilities) = group.recommended_kind(&key.kind).expect("the kind is served");
     let api: Api<DynamicObject> = match capabilities.scope {
-        Scope::Cluster => Api::all_with(rig.client.clone(), &resource),
-        Scope::Namespaced => Api::namespaced_with(rig.client.clone(), &key.namespace, &resource),
+        Scope::Cluster => Api::all_with(harness.client.clone(), &resource),
+        Scope::Namespaced => {
+            Api::namespaced_with(harness.client.clone(), &key.namespace, &resource)
+        }
     };
     let object = api.get(&key.name).await.expect("what was written is there");
     number(object.metadata.resource_version.as_deref())
@@ -202,17 +211,17 @@ async fn revision(rig: &Rig, key: &ObjectKey) -> u64 {
 
 /// Plans an update, carries it out, and compares. A request that left its object as it was changed
 /// nothing: a manifest may differ without effect.
-async fn assert_plan_happens(rig: &mut Rig, next: &Arc<Payload>) {
-    let forecast = forecast(rig, next).await;
+async fn assert_plan_happens(harness: &mut Harness, next: &Arc<Payload>) {
+    let forecast = forecast(harness, next).await;
     assert!(forecast.effects().count() > 0, "the releases differ");
-    let skipped = rig.cluster.audit().len();
-    let version = rig.api(CLUSTER_VERSION).list(&ListParams::default()).await.expect("a list");
+    let skipped = harness.cluster.audit().len();
+    let version = harness.api(CLUSTER_VERSION).list(&ListParams::default()).await.expect("a list");
     let before = number(version.metadata.resource_version.as_deref());
-    let writes_before = writes(rig, 0).await.len();
-    rig.release(next);
-    rig.completed(&next.release.version).await;
+    let writes_before = writes(harness, 0).await.len();
+    harness.release(next);
+    harness.completed(&next.release.version).await;
     assert!(writes_before > 0, "the audit log knows of the installation");
-    let mut writes = writes(rig, skipped).await;
+    let mut writes = writes(harness, skipped).await;
     let same = |one: &ObjectKey, other: &ObjectKey| {
         (&one.group, &one.kind, &one.name) == (&other.group, &other.kind, &other.name)
     };
@@ -220,22 +229,23 @@ async fn assert_plan_happens(rig: &mut Rig, next: &Arc<Payload>) {
         |key: &ObjectKey| forecast.effects().any(|(step, _)| same(&step.manifest.key, key));
     let mut idle = BTreeSet::new();
     for write in writes.iter().filter(|write| !foreseen(&write.key)) {
-        if write.kind == ChangeKind::Changed && revision(rig, &write.key).await <= before {
+        if write.kind == ChangeKind::Changed && revision(harness, &write.key).await <= before {
             idle.insert(write.key.to_string());
         }
     }
     writes.retain(|write| !idle.contains(&write.key.to_string()));
-    assert_foretold(&forecast, &writes, &cluster_wide(rig).await);
-    assert_eq!(rig.progress().await["planHash"], forecast.plan.hash.as_str());
+    assert_foretold(&forecast, &writes, &cluster_wide(harness).await);
+    assert_eq!(harness.progress().await["planHash"], forecast.plan.hash.as_str());
 }
 
 #[test]
 fn the_plan_of_the_sample_is_what_the_audit_log_has_afterwards() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
-        assert_plan_happens(&mut rig, &second).await;
-        rig.stop().await;
+        let mut harness =
+            Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
+        assert_plan_happens(&mut harness, &second).await;
+        harness.stop().await;
     });
 }
 
@@ -247,19 +257,19 @@ fn the_plan_of_payloads_from_outside_is_what_the_audit_log_has_afterwards() {
         let (first, next) = (Arc::clone(&first), Arc::clone(&next));
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
-            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            create_cluster_version(&rig, &json!({})).await;
-            rig.control();
-            rig.completed(&first.release.version).await;
-            assert_plan_happens(&mut rig, &next).await;
-            rig.stop().await;
+            let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+            create_cluster_version(&harness, &json!({})).await;
+            harness.control();
+            harness.completed(&first.release.version).await;
+            assert_plan_happens(&mut harness, &next).await;
+            harness.stop().await;
         }
     });
 }
 
-fn rehearsal(stage: Scenery, next: &Arc<Payload>, faults: &str) -> Rehearsal {
+fn rehearsal(initial_state: InitialState, next: &Arc<Payload>, faults: &str) -> Rehearsal {
     Rehearsal {
-        stage,
+        initial_state,
         next: Arc::clone(next),
         profile: DEFAULT_PROFILE.to_owned(),
         feature_set: None,
@@ -272,8 +282,8 @@ fn rehearsal(stage: Scenery, next: &Arc<Payload>, faults: &str) -> Rehearsal {
     }
 }
 
-fn told(performance: &Performance) -> String {
-    let report = Report::of(performance, "a stage".to_owned());
+fn told(result: &RehearsalResult) -> String {
+    let report = Report::of(result, "a stage".to_owned());
     serde_json::to_string_pretty(&report).expect("it is JSON")
 }
 
@@ -282,24 +292,24 @@ fn the_same_rehearsal_is_told_in_the_same_words() {
     let (first, second) = sample_payloads();
     let faults = "[{operator: crane, fault: Degraded, minutes: 3}]";
     let rehearse = || {
-        let stage = Scenery::Release(Arc::clone(&first));
-        rehearsal(stage, &second, faults).perform().expect("it can be rehearsed")
+        let initial_state = InitialState::Release(Arc::clone(&first));
+        rehearsal(initial_state, &second, faults).run().expect("it can be rehearsed")
     };
-    let performance = rehearse();
-    assert_eq!(performance.timeline.ending, Ending::Complete);
-    let report = Report::of(&performance, String::new());
+    let result = rehearse();
+    assert_eq!(result.timeline.end, RehearsalEnd::Complete);
+    let report = Report::of(&result, String::new());
     assert!(report.succeeds, "{:?}", report.complaints);
     assert!(report.surprises.is_empty(), "{:?}", report.surprises);
-    assert_eq!(told(&performance), told(&rehearse()));
+    assert_eq!(told(&result), told(&rehearse()));
 }
 
 #[test]
 fn a_rehearsal_tells_where_an_update_would_stop_and_why() {
     let (first, second) = sample_payloads();
     let check = |faults: &str, condition: &str, reason: &str, level: u32| {
-        let stage = Scenery::Release(Arc::clone(&first));
-        let performance = rehearsal(stage, &second, faults).perform().expect("it is rehearsed");
-        let report = Report::of(&performance, String::new());
+        let initial_state = InitialState::Release(Arc::clone(&first));
+        let result = rehearsal(initial_state, &second, faults).run().expect("it is rehearsed");
+        let report = Report::of(&result, String::new());
         assert!(!report.succeeds && report.done < report.total, "{faults}");
         let complaint = report.complaints.iter().find(|it| it.type_ == "Failing");
         let complaint = complaint.expect("Failing tells of it");
@@ -319,24 +329,25 @@ fn a_rehearsal_tells_where_an_update_would_stop_and_why() {
 fn a_cluster_is_rehearsed_on_without_being_touched() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
-        rig.stop().await;
-        let (client, log) = rig.cluster.client_with_log();
-        let copy = Snapshot::of_cluster(&client, &second).await.expect("it can be copied");
+        let mut harness =
+            Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
+        harness.stop().await;
+        let (client, log) = harness.cluster.client_with_log();
+        let copy = ClusterSnapshot::of_cluster(&client, &second).await.expect("it can be copied");
         assert_eq!(log.count_writes(), 0, "{:#?}", log.requests());
-        assert!(copy.left_out.is_empty(), "{:?}", copy.left_out);
-        let foretold = forecast(&rig, &second).await;
+        assert!(copy.not_copied.is_empty(), "{:?}", copy.not_copied);
+        let foretold = forecast(&harness, &second).await;
         let next = Arc::clone(&second);
-        let performance = tokio::task::spawn_blocking(move || {
-            rehearsal(Scenery::Cluster(copy), &next, "").perform()
+        let result = tokio::task::spawn_blocking(move || {
+            rehearsal(InitialState::Cluster(copy), &next, "").run()
         });
-        let performance = performance.await.expect("no panic").expect("it can be rehearsed");
-        let report = Report::of(&performance, String::new());
+        let result = result.await.expect("no panic").expect("it can be rehearsed");
+        let report = Report::of(&result, String::new());
         assert!(report.succeeds, "{kind}: {:?}", report.complaints);
         assert!(report.surprises.is_empty(), "{kind}: {:?}", report.surprises);
         assert_eq!(report.from.as_deref(), Some(first.release.version.as_str()));
-        assert_eq!(kinds(&performance.changes), kinds(&foretold.changes), "{kind}");
-        assert_eq!(performance.forecast.plan.hash, foretold.plan.hash);
+        assert_eq!(kinds(&result.changes), kinds(&foretold.changes), "{kind}");
+        assert_eq!(result.forecast.plan.hash, foretold.plan.hash);
         let waited = report.levels.iter().flat_map(|level| &level.lanes);
         assert!(waited.flat_map(|lane| &lane.waits).count() > 0, "operators take their time");
     });
@@ -347,43 +358,45 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [first, Arc::clone(&second)];
-        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
         let store = PayloadSet::new();
         for files in [sample::v1(), sample::v2()] {
             store.add(files, None, Signature::NotSigned).expect("the sample is in order");
         }
-        rig.store = Some(Arc::new(store));
-        rig.control();
-        rig.completed("1.0.0").await;
-        rig.set_spec(json!({"overrides": [{
-            "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
-            "unmanaged": true,
-        }]}))
-        .await;
+        harness.store = Some(Arc::new(store));
+        harness.control();
+        harness.completed("1.0.0").await;
+        harness
+            .set_spec(json!({"overrides": [{
+                "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
+                "unmanaged": true,
+            }]}))
+            .await;
         let objects = |status: &Value| {
             ["Upgradeable", "Progressing"]
                 .iter()
                 .all(|it| condition(status, it)["status"] == "False")
         };
-        rig.cluster_version_until(objects).await;
-        rig.stop().await;
-        let foretold = forecast(&rig, &second).await;
+        harness.cluster_version_until(objects).await;
+        harness.stop().await;
+        let foretold = forecast(&harness, &second).await;
         let stops = |forecast: &Forecast| -> Vec<String> {
             forecast.stops().into_iter().map(|stop| stop.reason).collect()
         };
         assert_eq!(stops(&foretold), ["ClusterVersionOverridesSet"], "{kind}");
         assert!(foretold.forced().stops().is_empty());
-        let copy = Snapshot::of_cluster(&rig.client, &second).await.expect("it can be copied");
-        let performance = tokio::task::spawn_blocking(move || {
-            rehearsal(Scenery::Cluster(copy), &second, "").perform()
+        let copy =
+            ClusterSnapshot::of_cluster(&harness.client, &second).await.expect("it can be copied");
+        let result = tokio::task::spawn_blocking(move || {
+            rehearsal(InitialState::Cluster(copy), &second, "").run()
         });
-        let mut performance = performance.await.expect("no panic").expect("it can be rehearsed");
-        let report = Report::of(&performance, String::new());
+        let mut result = result.await.expect("no panic").expect("it can be rehearsed");
+        let report = Report::of(&result, String::new());
         assert!(!report.succeeds && report.complaints.is_empty(), "{:?}", report.complaints);
         assert_eq!(report.in_the_way.len(), 1, "{:?}", report.in_the_way);
         assert_eq!(report.done, report.total);
-        performance.forecast = performance.forecast.forced();
-        assert!(Report::of(&performance, String::new()).succeeds);
+        result.forecast = result.forecast.forced();
+        assert!(Report::of(&result, String::new()).succeeds);
     });
 }
 
@@ -394,8 +407,8 @@ fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
 #[test]
 fn an_installation_is_rehearsed_on_nothing() {
     let (first, _) = sample_payloads();
-    let performance = rehearsal(Scenery::Nothing, &first, "").perform().expect("it is rehearsed");
-    let report = Report::of(&performance, String::new());
+    let result = rehearsal(InitialState::Empty, &first, "").run().expect("it is rehearsed");
+    let report = Report::of(&result, String::new());
     assert!(report.succeeds, "{:?}", report.complaints);
     assert_eq!(report.from, None);
     assert_eq!(report.counts.get("created"), Some(&report.total));
@@ -407,12 +420,12 @@ fn an_embedded_cluster_is_as_it_was_after_a_plan() {
     runtime.block_on(async {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = Rig::installed(ClusterKind::Embedded, &payloads).await;
-        rig.stop().await;
-        let rig = rig.without_stand_ins();
-        let server = rig.cluster.server().expect("it is embedded").clone();
+        let mut harness = Harness::installed(ClusterKind::Embedded, &payloads).await;
+        harness.stop().await;
+        let harness = harness.without_operators();
+        let server = harness.cluster.server().expect("it is embedded").clone();
         let before = server.resource_version();
-        forecast(&rig, &second).await;
+        forecast(&harness, &second).await;
         assert_eq!(server.resource_version(), before, "a dry run leaves no trace");
     });
 }

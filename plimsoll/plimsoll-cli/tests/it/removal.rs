@@ -11,13 +11,14 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Directory, SourceFile};
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::sample;
-use plimsoll_simulation::standing::Standing;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
-use crate::rig::{
-    Rig, StandIns, condition, on_each_cluster, sample_payload, sample_with, sample_with_next, until,
+use crate::harness::{
+    Harness, OperatorSetup, condition, on_each_cluster, sample_payload, sample_with,
+    sample_with_next, until,
 };
 
 const NAMESPACE: &str = "harbour-beacon";
@@ -41,7 +42,7 @@ fn kept(name: &str) -> (String, String) {
 }
 
 struct Scene {
-    rig: Rig,
+    harness: Harness,
     maps: Api<ConfigMap>,
     next: Arc<Payload>,
 }
@@ -50,14 +51,14 @@ impl Scene {
     /// A cluster at a release with ConfigMaps, and the release that follows.
     async fn new(kind: ClusterKind, first: &[(String, String)], next: &[(String, String)]) -> Self {
         let (first, next) = (sample_with(first), sample_with_next(next));
-        let rig = Rig::installed(kind, &[first, Arc::clone(&next)]).await;
-        let maps = Api::namespaced(rig.client.clone(), NAMESPACE);
-        Self { rig, maps, next }
+        let harness = Harness::installed(kind, &[first, Arc::clone(&next)]).await;
+        let maps = Api::namespaced(harness.client.clone(), NAMESPACE);
+        Self { harness, maps, next }
     }
 
     async fn update(&mut self) {
-        self.rig.release(&self.next);
-        self.rig.completed(&self.next.release.version).await;
+        self.harness.release(&self.next);
+        self.harness.completed(&self.next.release.version).await;
     }
 
     async fn exists(&self, name: &str) -> bool {
@@ -71,13 +72,14 @@ impl Scene {
 
     /// Asks for orphans to be deleted, as `kubectl annotate` does.
     async fn prune(&self, value: &str) {
-        self.rig.annotate("plimsoll.io/prune", json!(value)).await;
+        self.harness.annotate("plimsoll.io/prune", json!(value)).await;
     }
 
     /// Waits until what ReleaseProgress lists under a field is as wanted.
     async fn until(&self, field: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let listed =
-            || async { self.rig.progress().await[field].as_array().cloned().unwrap_or_default() };
+        let listed = || async {
+            self.harness.progress().await[field].as_array().cloned().unwrap_or_default()
+        };
         until("ReleaseProgress comes to tell it", listed, |listed| wanted(listed)).await
     }
 }
@@ -128,16 +130,16 @@ fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version
                     message.ends_with("; resources=configmap \"harbour-beacon/first\"")
                 })
         };
-        scene.rig.cluster_version_until(objects).await;
+        scene.harness.cluster_version_until(objects).await;
 
         // A controller that restarts knows it still.
-        scene.rig.kill().await;
-        scene.rig.control();
-        scene.rig.completed("1.1.0").await;
-        scene.rig.cluster_version_until(objects).await;
+        scene.harness.kill().await;
+        scene.harness.control();
+        scene.harness.completed("1.1.0").await;
+        scene.harness.cluster_version_until(objects).await;
         scene.patch("first", json!({"metadata": {"finalizers": null}})).await;
         scene.until("deletions", |it| states(it) == [("first", "Completed")]).await;
-        scene.rig.cluster_version_until(|status| !objects(status)).await;
+        scene.harness.cluster_version_until(|status| !objects(status)).await;
     });
 }
 
@@ -158,7 +160,7 @@ fn attic(deleted: bool) -> Vec<(String, String)> {
 fn a_namespace_that_does_not_go_names_what_is_left_in_it() {
     on_each_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &attic(false), &attic(true)).await;
-        let maps: Api<ConfigMap> = Api::namespaced(scene.rig.client.clone(), "attic");
+        let maps: Api<ConfigMap> = Api::namespaced(scene.harness.client.clone(), "attic");
         let hold = async |finalizers: Value| {
             let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
             maps.patch("chest", &PatchParams::default(), &patch).await.expect("a change");
@@ -215,7 +217,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
             ("configmap \"harbour-beacon/first\"", "configmap \"harbour-beacon/second\"");
         let asked = async |scene: &Scene, expected: Value| {
             let found = || async {
-                let object = scene.rig.get(plimsoll_api::CLUSTER_VERSION, "version").await;
+                let object = scene.harness.get(plimsoll_api::CLUSTER_VERSION, "version").await;
                 object["metadata"]["annotations"]["plimsoll.io/prune"].clone()
             };
             until("the request is brought up to date", found, |it| *it == expected).await;
@@ -228,8 +230,8 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         asked(&scene, Value::Null).await;
         assert!(!scene.exists("second").await);
 
-        scene.rig.release(&first);
-        scene.rig.completed("1.0.0").await;
+        scene.harness.release(&first);
+        scene.harness.completed("1.0.0").await;
         assert!(scene.exists("first").await);
         scene.update().await;
         scene.until("orphans", |it| it.len() == 2).await;
@@ -238,7 +240,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         scene.until("orphans", |it| it.len() == 1).await;
         assert!(!scene.exists("first").await);
         asked(&scene, Value::Null).await;
-        scene.rig.stop().await;
+        scene.harness.stop().await;
     });
 }
 
@@ -246,10 +248,10 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
 fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_release() {
     on_each_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
-        scene.rig.stop().await;
-        scene.rig.release(&scene.next);
-        scene.rig.control();
-        scene.rig.completed("1.1.0").await;
+        scene.harness.stop().await;
+        scene.harness.release(&scene.next);
+        scene.harness.control();
+        scene.harness.completed("1.1.0").await;
         let orphans = scene.until("orphans", |it| it.len() == 1).await;
         assert_eq!(
             (&orphans[0]["name"], &orphans[0]["version"]),
@@ -308,18 +310,18 @@ fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
             for files in releases {
                 store.add(files, None, Signature::NotSigned).expect("in order");
             }
-            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            rig.store = Some(Arc::new(store));
-            rig.control();
-            rig.completed("1.0.0").await;
+            let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+            harness.store = Some(Arc::new(store));
+            harness.control();
+            harness.completed("1.0.0").await;
             for payload in &payloads[1..3] {
                 let update = json!({"desiredUpdate": {"image": payload.image}});
-                rig.set_spec(update).await;
-                rig.completed(&payload.release.version).await;
+                harness.set_spec(update).await;
+                harness.completed(&payload.release.version).await;
             }
             let minor = &payloads[3].image;
-            rig.set_spec(json!({"desiredUpdate": {"image": minor}})).await;
-            let status = rig
+            harness.set_spec(json!({"desiredUpdate": {"image": minor}})).await;
+            let status = harness
                 .cluster_version_until(|status| {
                     condition(status, "ReleaseAccepted")["reason"] == "PreconditionChecks"
                 })
@@ -330,20 +332,21 @@ fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
             assert_eq!(status["desired"]["version"], "1.0.2");
 
             // What `plimsoll update plan` tells of it.
-            let standing = Standing::read(&rig.client).await.expect("there is a ClusterVersion");
-            let target = standing.target(DEFAULT_PROFILE, None, Timestamp::now());
-            let findings = standing.findings(&payloads[3], &target);
+            let cluster =
+                ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
+            let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
+            let findings = cluster.findings(&payloads[3], &target);
             let blocking = findings.iter().filter(|it| it.blocking);
             let reasons: Vec<&str> = blocking.map(|it| it.reason.as_str()).collect();
             assert_eq!(reasons, ["ResourceAlreadyDeleted"], "{findings:?}");
-            assert!(standing.findings(&payloads[2], &target).iter().all(|it| !it.blocking));
+            assert!(cluster.findings(&payloads[2], &target).iter().all(|it| !it.blocking));
 
-            rig.set_spec(json!({"desiredUpdate": {"image": minor, "force": true}})).await;
-            rig.completed("1.1.0").await;
-            let status = rig.cluster_version_until(|_| true).await;
+            harness.set_spec(json!({"desiredUpdate": {"image": minor, "force": true}})).await;
+            harness.completed("1.1.0").await;
+            let status = harness.cluster_version_until(|_| true).await;
             let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
             assert!(risks.contains("ClusterVersionRepeatedDeletions"), "{risks}");
-            rig.stop().await;
+            harness.stop().await;
         }
     });
 }

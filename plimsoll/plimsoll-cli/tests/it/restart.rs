@@ -8,15 +8,15 @@ use k8s_testkit::{Fault, Faults};
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
 use plimsoll_plan::progress::parse_ranges;
-use plimsoll_simulation::standins::Faults as StandInFaults;
+use plimsoll_simulation::operators::Faults as OperatorFaults;
 use serde_json::json;
 
 use crate::events::told;
-use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
 
 /// The plan on record, and the steps recorded as done.
-async fn recorded(rig: &Rig) -> (String, Vec<usize>) {
-    let progress = rig.progress().await;
+async fn recorded(harness: &Harness) -> (String, Vec<usize>) {
+    let progress = harness.progress().await;
     let text = |field: &str| progress[field].as_str().unwrap_or_default().to_owned();
     (text("planHash"), parse_ranges(&text("doneSteps"), usize::MAX))
 }
@@ -25,33 +25,33 @@ async fn recorded(rig: &Rig) -> (String, Vec<usize>) {
 fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns(Duration::from_millis(50), StandInFaults::default());
+        let operators = OperatorSetup(Duration::from_millis(50), OperatorFaults::default());
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut rig = Rig::start(kind, &payloads, stand_ins).await;
-        rig.control();
-        rig.completed(&first.release.version).await;
-        rig.release(&second);
+        let mut harness = Harness::start(kind, &payloads, operators).await;
+        harness.control();
+        harness.completed(&first.release.version).await;
+        harness.release(&second);
         let mut before = (String::new(), Vec::new());
         for share in 1..6 {
             let version = second.release.version.clone();
-            let view = rig
+            let view = harness
                 .until(|v| v.completed || v.version == version && v.done * 6 >= v.total * share)
                 .await;
             if view.completed && view.version == version {
                 break;
             }
-            rig.kill().await;
-            let now = recorded(&rig).await;
+            harness.kill().await;
+            let now = recorded(&harness).await;
             let same_plan = before.0 == now.0;
             let kept = before.1.iter().all(|step| now.1.contains(step));
             assert!(!same_plan || kept, "{before:?} then {now:?}");
             before = now;
-            rig.control();
+            harness.control();
         }
-        rig.completed(&second.release.version).await;
-        let history = rig.get(CLUSTER_VERSION, "version").await["status"]["history"].clone();
+        harness.completed(&second.release.version).await;
+        let history = harness.get(CLUSTER_VERSION, "version").await["status"]["history"].clone();
         assert_eq!(history.as_array().map(Vec::len), Some(2), "{history:#}");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -59,13 +59,13 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 fn a_controller_that_restarts_at_rest_reports_no_progress() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[Arc::clone(&first)]).await;
-        rig.stop().await;
-        let before = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
-        rig.control();
-        rig.until(|view| view.completed).await;
-        rig.stop().await;
-        let after = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
+        harness.stop().await;
+        let before = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
+        harness.control();
+        harness.until(|view| view.completed).await;
+        harness.stop().await;
+        let after = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(before, after);
     });
 }
@@ -74,12 +74,12 @@ fn a_controller_that_restarts_at_rest_reports_no_progress() {
 fn what_is_not_seen_yet_keeps_its_reports_and_is_not_said_to_fail() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
-        let mut rig = Rig::installed(kind, &[first]).await;
-        rig.stop().await;
-        let mut rig = rig.without_stand_ins();
+        let mut harness = Harness::installed(kind, &[first]).await;
+        harness.stop().await;
+        let mut harness = harness.without_operators();
         let related = json!([{ "group": "", "resource": "namespaces", "name": "of-its-own" }]);
         let report = Patch::Merge(json!({ "status": { "relatedObjects": related } }));
-        let operators = rig.api(CLUSTER_OPERATOR);
+        let operators = harness.api(CLUSTER_OPERATOR);
         operators
             .patch_status("beacon", &PatchParams::default(), &report)
             .await
@@ -88,12 +88,12 @@ fn what_is_not_seen_yet_keeps_its_reports_and_is_not_said_to_fail() {
         let slow = Faults::none();
         let listings = Requests::any().verb("list").always();
         slow.add(listings, Fault::Delayed(Duration::from_secs(1)));
-        rig.control_with(rig.cluster.client_with_faults(slow));
-        rig.until(|view| view.total > 0 && view.done == view.total).await;
-        rig.stop().await;
-        let status = rig.get(CLUSTER_OPERATOR, "beacon").await["status"].clone();
+        harness.control_with(harness.cluster.client_with_faults(slow));
+        harness.until(|view| view.total > 0 && view.done == view.total).await;
+        harness.stop().await;
+        let status = harness.get(CLUSTER_OPERATOR, "beacon").await["status"].clone();
         assert_eq!(status["relatedObjects"], related, "{status:#}");
-        let told = told(&rig).await;
+        let told = told(&harness).await;
         assert!(!told.contains_key("FailureResolved"), "{told:#?}");
     });
 }

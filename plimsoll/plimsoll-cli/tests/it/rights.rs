@@ -9,14 +9,14 @@ use plimsoll_cli::commands::deploy::{RbacArguments, roles};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Leadership;
 
-use crate::rig::{Rig, StandIns, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
 
 #[test]
 fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [first.clone(), second.clone()];
-        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
         let arguments = RbacArguments {
             release: Vec::new(),
             profile: DEFAULT_PROFILE.to_owned(),
@@ -31,7 +31,7 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
             let role = text("/kind").unwrap();
             let gvk = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", role);
             let resource = ApiResource::from_gvk(&gvk);
-            let client = rig.client.clone();
+            let client = harness.client.clone();
             let api: Api<DynamicObject> = match text("/metadata/namespace") {
                 Some(namespace) => Api::namespaced_with(client, namespace, &resource),
                 None => Api::all_with(client, &resource),
@@ -40,20 +40,20 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
             api.patch("plimsoll", &parameters, &Patch::Apply(&object)).await.unwrap();
         }
         let groups = ["system:serviceaccounts", "system:authenticated"];
-        let client = rig.cluster.client_as("system:serviceaccount:plimsoll:plimsoll", &groups);
+        let client = harness.cluster.client_as("system:serviceaccount:plimsoll:plimsoll", &groups);
 
-        rig.settings.leadership = Leadership::Lease("this one".to_owned());
-        rig.control_with(client.clone());
-        rig.completed(&first.release.version).await;
-        rig.release(&second);
-        rig.completed(&second.release.version).await;
+        harness.settings.leadership = Leadership::Lease("this one".to_owned());
+        harness.control_with(client.clone());
+        harness.completed(&first.release.version).await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
 
-        let leases: Api<Lease> = Api::namespaced(rig.client.clone(), "kube-system");
+        let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
         let held = leases.get("plimsoll").await.unwrap().spec.unwrap().holder_identity;
         assert_eq!(held.as_deref(), Some("this one"));
         let secrets: Api<Secret> = Api::all(client.clone());
         let refused = secrets.list(&Default::default()).await.unwrap_err();
         assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
-        rig.stop().await;
+        harness.stop().await;
     });
 }

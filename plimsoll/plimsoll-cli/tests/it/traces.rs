@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::rig::{Rig, sample_payloads};
+use crate::harness::{Harness, sample_payloads};
 
 /// What a collector was sent: the path and the body of each request.
 type Received = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -82,8 +82,8 @@ fn a_collector_sees_the_release_its_run_levels_and_each_step() {
         let listening =
             tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         let (release, _) = sample_payloads();
-        let mut rig = Rig::installed(ClusterKind::Embedded, &[release]).await;
-        rig.stop().await;
+        let mut harness = Harness::installed(ClusterKind::Embedded, &[release]).await;
+        harness.stop().await;
         drop(listening);
         traces.end().await;
         let received = received.lock().expect("nobody panics");

@@ -9,17 +9,17 @@ use k8s_testkit::ClusterKind;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_simulation::operators::Faults;
 use plimsoll_simulation::sample;
-use plimsoll_simulation::standins::Faults;
 use plimsoll_source::read_directory;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
-use crate::install::create_cluster_version;
-use crate::rig::{
-    Rig, StandIns, condition, on_each_cluster, outside_payload, sample_payload, sample_payloads,
-    until,
+use crate::harness::{
+    Harness, OperatorSetup, condition, on_each_cluster, outside_payload, sample_payload,
+    sample_payloads, until,
 };
+use crate::install::create_cluster_version;
 
 fn says(status: &Value, type_: &str, value: &str, reason: &str) -> bool {
     let found = condition(status, type_);
@@ -42,22 +42,22 @@ fn store(signature: Signature) -> Arc<PayloadSet> {
 }
 
 /// A cluster at the first version whose controller has a store of both.
-async fn installed(kind: ClusterKind, signature: Signature, stand_ins: StandIns) -> Rig {
+async fn installed(kind: ClusterKind, signature: Signature, operators: OperatorSetup) -> Harness {
     let (first, second) = sample_payloads();
-    let mut rig = Rig::start(kind, &[Arc::clone(&first), second], stand_ins).await;
-    rig.store = Some(store(signature));
-    rig.control();
-    rig.completed(&first.release.version).await;
-    rig
+    let mut harness = Harness::start(kind, &[Arc::clone(&first), second], operators).await;
+    harness.store = Some(store(signature));
+    harness.control();
+    harness.completed(&first.release.version).await;
+    harness
 }
 
-async fn ask(rig: &Rig, update: Value) {
-    rig.set_spec(json!({ "desiredUpdate": update })).await;
+async fn ask(harness: &Harness, update: Value) {
+    harness.set_spec(json!({ "desiredUpdate": update })).await;
 }
 
 /// Reasons of the Events about the ClusterVersion.
-async fn events(rig: &Rig) -> Vec<String> {
-    let api: Api<Event> = Api::namespaced(rig.client.clone(), "default");
+async fn events(harness: &Harness) -> Vec<String> {
+    let api: Api<Event> = Api::namespaced(harness.client.clone(), "default");
     let list = api.list(&ListParams::default()).await.expect("events are served");
     let about = |event: &Event| {
         event.regarding.as_ref().and_then(|it| it.kind.as_deref()) == Some("ClusterVersion")
@@ -68,29 +68,30 @@ async fn events(rig: &Rig) -> Vec<String> {
 #[test]
 fn an_available_update_is_asked_for_by_its_version() {
     on_each_cluster(|kind| async move {
-        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
+        let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let status =
-            rig.cluster_version_until(|status| status["availableUpdates"].is_array()).await;
+            harness.cluster_version_until(|status| status["availableUpdates"].is_array()).await;
         assert_eq!(status["availableUpdates"][0]["version"], "1.1.0", "{status:#}");
         assert!(says(&status, "RetrievedUpdates", "True", ""), "{status:#}");
-        ask(&rig, json!({ "version": "1.1.0" })).await;
-        rig.completed("1.1.0").await;
-        let status = rig
+        ask(&harness, json!({ "version": "1.1.0" })).await;
+        harness.completed("1.1.0").await;
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "True", "PayloadLoaded")
             })
             .await;
         assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
         assert_eq!(condition(&status, "Invalid"), &Value::Null, "{status:#}");
-        rig.stop().await;
-        let progress = rig.progress().await;
+        harness.stop().await;
+        let progress = harness.progress().await;
         assert_eq!(progress["completedUpdates"][0]["to"], "1.1.0", "{progress:#}");
         let levels = progress["update"]["levels"].as_array().expect("levels").len();
         assert!(levels > 3, "{progress:#}");
         // Written by a task of its own, which may be a little later.
         let is_last = |reason: &String| reason == "UpdateCompleted";
         let reasons =
-            until("the end is told", || events(&rig), |reasons| reasons.iter().any(is_last)).await;
+            until("the end is told", || events(&harness), |reasons| reasons.iter().any(is_last))
+                .await;
         for reason in ["RetrievePayload", "UpdateStarted", "UpdateCompleted"] {
             assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
         }
@@ -101,33 +102,34 @@ fn an_available_update_is_asked_for_by_its_version() {
 fn a_request_during_the_installation_waits_for_its_end() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
-        let stand_ins = StandIns(Duration::from_millis(100), Faults::default());
-        let mut rig = Rig::start(kind, &[first, Arc::clone(&second)], stand_ins).await;
-        rig.store = Some(store(Signature::NotSigned));
-        rig.control();
-        rig.until(|view| view.total > 0 && !view.completed).await;
-        ask(&rig, json!({ "image": second.image })).await;
-        rig.completed("1.1.0").await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        let operators = OperatorSetup(Duration::from_millis(100), Faults::default());
+        let mut harness = Harness::start(kind, &[first, Arc::clone(&second)], operators).await;
+        harness.store = Some(store(Signature::NotSigned));
+        harness.control();
+        harness.until(|view| view.total > 0 && !view.completed).await;
+        ask(&harness, json!({ "image": second.image })).await;
+        harness.completed("1.1.0").await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
 #[test]
 fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
     on_each_cluster(|kind| async move {
-        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
+        let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
-        rig.set_spec(json!({
-            "desiredUpdate": { "image": image },
-            "overrides": [{
-                "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
-                "unmanaged": true,
-            }],
-        }))
-        .await;
-        let status = rig
+        harness
+            .set_spec(json!({
+                "desiredUpdate": { "image": image },
+                "overrides": [{
+                    "group": "", "kind": "ConfigMap", "namespace": "harbour-crane", "name": "x",
+                    "unmanaged": true,
+                }],
+            }))
+            .await;
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "False", "RetrievePayload")
                     && says(status, "Upgradeable", "False", "ClusterVersionOverridesSet")
@@ -141,30 +143,32 @@ fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured()
         let store = PayloadSet::new();
         store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
         store.add(sample::v2(), Some(&image), Signature::NotSigned).expect("in order");
-        rig.stop().await;
-        rig.store = Some(Arc::new(store));
-        rig.control();
-        let status = rig
+        harness.stop().await;
+        harness.store = Some(Arc::new(store));
+        harness.control();
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "False", "PreconditionChecks")
             })
             .await;
         let message = condition(&status, "ReleaseAccepted")["message"].to_string();
         assert!(message.contains("ClusterVersionOverridesSet"), "{message}");
-        ask(&rig, Value::Null).await;
-        rig.cluster_version_until(|status| {
-            says(status, "ReleaseAccepted", "True", "PayloadLoaded")
-        })
-        .await;
-        ask(&rig, json!({ "image": image })).await;
-        rig.cluster_version_until(|status| {
-            says(status, "ReleaseAccepted", "False", "PreconditionChecks")
-        })
-        .await;
+        ask(&harness, Value::Null).await;
+        harness
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "True", "PayloadLoaded")
+            })
+            .await;
+        ask(&harness, json!({ "image": image })).await;
+        harness
+            .cluster_version_until(|status| {
+                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            })
+            .await;
         // What stood in the way is removed, and that is enough.
-        rig.set_spec(json!({ "overrides": null })).await;
-        rig.completed("1.1.0").await;
-        rig.stop().await;
+        harness.set_spec(json!({ "overrides": null })).await;
+        harness.completed("1.1.0").await;
+        harness.stop().await;
     });
 }
 
@@ -172,23 +176,23 @@ fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured()
 fn an_unverified_release_is_taken_by_force_and_that_is_on_record() {
     on_each_cluster(|kind| async move {
         let signature = Signature::Failed("no signature is good".to_owned());
-        let mut rig = installed(kind, signature, StandIns::default()).await;
-        ask(&rig, json!({ "version": "1.1.0" })).await;
-        let status = rig
+        let mut harness = installed(kind, signature, OperatorSetup::default()).await;
+        ask(&harness, json!({ "version": "1.1.0" })).await;
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "False", "RetrievePayload")
             })
             .await;
         let message = condition(&status, "ReleaseAccepted")["message"].to_string();
         assert!(message.contains("no signature is good"), "{message}");
-        ask(&rig, json!({ "version": "1.1.0", "force": true })).await;
-        rig.completed("1.1.0").await;
-        rig.stop().await;
+        ask(&harness, json!({ "version": "1.1.0", "force": true })).await;
+        harness.completed("1.1.0").await;
+        harness.stop().await;
         // The record outlives the process.
-        rig.control();
-        rig.until(|view| view.completed).await;
-        rig.stop().await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        harness.control();
+        harness.until(|view| view.completed).await;
+        harness.stop().await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         assert_eq!(status["history"][0]["verified"], false);
         let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
         assert!(risks.contains("cannot be verified"), "{risks}");
@@ -198,29 +202,29 @@ fn an_unverified_release_is_taken_by_force_and_that_is_on_record() {
 #[test]
 fn an_update_is_held_before_a_run_level_across_restarts() {
     on_each_cluster(|kind| async move {
-        let mut rig = installed(kind, Signature::NotSigned, StandIns::default()).await;
-        rig.pause(json!("30")).await;
-        ask(&rig, json!({ "version": "1.1.0" })).await;
+        let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
+        harness.pause(json!("30")).await;
+        ask(&harness, json!({ "version": "1.1.0" })).await;
         let held = |status: &Value| {
             let message = condition(status, "Progressing")["message"].as_str().unwrap_or_default();
             says(status, "Progressing", "True", "UpdatePaused")
                 && message.ends_with("paused before run level 30")
         };
-        let status = rig.cluster_version_until(held).await;
+        let status = harness.cluster_version_until(held).await;
         assert_eq!(history(&status), ["1.1.0 Partial", "1.0.0 Completed"]);
-        let done = rig.progress().await["done"].clone();
+        let done = harness.progress().await["done"].clone();
         // A controller that is given another release goes on where the cluster is.
-        rig.kill().await;
-        rig.control();
-        rig.until(|view| view.version == "1.1.0").await;
-        rig.cluster_version_until(held).await;
-        let progress = rig.progress().await;
+        harness.kill().await;
+        harness.control();
+        harness.until(|view| view.version == "1.1.0").await;
+        harness.cluster_version_until(held).await;
+        let progress = harness.progress().await;
         assert_eq!(progress["done"], done);
         assert_eq!(progress["update"]["pausedBefore"], 30, "{progress:#}");
-        rig.pause(Value::Null).await;
-        rig.completed("1.1.0").await;
-        rig.stop().await;
-        let reasons = events(&rig).await;
+        harness.pause(Value::Null).await;
+        harness.completed("1.1.0").await;
+        harness.stop().await;
+        let reasons = events(&harness).await;
         assert!(reasons.iter().any(|it| it == "UpdatePaused"), "{reasons:?}");
     });
 }
@@ -228,34 +232,34 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
 #[test]
 fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
     on_each_cluster(|kind| async move {
-        let stand_ins = StandIns(Duration::from_millis(50), Faults::default());
-        let mut rig = installed(kind, Signature::NotSigned, stand_ins).await;
+        let operators = OperatorSetup(Duration::from_millis(50), Faults::default());
+        let mut harness = installed(kind, Signature::NotSigned, operators).await;
         let (first, _) = sample_payloads();
-        rig.pause(json!("50")).await;
-        ask(&rig, json!({ "version": "1.1.0" })).await;
+        harness.pause(json!("50")).await;
+        ask(&harness, json!({ "version": "1.1.0" })).await;
         let held = |status: &Value| says(status, "Progressing", "True", "UpdatePaused");
-        rig.cluster_version_until(held).await;
-        ask(&rig, Value::Null).await;
-        let status = rig.cluster_version_until(held).await;
+        harness.cluster_version_until(held).await;
+        ask(&harness, Value::Null).await;
+        let status = harness.cluster_version_until(held).await;
         assert_eq!(status["desired"]["version"], "1.1.0", "it goes on, paused or not");
-        ask(&rig, json!({ "image": first.image })).await;
-        let status = rig
+        ask(&harness, json!({ "image": first.image })).await;
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "False", "PreconditionChecks")
             })
             .await;
         let message = condition(&status, "ReleaseAccepted")["message"].to_string();
         assert!(message.contains("LowDesiredVersion"), "{message}");
-        rig.pause(Value::Null).await;
-        ask(&rig, json!({ "image": first.image, "force": true })).await;
-        rig.completed("1.0.0").await;
-        let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+        harness.pause(Value::Null).await;
+        ask(&harness, json!({ "image": first.image, "force": true })).await;
+        harness.completed("1.0.0").await;
+        let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
         let versions = history(&status);
         assert_eq!(versions.len(), 3, "{versions:?}");
         assert_eq!(versions[0], "1.0.0 Completed");
         assert!(versions[1].starts_with("1.1.0"), "{versions:?}");
         assert!(status["history"][1]["completionTime"].is_string(), "{status:#}");
-        rig.stop().await;
+        harness.stop().await;
     });
 }
 
@@ -264,31 +268,32 @@ fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
     on_each_cluster(|kind| async move {
         let (first, second) = acknowledged_payloads();
         let payloads = [&first, &second].map(|files| sample_payload(files));
-        let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
         let store = PayloadSet::new();
         for files in [first, second] {
             store.add(files, None, Signature::NotSigned).expect("in order");
         }
-        rig.store = Some(Arc::new(store));
-        rig.control();
-        rig.completed("4.3.0").await;
-        config_map(&rig, "openshift-config-managed", "admin-gates", "Read the notes.").await;
-        config_map(&rig, "openshift-config", "admin-acks", "false").await;
-        rig.cluster_version_until(|status| {
-            says(status, "Upgradeable", "False", "AdminAckRequired")
-        })
-        .await;
-        ask(&rig, json!({ "version": "4.4.0" })).await;
-        let status = rig
+        harness.store = Some(Arc::new(store));
+        harness.control();
+        harness.completed("4.3.0").await;
+        config_map(&harness, "openshift-config-managed", "admin-gates", "Read the notes.").await;
+        config_map(&harness, "openshift-config", "admin-acks", "false").await;
+        harness
+            .cluster_version_until(|status| {
+                says(status, "Upgradeable", "False", "AdminAckRequired")
+            })
+            .await;
+        ask(&harness, json!({ "version": "4.4.0" })).await;
+        let status = harness
             .cluster_version_until(|status| {
                 says(status, "ReleaseAccepted", "False", "PreconditionChecks")
             })
             .await;
         let message = condition(&status, "ReleaseAccepted")["message"].to_string();
         assert!(message.contains("Read the notes."), "{message}");
-        config_map(&rig, "openshift-config", "admin-acks", "true").await;
-        rig.completed("4.4.0").await;
-        rig.stop().await;
+        config_map(&harness, "openshift-config", "admin-acks", "true").await;
+        harness.completed("4.4.0").await;
+        harness.stop().await;
     });
 }
 
@@ -305,13 +310,13 @@ fn acknowledged_payloads()
     (renamed(sample::v1()).collect(), renamed(sample::v2()).collect())
 }
 
-async fn config_map(rig: &Rig, namespace: &str, name: &str, value: &str) {
-    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
+async fn config_map(harness: &Harness, namespace: &str, name: &str, value: &str) {
+    let namespaces: Api<Namespace> = Api::all(harness.client.clone());
     let mut object = Namespace::default();
     object.metadata.name = Some(namespace.to_owned());
     // There already from the second time on.
     let _ = namespaces.create(&PostParams::default(), &object).await;
-    let api: Api<ConfigMap> = Api::namespaced(rig.client.clone(), namespace);
+    let api: Api<ConfigMap> = Api::namespaced(harness.client.clone(), namespace);
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
         "data": { "ack-4.3-notes": value },
@@ -338,23 +343,24 @@ fn payloads_from_outside_are_updated_through_the_cluster_version() {
         let (first, next, store) = (Arc::clone(&first), Arc::clone(&next), Arc::clone(&store));
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];
-            let mut rig = Rig::start(kind, &payloads, StandIns::default()).await;
-            rig.store = Some(store);
-            create_cluster_version(&rig, &json!({})).await;
-            rig.control();
-            rig.completed(&first.release.version).await;
+            let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+            harness.store = Some(store);
+            create_cluster_version(&harness, &json!({})).await;
+            harness.control();
+            harness.completed(&first.release.version).await;
             // The overrides that the test needs object to a minor update.
-            ask(&rig, json!({ "version": next.release.version })).await;
-            rig.cluster_version_until(|status| {
-                says(status, "ReleaseAccepted", "False", "PreconditionChecks")
-            })
-            .await;
-            ask(&rig, json!({ "version": next.release.version, "force": true })).await;
-            rig.completed(&next.release.version).await;
-            let status = rig.get(CLUSTER_VERSION, "version").await["status"].clone();
+            ask(&harness, json!({ "version": next.release.version })).await;
+            harness
+                .cluster_version_until(|status| {
+                    says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+                })
+                .await;
+            ask(&harness, json!({ "version": next.release.version, "force": true })).await;
+            harness.completed(&next.release.version).await;
+            let status = harness.get(CLUSTER_VERSION, "version").await["status"].clone();
             let risks = status["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
             assert!(risks.starts_with("Forced through blocking failures:"), "{risks}");
-            rig.stop().await;
+            harness.stop().await;
         }
     });
 }

@@ -1,8 +1,9 @@
-//! Copies of clusters: what a release touches, as a snapshot of the embedded API server.
+//! Copies of clusters: the objects that concern a release, in the snapshot format of the embedded
+//! API server.
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
 //! namespaces, ClusterOperators and admission policies without parameters, and what decides about
-//! updates. Not copied are admission webhooks, which nobody could answer, and objects of kinds that
+//! updates. Not copied are admission webhooks, which cannot be called, and objects of kinds that
 //! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ const REQUESTS_MAX: usize = 8;
 const FIRST_SUBNET: usize = 100;
 
 /// Kinds of which everything is copied, by group.
-const WHOLE: [(&str, &str); 8] = [
+const COPIED_KINDS: [(&str, &str); 8] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("config.openshift.io", "ClusterVersion"),
@@ -40,28 +41,28 @@ const WHOLE: [(&str, &str); 8] = [
 ];
 
 /// Single objects that decide about updates: kind, namespace, name.
-const SINGLE: [(&str, &str, &str); 2] = [
+const COPIED_OBJECTS: [(&str, &str, &str); 2] = [
     ("ConfigMap", "openshift-config-managed", "admin-gates"),
     ("ConfigMap", "openshift-config", "admin-acks"),
 ];
 
 /// Kinds of which nothing is copied, although it may be ours: they would have others asked.
-const NEVER: [(&str, &str); 3] = [
+const EXCLUDED_KINDS: [(&str, &str); 3] = [
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("apiregistration.k8s.io", "APIService"),
 ];
 
-/// A cluster, or what was copied of it, in the embedded API server's format.
+/// A cluster, or a copy of a part of it, in the embedded API server's format.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct ClusterSnapshot {
     bytes: Vec<u8>,
     newest: Timestamp,
-    /// Kinds with objects that could not be copied.
-    pub left_out: Vec<String>,
+    /// Resources (`plural.group`) with objects that could not be copied.
+    pub not_copied: Vec<String>,
 }
 
-impl Snapshot {
+impl ClusterSnapshot {
     /// Reads a file that `plimsoll sandbox serve --snapshot` or `rehearse --save` wrote.
     ///
     /// # Errors
@@ -73,10 +74,10 @@ impl Snapshot {
         Ok(Self::of_bytes(bytes, Vec::new()))
     }
 
-    fn of_bytes(bytes: Vec<u8>, left_out: Vec<String>) -> Self {
+    fn of_bytes(bytes: Vec<u8>, not_copied: Vec<String>) -> Self {
         let objects = objects(&bytes).map(|(_, object)| object);
         let newest = objects.filter_map(|object| newest(&object)).max();
-        Self { bytes, newest: newest.unwrap_or_else(crate::clock::beginning), left_out }
+        Self { bytes, newest: newest.unwrap_or_else(crate::clock::start_time), not_copied }
     }
 
     /// The bytes of the file.
@@ -84,7 +85,7 @@ impl Snapshot {
         &self.bytes
     }
 
-    /// The latest time that any object tells: the rehearsal goes on from there.
+    /// The latest timestamp of any object: the rehearsal begins there.
     pub fn newest(&self) -> Timestamp {
         self.newest
     }
@@ -94,11 +95,11 @@ impl Snapshot {
         objects(&self.bytes)
     }
 
-    /// Copies what a release touches.
+    /// Copies the objects that concern a release.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached, or does not let us look.
+    /// When discovery fails, or a kind cannot be listed for another reason than permissions.
     pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, anyhow::Error> {
         let live = Discovery::new(client.clone()).run_aggregated().await;
         let live = match live {
@@ -106,58 +107,58 @@ impl Snapshot {
             Err(_) => Discovery::new(client.clone())
                 .run()
                 .await
-                .context("failed to ask the cluster what it serves")?,
+                .context("failed to discover the API of the cluster")?,
         };
         let base = ApiServer::new(Options::default());
         let kinds = kinds(&live, &embedded_kinds(&base).await?);
         let named: BTreeSet<ObjectKey> =
             payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
-        let found: Vec<Found> = futures::stream::iter(&kinds)
+        let found: Vec<CopiedObjects> = futures::stream::iter(&kinds)
             .map(|kind| copy_kind(client, kind, &named))
             .buffered(REQUESTS_MAX)
             .try_collect()
             .await?;
         let mut copied = BTreeMap::new();
-        let mut left_out = BTreeSet::new();
+        let mut not_copied = BTreeSet::new();
         for (kind, found) in kinds.iter().zip(found) {
-            if kind.home == Home::Nowhere && !found.is_empty() {
-                left_out.insert(format!("{}.{}", kind.resource.plural, kind.resource.group));
+            if kind.support == EmbeddedSupport::None && !found.is_empty() {
+                not_copied.insert(format!("{}.{}", kind.resource.plural, kind.resource.group));
             } else {
                 copied.extend(found);
             }
         }
         let definitions = defined(&copied);
         copied.retain(|(resource, ..), _| {
-            let known = kinds
-                .iter()
-                .any(|kind| kind.home == Home::BuiltIn && storage(&kind.resource) == *resource);
+            let known = kinds.iter().any(|kind| {
+                kind.support == EmbeddedSupport::BuiltIn && storage(&kind.resource) == *resource
+            });
             known || definitions.contains(resource) || {
-                left_out.insert(resource.clone());
+                not_copied.insert(resource.clone());
                 false
             }
         });
         let bytes = merged(&base, copied)?;
-        Ok(Self::of_bytes(bytes, left_out.into_iter().collect()))
+        Ok(Self::of_bytes(bytes, not_copied.into_iter().collect()))
     }
 }
 
 /// Objects by resource, namespace and name.
-type Found = BTreeMap<(String, String, String), Value>;
+type CopiedObjects = BTreeMap<(String, String, String), Value>;
 
-/// Where objects of a kind find a place in the embedded server.
+/// How the embedded server can serve a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum EmbeddedSupport {
     BuiltIn,
     Definition,
-    Nowhere,
+    None,
 }
 
 /// A kind of the live cluster, in the version in which it is copied.
 #[derive(Debug)]
-struct Kind {
+struct LiveKind {
     resource: ApiResource,
     namespaced: bool,
-    home: Home,
+    support: EmbeddedSupport,
 }
 
 /// The kinds that the embedded server has by itself: group and kind to version.
@@ -176,26 +177,26 @@ async fn embedded_kinds(
 }
 
 /// The kinds of the live cluster whose objects can be listed, once each.
-fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec<Kind> {
-    let mut kinds: BTreeMap<(String, String), Kind> = BTreeMap::new();
+fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec<LiveKind> {
+    let mut kinds: BTreeMap<(String, String), LiveKind> = BTreeMap::new();
     for group in live.groups() {
         for version in group.versions() {
             for (resource, capabilities) in group.versioned_resources(version) {
                 let names = (resource.group.clone(), resource.kind.clone());
-                let never = NEVER.contains(&(&names.0, &names.1));
+                let never = EXCLUDED_KINDS.contains(&(&names.0, &names.1));
                 if never || !capabilities.supports_operation(verbs::LIST) {
                     continue;
                 }
-                let home = match embedded.get(&names) {
-                    Some(kept) if *kept == resource.version => Home::BuiltIn,
-                    Some(_) => Home::Nowhere,
-                    None => Home::Definition,
+                let support = match embedded.get(&names) {
+                    Some(kept) if *kept == resource.version => EmbeddedSupport::BuiltIn,
+                    Some(_) => EmbeddedSupport::None,
+                    None => EmbeddedSupport::Definition,
                 };
                 let namespaced = capabilities.scope == Scope::Namespaced;
-                let kind = Kind { resource, namespaced, home };
+                let kind = LiveKind { resource, namespaced, support };
                 // The version that the embedded server keeps, or else the one listed first.
                 match kinds.get(&names) {
-                    Some(before) if before.home != Home::Nowhere => {}
+                    Some(before) if before.support != EmbeddedSupport::None => {}
                     _ => {
                         kinds.insert(names, kind);
                     }
@@ -209,15 +210,15 @@ fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec
 /// The objects of a kind that are to be copied. A kind that we may not list has none.
 async fn copy_kind(
     client: &Client,
-    kind: &Kind,
+    kind: &LiveKind,
     named: &BTreeSet<ObjectKey>,
-) -> Result<Found, anyhow::Error> {
-    let Kind { resource, namespaced, .. } = kind;
+) -> Result<CopiedObjects, anyhow::Error> {
+    let LiveKind { resource, namespaced, .. } = kind;
     let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let parameters = ListParams::default();
     let failed = || format!("failed to copy the cluster's {}", resource.plural);
-    let mut found = Found::new();
-    if WHOLE.contains(&(&resource.group, &resource.kind)) {
+    let mut found = CopiedObjects::new();
+    if COPIED_KINDS.contains(&(&resource.group, &resource.kind)) {
         let list = match all.list(&parameters).await {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
             list => list.with_context(failed)?,
@@ -264,7 +265,7 @@ fn is_wanted(
         .iter()
         .any(|owner| owner.kind == CLUSTER_VERSION.kind && owner.name == CLUSTER_VERSION_NAME);
     let single = key.group.is_empty()
-        && SINGLE.contains(&(key.kind.as_str(), key.namespace.as_str(), key.name.as_str()));
+        && COPIED_OBJECTS.contains(&(key.kind.as_str(), key.namespace.as_str(), key.name.as_str()));
     // A manifest may write a namespace for an object that has none.
     let of_that_name = |named: &ObjectKey| {
         named.group == key.group && named.kind == key.kind && named.name == key.name
@@ -274,7 +275,7 @@ fn is_wanted(
         || (key.namespace.is_empty() && named.iter().any(of_that_name))
 }
 
-fn insert(found: &mut Found, resource: &ApiResource, object: DynamicObject) {
+fn insert(found: &mut CopiedObjects, resource: &ApiResource, object: DynamicObject) {
     let namespace = object.metadata.namespace.clone().unwrap_or_default();
     let name = object.metadata.name.clone().unwrap_or_default();
     let mut object = serde_json::to_value(object).unwrap_or_default();
@@ -285,7 +286,7 @@ fn insert(found: &mut Found, resource: &ApiResource, object: DynamicObject) {
     found.insert((storage(resource), namespace, name), object);
 }
 
-/// How the embedded server calls the place of a resource's objects.
+/// The name of a resource in snapshots of the embedded server.
 fn storage(resource: &ApiResource) -> String {
     if resource.group.is_empty() {
         resource.plural.clone()
@@ -295,7 +296,7 @@ fn storage(resource: &ApiResource) -> String {
 }
 
 /// The resources that copied definitions bring.
-fn defined(copied: &Found) -> BTreeSet<String> {
+fn defined(copied: &CopiedObjects) -> BTreeSet<String> {
     let definitions = copied
         .keys()
         .filter(|(resource, ..)| resource == "customresourcedefinitions.apiextensions.k8s.io");
@@ -304,7 +305,7 @@ fn defined(copied: &Found) -> BTreeSet<String> {
 
 /// The snapshot of a new cluster with the copied objects in it, which win. Revisions are given out
 /// anew, in the old order: those of two clusters do not fit together.
-fn merged(base: &ApiServer, copied: Found) -> Result<Vec<u8>, anyhow::Error> {
+fn merged(base: &ApiServer, copied: CopiedObjects) -> Result<Vec<u8>, anyhow::Error> {
     let mut fresh = Vec::new();
     base.snapshot(&mut fresh)?;
     let text = String::from_utf8_lossy(&fresh);
@@ -363,7 +364,7 @@ fn objects(bytes: &[u8]) -> impl Iterator<Item = (String, Value)> {
     })
 }
 
-/// The latest time that an object tells.
+/// The latest timestamp of an object.
 fn newest(object: &Value) -> Option<Timestamp> {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();

@@ -14,10 +14,10 @@ use plimsoll_api::ObjectKey;
 use tokio::time::Instant;
 use tower::Service;
 
-/// A request that changes something, or tries to.
+/// A write request of the controller, whether it succeeded or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
-    /// When, since the update began.
+pub(super) struct RecordedWrite {
+    /// Time of the request, from the beginning of the update.
     pub(super) at: Duration,
     /// The path, without its query.
     pub(super) path: String,
@@ -25,23 +25,23 @@ pub(super) struct Request {
     pub(super) status: u16,
 }
 
-/// An API server that takes note of what is written to it; clones share their notes.
+/// An API server that records write requests; clones share the record.
 #[derive(Clone)]
 pub(super) struct Recorder {
     server: ApiServer,
     began: Instant,
-    requests: Arc<Mutex<Vec<Request>>>,
+    writes: Arc<Mutex<Vec<RecordedWrite>>>,
 }
 
 impl Recorder {
-    /// Puts itself before a server; its time begins now.
+    /// Wraps a server; its time begins now.
     pub(super) fn new(server: ApiServer) -> Self {
-        Self { server, began: Instant::now(), requests: Arc::default() }
+        Self { server, began: Instant::now(), writes: Arc::default() }
     }
 
-    /// Everything that was written, in order.
-    pub(super) fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// All recorded writes, in the order of their responses.
+    pub(super) fn writes(&self) -> Vec<RecordedWrite> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -59,26 +59,26 @@ impl Service<http::Request<Body>> for Recorder {
             return self.server.call(request);
         }
         let (path, at) = (request.uri().path().to_owned(), self.began.elapsed());
-        let requests = Arc::clone(&self.requests);
+        let writes = Arc::clone(&self.writes);
         let answer = self.server.call(request);
         Box::pin(async move {
             let response = answer.await?;
             let status = response.status().as_u16();
-            let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
-            requests.push(Request { at, path, status });
-            drop(requests);
+            let mut writes = writes.lock().unwrap_or_else(PoisonError::into_inner);
+            writes.push(RecordedWrite { at, path, status });
+            drop(writes);
             Ok(response)
         })
     }
 }
 
-/// The kinds of a server by group and plural name.
-pub(super) type Names = BTreeMap<(String, String), String>;
+/// Kinds of a server by group and plural name.
+pub(super) type KindNames = BTreeMap<(String, String), String>;
 
-/// Asks a server for the names of its kinds.
-pub(super) async fn names(client: &Client) -> Result<Names, kube::Error> {
+/// Discovers the names of the kinds that a server serves.
+pub(super) async fn kind_names(client: &Client) -> Result<KindNames, kube::Error> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
-    let mut names = Names::new();
+    let mut names = KindNames::new();
     for group in discovery.groups() {
         for version in group.versions() {
             for (resource, _) in group.versioned_resources(version) {
@@ -89,8 +89,8 @@ pub(super) async fn names(client: &Client) -> Result<Names, kube::Error> {
     Ok(names)
 }
 
-/// The object that a path names, but for subresources.
-pub(super) fn object(path: &str, names: &Names) -> Option<ObjectKey> {
+/// The object that a path names; `None` for subresources and collections.
+pub(super) fn object_of_path(path: &str, names: &KindNames) -> Option<ObjectKey> {
     let mut parts = path.trim_matches('/').split('/');
     let group = match parts.next()? {
         "api" => String::new(),
@@ -114,17 +114,17 @@ pub(super) fn object(path: &str, names: &Names) -> Option<ObjectKey> {
 mod tests {
     //! Paths of the API and the objects that they name.
 
-    use super::{Names, object};
+    use super::{KindNames, object_of_path};
 
     #[test]
     fn paths_name_objects() {
-        let names = Names::from([
+        let names = KindNames::from([
             ((String::new(), "configmaps".to_owned()), "ConfigMap".to_owned()),
             ((String::new(), "namespaces".to_owned()), "Namespace".to_owned()),
             (("apps".to_owned(), "deployments".to_owned()), "Deployment".to_owned()),
         ]);
         let check = |path: &str, expected: Option<&str>| {
-            let found = object(path, &names).map(|key| key.to_string());
+            let found = object_of_path(path, &names).map(|key| key.to_string());
             assert_eq!(found.as_deref(), expected, "{path}");
         };
         check("/api/v1/namespaces/a/configmaps/b", Some("configmap \"a/b\""));

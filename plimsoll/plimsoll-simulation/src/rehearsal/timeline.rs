@@ -1,4 +1,5 @@
-//! What happened when: levels, waits and conditions of a controller at work, and its end.
+//! The timeline of an update: when run levels completed, what was waited for, which conditions
+//! changed, and how it ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,18 +9,18 @@ use plimsoll_controller::View;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// How long nothing may get on once the cluster says that it fails: longer than any pause between
-/// two tries, and than what operators usually need to recover.
+/// How long the update may make no progress once the cluster reports Failing: longer than any pause
+/// between two attempts, and than what operators usually need to recover.
 pub(super) const FAILING_FOR: Duration = Duration::from_secs(10 * 60);
-/// How long nothing may get on while the cluster calls it ordinary: longer than the time after
+/// How long the update may make no progress while the cluster reports no failure: longer than the time after
 /// which every operator is called slow.
 const QUIET_FOR: Duration = Duration::from_secs(100 * 60);
 
-/// What happened when; times are spans since the update began.
+/// Levels, waits and conditions of an update; times are spans since it began.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// How it ended.
-    pub ending: Ending,
+    /// How the update ended.
+    pub end: RehearsalEnd,
     /// When it ended.
     pub took: Duration,
     /// Steps done at the end, and all of them.
@@ -27,33 +28,33 @@ pub struct Timeline {
     /// When each run level was complete; `None` for those that never were.
     pub levels: Vec<(Option<u32>, Option<Duration>)>,
     /// What was waited for, in the order in which it began.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<StepWait>,
     /// The changes of the ClusterVersion's conditions, in order.
-    pub transitions: Vec<Transition>,
+    pub transitions: Vec<ConditionTransition>,
 }
 
-/// How an update ended.
+/// How a rehearsed update ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Ending {
+pub enum RehearsalEnd {
     /// The release is complete.
     Complete,
-    /// Nothing got on any more.
+    /// The update is stalled.
     #[default]
-    Stopped,
+    Stalled,
 }
 
-/// A step that waited, or failed.
+/// A wait of a step, or its failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
-    /// Its object.
+pub struct StepWait {
+    /// The object of the step, as displayed.
     pub object: String,
-    /// Why, as it was said last.
+    /// The last reported reason.
     pub reason: &'static str,
-    /// The whole story, as it was said last.
+    /// The last reported message.
     pub message: String,
-    /// From when.
+    /// Start of the wait.
     pub from: Duration,
-    /// Until when; `None` for one that lasts.
+    /// End of the wait; `None` if it lasts to the end.
     pub until: Option<Duration>,
     /// Whether it failed.
     pub failed: bool,
@@ -61,7 +62,7 @@ pub struct Wait {
 
 /// A condition that changed its status or its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transition {
+pub struct ConditionTransition {
     /// When.
     pub at: Duration,
     /// Its type.
@@ -75,52 +76,52 @@ pub struct Transition {
 }
 
 /// Watches a controller until the version is complete or nothing gets on any more; it may fail for
-/// as long as `patience`.
+/// as long as `limit`.
 pub(super) async fn watch(
     mut views: watch::Receiver<View>,
     version: &str,
     began: Instant,
-    patience: Duration,
+    limit: Duration,
 ) -> Timeline {
-    let mut log = Log::default();
+    let mut log = TimelineRecorder::default();
     loop {
         let at = began.elapsed();
-        log.note(&views.borrow_and_update(), at);
+        log.record(&views.borrow_and_update(), at);
         let view = views.borrow().clone();
         if view.completed && view.version == version {
-            return log.end(&view, Ending::Complete, at);
+            return log.end(&view, RehearsalEnd::Complete, at);
         }
-        let deadline = log.deadline(patience);
+        let deadline = log.deadline(limit);
         if at >= deadline {
-            return log.end(&view, Ending::Stopped, at);
+            return log.end(&view, RehearsalEnd::Stalled, at);
         }
         tokio::select! {
             biased;
             changed = views.changed() => if changed.is_err() {
-                return log.end(&view, Ending::Stopped, began.elapsed());
+                return log.end(&view, RehearsalEnd::Stalled, began.elapsed());
             },
             () = sleep_until(began + deadline) => {}
         }
     }
 }
 
-/// What was seen so far.
+/// The timeline so far.
 #[derive(Debug, Default)]
-struct Log {
+struct TimelineRecorder {
     levels: BTreeMap<Option<u32>, Option<Duration>>,
     order: Vec<Option<u32>>,
     /// Waits that last, by object, as places in `waits`.
     open: BTreeMap<String, usize>,
-    waits: Vec<Wait>,
+    waits: Vec<StepWait>,
     conditions: BTreeMap<String, (ConditionStatus, String)>,
-    transitions: Vec<Transition>,
+    transitions: Vec<ConditionTransition>,
     /// When the number of done steps last grew, and to what.
     progressed: (Duration, usize),
     failing_since: Option<Duration>,
 }
 
-impl Log {
-    fn note(&mut self, view: &View, at: Duration) {
+impl TimelineRecorder {
+    fn record(&mut self, view: &View, at: Duration) {
         if view.done > self.progressed.1 {
             self.progressed = (at, view.done);
         }
@@ -133,14 +134,14 @@ impl Log {
                 done.get_or_insert(at);
             }
         }
-        self.note_waits(view, at);
+        self.record_waits(view, at);
         for condition in &view.conditions {
             let now = (condition.status, condition.reason.clone());
             if self.conditions.get(&condition.type_) == Some(&now) {
                 continue;
             }
             self.conditions.insert(condition.type_.clone(), now);
-            self.transitions.push(Transition {
+            self.transitions.push(ConditionTransition {
                 at,
                 type_: condition.type_.clone(),
                 status: condition.status,
@@ -156,7 +157,7 @@ impl Log {
         self.failing_since = failing.then(|| self.failing_since.unwrap_or(at));
     }
 
-    fn note_waits(&mut self, view: &View, at: Duration) {
+    fn record_waits(&mut self, view: &View, at: Duration) {
         let over: Vec<String> = self
             .open
             .keys()
@@ -170,7 +171,7 @@ impl Log {
         }
         for wait in &view.waits {
             let index = *self.open.entry(wait.object.clone()).or_insert_with(|| {
-                self.waits.push(Wait {
+                self.waits.push(StepWait {
                     object: wait.object.clone(),
                     reason: wait.reason,
                     message: String::new(),
@@ -188,20 +189,20 @@ impl Log {
     }
 
     /// When to give up, unless something happens before.
-    fn deadline(&self, patience: Duration) -> Duration {
+    fn deadline(&self, limit: Duration) -> Duration {
         let quiet = self.progressed.0 + QUIET_FOR;
         match self.failing_since {
-            Some(since) => quiet.min(since.max(self.progressed.0) + patience),
+            Some(since) => quiet.min(since.max(self.progressed.0) + limit),
             None => quiet,
         }
     }
 
-    fn end(self, view: &View, ending: Ending, at: Duration) -> Timeline {
+    fn end(self, view: &View, end: RehearsalEnd, at: Duration) -> Timeline {
         Timeline {
-            ending,
-            took: match ending {
-                Ending::Complete => at,
-                Ending::Stopped => self.progressed.0,
+            end,
+            took: match end {
+                RehearsalEnd::Complete => at,
+                RehearsalEnd::Stalled => self.progressed.0,
             },
             done: (view.done, view.total),
             levels: self.order.iter().map(|level| (*level, self.levels[level])).collect(),
@@ -221,7 +222,7 @@ mod tests {
     use plimsoll_api::{Condition, ConditionStatus};
     use plimsoll_controller::{LevelView, View, WaitView};
 
-    use super::{Ending, FAILING_FOR, Log, QUIET_FOR};
+    use super::{FAILING_FOR, QUIET_FOR, RehearsalEnd, TimelineRecorder};
 
     fn view(done: usize, waiting: bool, failing: ConditionStatus) -> View {
         let wait = WaitView {
@@ -248,23 +249,23 @@ mod tests {
     }
 
     #[test]
-    fn waits_levels_and_conditions_are_remembered_with_their_times() {
+    fn waits_levels_and_conditions_are_recorded_with_their_times() {
         let second = Duration::from_secs;
-        let mut log = Log::default();
-        log.note(&view(0, true, ConditionStatus::False), second(1));
+        let mut log = TimelineRecorder::default();
+        log.record(&view(0, true, ConditionStatus::False), second(1));
         assert_eq!(log.deadline(FAILING_FOR), QUIET_FOR);
-        log.note(&view(1, true, ConditionStatus::True), second(5));
+        log.record(&view(1, true, ConditionStatus::True), second(5));
         assert_eq!(log.deadline(FAILING_FOR), second(5) + FAILING_FOR);
-        log.note(&view(1, true, ConditionStatus::True), second(7));
+        log.record(&view(1, true, ConditionStatus::True), second(7));
         assert_eq!(
             log.deadline(FAILING_FOR),
             second(5) + FAILING_FOR,
             "it has been failing all the time"
         );
         let last = view(2, false, ConditionStatus::False);
-        log.note(&last, second(9));
+        log.record(&last, second(9));
         assert_eq!(log.deadline(FAILING_FOR), second(9) + QUIET_FOR);
-        let timeline = log.end(&last, Ending::Complete, second(9));
+        let timeline = log.end(&last, RehearsalEnd::Complete, second(9));
         assert_eq!(timeline.levels, [(Some(10), Some(second(9)))]);
         assert_eq!(timeline.waits.len(), 1);
         assert_eq!(timeline.waits[0].message, "at 1");

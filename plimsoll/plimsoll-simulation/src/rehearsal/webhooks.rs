@@ -1,4 +1,4 @@
-//! Webhooks in a rehearsal: nothing outside is asked, so all of them agree.
+//! Webhooks in a rehearsal: none is called; in-process services allow every request instead.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::invariants::violations;
 use crate::release::{VERSIONS, releases};
-use crate::scenario::{Deed, Scenario};
-use crate::stage::{self, Outcome};
+use crate::runner::{self, ScenarioResult};
+use crate::scenario::{Action, Scenario};
 
 /// An installation and an update without trouble.
-fn smooth() -> Outcome {
-    stage::play(&Scenario {
+fn without_faults() -> ScenarioResult {
+    runner::run(&Scenario {
         seed: 0,
-        deeds: vec![(20, Deed::Enable), (40, Deed::Release(1))],
+        actions: vec![(20, Action::Enable), (40, Action::Release(1))],
         stored: false,
         leased: false,
         errors: 0.0,
@@ -26,74 +26,74 @@ fn smooth() -> Outcome {
 }
 
 /// The place of a successful write of a release.
-fn write_of(outcome: &Outcome, version: &str, path: &str) -> usize {
-    let mut writes = outcome.writes.iter();
+fn write_of(result: &ScenarioResult, version: &str, path: &str) -> usize {
+    let mut writes = result.writes.iter();
     let found = writes.position(|write| write.release == version && write.path.ends_with(path));
     found.expect("it is written")
 }
 
 /// The place of the last write that tells something under a name.
-fn told(outcome: &Outcome, field: &str) -> usize {
-    let place = outcome.writes.iter().rposition(|write| !write.told[field].is_null());
-    place.expect("it is told")
+fn reported(result: &ScenarioResult, field: &str) -> usize {
+    let place = result.writes.iter().rposition(|write| !write.reported[field].is_null());
+    place.expect("it is reported")
 }
 
 #[test]
 fn each_invariant_can_fail() {
     let releases = releases();
-    assert_eq!(violations(&smooth(), releases), Vec::<String>::new());
-    let check = |expected: &str, spoil: fn(&mut Outcome)| {
-        let mut outcome = smooth();
-        spoil(&mut outcome);
-        let found = violations(&outcome, releases);
+    assert_eq!(violations(&without_faults(), releases), Vec::<String>::new());
+    let check = |expected: &str, corrupt: fn(&mut ScenarioResult)| {
+        let mut result = without_faults();
+        corrupt(&mut result);
+        let found = violations(&result, releases);
         assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
     };
-    check("comes before", |outcome| {
-        let early = write_of(outcome, VERSIONS[1], "namespaces/keel");
-        let late = write_of(outcome, VERSIONS[1], "namespaces/mast");
-        outcome.writes.swap(early, late);
+    check("comes before", |result| {
+        let early = write_of(result, VERSIONS[1], "namespaces/keel");
+        let late = write_of(result, VERSIONS[1], "namespaces/mast");
+        result.writes.swap(early, late);
     });
-    check("takes /api/v1/namespaces/keel back", |outcome| {
-        let old = write_of(outcome, VERSIONS[0], "namespaces/keel");
-        outcome.writes.push(outcome.writes[old].clone());
+    check("takes /api/v1/namespaces/keel back", |result| {
+        let old = write_of(result, VERSIONS[0], "namespaces/keel");
+        result.writes.push(result.writes[old].clone());
     });
-    check("passes operator keel", |outcome| {
-        let late = write_of(outcome, VERSIONS[1], "namespaces/hull");
-        outcome.writes[late].operators.insert("keel".to_owned(), VERSIONS[0].to_owned());
+    check("passes operator keel", |result| {
+        let late = write_of(result, VERSIONS[1], "namespaces/hull");
+        result.writes[late].operators.insert("keel".to_owned(), VERSIONS[0].to_owned());
     });
-    check("is deleted although", |outcome| {
-        let old = write_of(outcome, VERSIONS[0], "configmaps/vanished");
-        outcome.writes[old].method = "DELETE".to_owned();
+    check("is deleted although", |result| {
+        let old = write_of(result, VERSIONS[0], "configmaps/vanished");
+        result.writes[old].method = "DELETE".to_owned();
     });
-    check("belongs to Console, not enabled", |outcome| {
-        let optional = write_of(outcome, VERSIONS[0], "configmaps/optional");
-        outcome.writes[optional].asked.clear();
+    check("belongs to Console, not enabled", |result| {
+        let optional = write_of(result, VERSIONS[0], "configmaps/optional");
+        result.writes[optional].asked.clear();
     });
-    check("disables capability Console", |outcome| {
-        let last = told(outcome, "history");
-        outcome.writes[last].told["capabilities"]["enabledCapabilities"] = json!([]);
+    check("disables capability Console", |result| {
+        let last = reported(result, "history");
+        result.writes[last].reported["capabilities"]["enabledCapabilities"] = json!([]);
     });
-    check("became", |outcome| {
-        let last = told(outcome, "history");
-        outcome.writes[last].told["history"][1]["state"] = json!("Partial");
+    check("became", |result| {
+        let last = reported(result, "history");
+        result.writes[last].reported["history"][1]["state"] = json!("Partial");
     });
-    check("the history is not in order", |outcome| {
-        let last = told(outcome, "history");
-        outcome.writes[last].told["history"][1]["startedTime"] = json!("2099-01-01T00:00:00Z");
+    check("the history is not in order", |result| {
+        let last = reported(result, "history");
+        result.writes[last].reported["history"][1]["startedTime"] = json!("2099-01-01T00:00:00Z");
     });
-    check("the number of steps done fell", |outcome| {
-        let last = told(outcome, "planHash");
-        let mut write = outcome.writes[last].clone();
-        write.told["mode"] = json!("Updating");
-        outcome.writes.push(write.clone());
-        write.told["done"] = json!(1);
-        outcome.writes.push(write);
+    check("the number of steps done fell", |result| {
+        let last = reported(result, "planHash");
+        let mut write = result.writes[last].clone();
+        write.reported["mode"] = json!("Updating");
+        result.writes.push(write.clone());
+        write.reported["done"] = json!(1);
+        result.writes.push(write);
     });
-    check("is not completed", |outcome| outcome.wanted = 2);
-    check("is asked for and not enabled", |outcome| {
-        outcome.status["capabilities"]["enabledCapabilities"] = json!([]);
+    check("is not completed", |result| result.wanted = 2);
+    check("is asked for and not enabled", |result| {
+        result.status["capabilities"]["enabledCapabilities"] = json!([]);
     });
-    check("in the end", |outcome| {
-        outcome.found[0].1 = Some(VERSIONS[0].to_owned());
+    check("in the end", |result| {
+        result.found[0].1 = Some(VERSIONS[0].to_owned());
     });
 }

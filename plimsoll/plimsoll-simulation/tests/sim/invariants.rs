@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::record::Write;
 use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS};
-use crate::scenario::Vain;
-use crate::stage::Outcome;
+use crate::runner::ScenarioResult;
+use crate::scenario::InvalidRequest;
 
 /// Everything that does not hold, in sentences.
-pub(crate) fn violations(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
+pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(order(&outcome.writes, releases));
-    found.extend(requests(&outcome.writes));
-    found.extend(pauses(&outcome.writes, releases));
-    found.extend(gates(&outcome.writes, releases));
-    found.extend(removals(&outcome.writes, releases));
-    found.extend(capabilities(&outcome.writes, releases));
-    found.extend(history(&outcome.writes));
-    found.extend(progress(&outcome.writes));
-    found.extend(convergence(outcome, releases));
+    found.extend(order(&result.writes, releases));
+    found.extend(requests(&result.writes));
+    found.extend(pauses(&result.writes, releases));
+    found.extend(gates(&result.writes, releases));
+    found.extend(removals(&result.writes, releases));
+    found.extend(capabilities(&result.writes, releases));
+    found.extend(history(&result.writes));
+    found.extend(progress(&result.writes));
+    found.extend(convergence(result, releases));
     found
 }
 
@@ -44,7 +44,7 @@ fn applied<'a>(
 /// installation, for which there is no order (CV-6.4), and which deletes nothing.
 fn updates(writes: &[Write], releases: &[Release]) -> Vec<bool> {
     let is_completed = |write: &Write| {
-        let entries = write.told["history"].as_array();
+        let entries = write.reported["history"].as_array();
         entries.is_some_and(|entries| entries.iter().any(|entry| entry["state"] == "Completed"))
     };
     let completed = writes.iter().position(is_completed).unwrap_or(writes.len());
@@ -94,7 +94,7 @@ fn requests(writes: &[Write]) -> Vec<String> {
     found.map(|write| format!("{} is of {}, not asked for", write.path, write.release)).collect()
 }
 
-/// Once an update is told to be held, nothing is begun from that run level on until it is resumed.
+/// Once an update is reported to be held, nothing is begun from that run level on until it is resumed.
 /// What was sent before arrives at the same moment.
 fn pauses(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
@@ -105,7 +105,7 @@ fn pauses(writes: &[Write], releases: &[Release]) -> Vec<String> {
     for (at, write) in writes.iter().enumerate() {
         if write.held.is_none() {
             held = None;
-        } else if let Some(conditions) = write.told["conditions"].as_array() {
+        } else if let Some(conditions) = write.reported["conditions"].as_array() {
             let is_told = conditions.iter().any(|it| it["reason"] == "UpdatePaused");
             let level = write.held.filter(|_| is_told);
             held = level.map(|level| (level, held.map_or(write.at, |(_, since)| since)));
@@ -167,8 +167,8 @@ fn capabilities(writes: &[Write], releases: &[Release]) -> Vec<String> {
     }
     let mut before: BTreeSet<String> = BTreeSet::new();
     for (at, write) in writes.iter().enumerate() {
-        let names = write.told["capabilities"]["enabledCapabilities"].as_array();
-        if write.told["history"].is_null() {
+        let names = write.reported["capabilities"]["enabledCapabilities"].as_array();
+        if write.reported["history"].is_null() {
             continue;
         }
         let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -186,7 +186,7 @@ fn history(writes: &[Write]) -> Vec<String> {
     let mut found = Vec::new();
     let mut before: Vec<(String, String, String)> = Vec::new();
     for (at, write) in writes.iter().enumerate() {
-        let Some(entries) = write.told["history"].as_array() else { continue };
+        let Some(entries) = write.reported["history"].as_array() else { continue };
         let text =
             |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
         let entries = entries.iter().rev().map(|entry| {
@@ -215,11 +215,11 @@ fn progress(writes: &[Write]) -> Vec<String> {
     let mut before: BTreeMap<(usize, String), u64> = BTreeMap::new();
     for (at, write) in writes.iter().enumerate() {
         let (Some(plan), Some(done)) =
-            (write.told["planHash"].as_str(), write.told["done"].as_u64())
+            (write.reported["planHash"].as_str(), write.reported["done"].as_u64())
         else {
             continue;
         };
-        if write.told["mode"] == "Reconciling" || write.status >= 300 {
+        if write.reported["mode"] == "Reconciling" || write.status >= 300 {
             continue;
         }
         let last = before.entry((write.process, plan.to_owned())).or_default();
@@ -233,38 +233,39 @@ fn progress(writes: &[Write]) -> Vec<String> {
 
 /// When nothing goes wrong any more the release that is wanted is completed, and everything is as
 /// it says.
-fn convergence(outcome: &Outcome, releases: &[Release]) -> Vec<String> {
+fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
-    let newest = &outcome.status["history"][0];
-    let version = VERSIONS[outcome.wanted];
+    let newest = &result.status["history"][0];
+    let version = VERSIONS[result.wanted];
     if newest["version"] != version || newest["state"] != "Completed" {
-        let conditions = &outcome.status["conditions"];
+        let conditions = &result.status["conditions"];
         found.push(format!("{version} is not completed: {newest}, {conditions}"));
     }
-    let accepted = outcome.status["conditions"].as_array().and_then(|conditions| {
+    let accepted = result.status["conditions"].as_array().and_then(|conditions| {
         conditions.iter().find(|condition| condition["type"] == "ReleaseAccepted")
     });
     let is_rejected = accepted.is_some_and(|condition| condition["status"] == "False");
-    let is_vain = match outcome.vain {
-        Some(Vain::Broken | Vain::Missing) => true,
-        Some(Vain::Backwards) => outcome.wanted > 0,
-        Some(Vain::Nothing) | None => false,
+    let is_vain = match result.invalid {
+        Some(InvalidRequest::Broken | InvalidRequest::Missing) => true,
+        Some(InvalidRequest::Backwards) => result.wanted > 0,
+        Some(InvalidRequest::Nothing) | None => false,
     };
     if is_rejected != is_vain {
-        found.push(format!("{:?} is asked for and ReleaseAccepted is {accepted:?}", outcome.vain));
+        found
+            .push(format!("{:?} is asked for and ReleaseAccepted is {accepted:?}", result.invalid));
     }
-    let named = outcome.status["capabilities"]["enabledCapabilities"].as_array();
+    let named = result.status["capabilities"]["enabledCapabilities"].as_array();
     let enabled = named.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
-    if outcome.is_asked_for && !enabled {
+    if result.is_asked_for && !enabled {
         found.push(format!("{OPTIONAL} is asked for and not enabled"));
     }
-    let is_update = updates(&outcome.writes, releases)[outcome.wanted];
-    let entries = outcome.status["history"].as_array();
+    let is_update = updates(&result.writes, releases)[result.wanted];
+    let entries = result.status["history"].as_array();
     let installed = entries.is_some_and(|entries| {
         entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
     });
-    for (path, by) in &outcome.found {
-        let wanted = releases[outcome.wanted].items.iter().find(|item| item.path == *path);
+    for (path, by) in &result.found {
+        let wanted = releases[result.wanted].items.iter().find(|item| item.path == *path);
         let fits = match wanted {
             Some(item) if item.is_deletion => by.is_none() || !is_update,
             Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),

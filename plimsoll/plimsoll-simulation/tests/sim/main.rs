@@ -1,14 +1,14 @@
 //! Deterministic simulation: a seed decides what is done to a cluster and what goes wrong
 //! meanwhile; the controller has to keep its promises whatever the seed.
 //!
-//! `PLIMSOLL_SEED=n` plays one seed again, `PLIMSOLL_SEEDS=n` that many, `PLIMSOLL_SEEDS=n..m` some.
+//! `PLIMSOLL_SEED=n` runs one seed, `PLIMSOLL_SEEDS=n` that many, `PLIMSOLL_SEEDS=n..m` some.
 
 mod broken;
 mod invariants;
 mod record;
 mod release;
+mod runner;
 mod scenario;
-mod stage;
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use invariants::violations;
 use release::releases;
 use scenario::Scenario;
 
-/// How many seeds are played when nobody says otherwise.
+/// Number of seeds by default.
 const SEEDS: u64 = 500;
 
-/// The seeds to play.
+/// The seeds to run.
 fn seeds() -> Range<u64> {
     let number = |text: &str| text.parse::<u64>().expect("the variable is a number");
     if let Ok(seed) = std::env::var("PLIMSOLL_SEED") {
@@ -37,7 +37,7 @@ fn seeds() -> Range<u64> {
 /// What does not hold with a seed, in sentences.
 fn failure(seed: u64) -> Option<String> {
     let scenario = Scenario::of(seed);
-    let found = violations(&stage::play(&scenario), releases());
+    let found = violations(&runner::run(&scenario), releases());
     let again = "cargo test -p plimsoll-simulation --test sim promises";
     (!found.is_empty()).then(|| {
         let found = found.join("\n  ");
@@ -66,7 +66,7 @@ fn the_controller_keeps_its_promises_whatever_the_seed() {
 fn the_same_seed_gives_the_same_writes() {
     for seed in 0..5 {
         let scenario = Scenario::of(seed);
-        let (first, again) = (stage::play(&scenario), stage::play(&scenario));
+        let (first, again) = (runner::run(&scenario), runner::run(&scenario));
         assert!(!first.writes.is_empty());
         let different = first.writes.iter().zip(&again.writes).position(|(one, two)| one != two);
         assert_eq!(different.map(|at| (&first.writes[at], &again.writes[at])), None, "seed {seed}");

@@ -41,44 +41,44 @@ pub(crate) struct Write {
     /// The run level that updates were held before; 0 for the next one, whichever that is.
     pub(crate) held: Option<u32>,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
-    pub(crate) told: Value,
+    pub(crate) reported: Value,
 }
 
 /// A process that is to die at a write.
 #[derive(Debug, Clone, Copy)]
-struct Doom {
+struct KillOrder {
     writes_left: u64,
-    last: Last,
+    last: LastWrite,
 }
 
 /// What becomes of the write that a process dies of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum LastWrite {
     /// It never reaches the server.
     Lost,
     /// The server carries it out.
-    Heard,
+    Applied,
     /// The server carries it out some time later, when another process may be at work.
     Late(Duration),
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct RecordedRun {
     writes: Vec<Write>,
     asked: BTreeSet<String>,
     held: Option<u32>,
-    doom: Option<Doom>,
+    kill: Option<KillOrder>,
     dead: BTreeSet<usize>,
     paused_until: Option<Instant>,
 }
 
-/// An API server that takes note of what is written to it; clones share their notes.
+/// An API server that records writes; clones share the record.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     server: ApiServer,
     began: Instant,
     process: usize,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<RecordedRun>>,
 }
 
 impl Recorder {
@@ -106,12 +106,12 @@ impl Recorder {
     }
 
     /// Whoever makes the write that is so many away dies of it.
-    pub(crate) fn doom(&self, writes_left: u64, last: Last) {
-        self.lock().doom = Some(Doom { writes_left, last });
+    pub(crate) fn kill(&self, writes_left: u64, last: LastWrite) {
+        self.lock().kill = Some(KillOrder { writes_left, last });
     }
 
-    pub(crate) fn spare(&self) {
-        self.lock().doom = None;
+    pub(crate) fn cancel_kill(&self) {
+        self.lock().kill = None;
     }
 
     pub(crate) fn is_dead(&self, process: usize) -> bool {
@@ -122,7 +122,7 @@ impl Recorder {
         self.lock().paused_until = Some(Instant::now() + lasts);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    fn lock(&self) -> MutexGuard<'_, RecordedRun> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,15 +147,15 @@ impl Recorder {
     }
 
     /// Whether the process dies of this write, and if so what becomes of it.
-    fn strike(&self) -> Option<Last> {
+    fn kill_order(&self) -> Option<LastWrite> {
         let mut log = self.lock();
-        let doom = log.doom.as_mut()?;
-        if doom.writes_left > 0 {
-            doom.writes_left -= 1;
+        let kill = log.kill.as_mut()?;
+        if kill.writes_left > 0 {
+            kill.writes_left -= 1;
             return None;
         }
-        let last = doom.last;
-        log.doom = None;
+        let last = kill.last;
+        log.kill = None;
         log.dead.insert(self.process);
         Some(last)
     }
@@ -168,18 +168,18 @@ impl Recorder {
             return std::future::pending().await;
         }
         if request.method().is_safe() {
-            self.sit_out_pause().await;
+            self.wait_for_pause().await;
             return Ok(self.server.call(request).await?);
         }
         // What is on its way arrives, whatever becomes of who sent it.
-        match self.strike() {
+        match self.kill_order() {
             None => tokio::spawn(self.write(request)).await?,
-            Some(Last::Lost) => std::future::pending().await,
-            Some(Last::Heard) => {
+            Some(LastWrite::Lost) => std::future::pending().await,
+            Some(LastWrite::Applied) => {
                 tokio::spawn(self.write(request));
                 std::future::pending().await
             }
-            Some(Last::Late(delay)) => {
+            Some(LastWrite::Late(delay)) => {
                 tokio::spawn(async move {
                     tokio::time::sleep(delay).await;
                     self.write(request).await
@@ -189,19 +189,19 @@ impl Recorder {
         }
     }
 
-    async fn sit_out_pause(&self) {
+    async fn wait_for_pause(&self) {
         let pause = self.lock().paused_until;
         if let Some(until) = pause {
             tokio::time::sleep_until(until).await;
         }
     }
 
-    /// Has the server carry out a write, and takes note of it.
+    /// Has the server carry out a write, and records it.
     async fn write(
         mut self,
         request: http::Request<Body>,
     ) -> Result<http::Response<k8s_apiserver::Body>, BoxError> {
-        self.sit_out_pause().await;
+        self.wait_for_pause().await;
         let (parts, body) = request.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -213,7 +213,7 @@ impl Recorder {
         };
         let request = http::Request::from_parts(parts, Body::from(bytes.to_vec()));
         let response = self.server.call(request).await?;
-        let told = match path.trim_end_matches("/status") {
+        let reported = match path.trim_end_matches("/status") {
             about @ (CLUSTER_VERSION | PROGRESS) => self.read(about).await["status"].take(),
             _ => Value::Null,
         };
@@ -235,7 +235,7 @@ impl Recorder {
             operators,
             asked,
             held,
-            told,
+            reported,
         });
         Ok(response)
     }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use plimsoll_simulation::standins::{Fault, Faults, ScriptedFault};
+use plimsoll_simulation::operators::{Fault, Faults, ScriptedFault};
 
-use crate::record::Last;
+use crate::record::LastWrite;
 use crate::release::{LEVELS, VERSIONS};
 
-/// Something that is done at a moment.
+/// Something that is done to the cluster at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// The controllers are handed the release of this index. With a store, somebody asks for it.
     Release(usize),
-    /// Somebody asks for something that comes to nothing; there is a store.
-    Ask(Vain),
+    /// Somebody requests an update that is rejected; there is a store.
+    Ask(InvalidRequest),
     /// Somebody holds updates before a run level, or the next one.
     Hold(Option<u32>),
     /// Somebody lets updates go on.
@@ -23,14 +23,14 @@ pub(crate) enum Deed {
     /// Somebody tries to take it back.
     Disable,
     /// The process that leads dies of the write that is so many away.
-    KillAtWrite { count: u64, last: Last },
+    KillAtWrite { count: u64, last: LastWrite },
     /// The server does not answer for a while.
     Pause(Duration),
 }
 
-/// A request that comes to nothing.
+/// A requested update that is rejected, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vain {
+pub(crate) enum InvalidRequest {
     /// What was asked for is taken back.
     Nothing,
     /// For the first release, which is older than those after it.
@@ -46,7 +46,7 @@ pub(crate) enum Vain {
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
     /// When what is done, in seconds since the beginning; in order.
-    pub(crate) deeds: Vec<(u64, Deed)>,
+    pub(crate) actions: Vec<(u64, Action)>,
     /// Whether releases are asked for and come from a store, or are handed over.
     pub(crate) stored: bool,
     /// Whether two processes work with a lease, or one without.
@@ -67,80 +67,85 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
-        let mut chance = fastrand::Rng::with_seed(seed);
-        let mut deeds = Vec::new();
-        let update = chance.u64(5..40);
-        deeds.push((update, Deed::Release(1)));
-        if chance.u8(..3) == 0 {
-            deeds.push((update + chance.u64(0..25), Deed::Release(2)));
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut actions = Vec::new();
+        let update = random.u64(5..40);
+        actions.push((update, Action::Release(1)));
+        if random.u8(..3) == 0 {
+            actions.push((update + random.u64(0..25), Action::Release(2)));
         }
-        if chance.bool() {
-            let at = chance.u64(0..60);
-            deeds.push((at, Deed::Enable));
-            if chance.bool() {
-                deeds.push((at + chance.u64(1..30), Deed::Disable));
+        if random.bool() {
+            let at = random.u64(0..60);
+            actions.push((at, Action::Enable));
+            if random.bool() {
+                actions.push((at + random.u64(1..30), Action::Disable));
             }
         }
-        for _ in 0..chance.u8(..4) {
-            let count = chance.u64(0..40);
-            let last = match chance.u8(..3) {
-                0 => Last::Lost,
-                1 => Last::Heard,
-                _ => Last::Late(Duration::from_millis(chance.u64(..20_000))),
+        for _ in 0..random.u8(..4) {
+            let count = random.u64(0..40);
+            let last = match random.u8(..3) {
+                0 => LastWrite::Lost,
+                1 => LastWrite::Applied,
+                _ => LastWrite::Late(Duration::from_millis(random.u64(..20_000))),
             };
-            deeds.push((chance.u64(0..70), Deed::KillAtWrite { count, last }));
+            actions.push((random.u64(0..70), Action::KillAtWrite { count, last }));
         }
-        if chance.u8(..3) == 0 {
-            let lasts = Duration::from_secs(chance.u64(1..20));
-            deeds.push((chance.u64(0..70), Deed::Pause(lasts)));
+        if random.u8(..3) == 0 {
+            let lasts = Duration::from_secs(random.u64(1..20));
+            actions.push((random.u64(0..70), Action::Pause(lasts)));
         }
-        let stored = chance.bool();
+        let stored = random.bool();
         if stored {
-            for _ in 0..chance.u8(..3) {
-                let vain = [Vain::Nothing, Vain::Backwards, Vain::Broken, Vain::Missing];
-                let vain = vain[chance.usize(..vain.len())];
-                deeds.push((chance.u64(0..70), Deed::Ask(vain)));
+            for _ in 0..random.u8(..3) {
+                let invalid = [
+                    InvalidRequest::Nothing,
+                    InvalidRequest::Backwards,
+                    InvalidRequest::Broken,
+                    InvalidRequest::Missing,
+                ];
+                let invalid = invalid[random.usize(..invalid.len())];
+                actions.push((random.u64(0..70), Action::Ask(invalid)));
             }
         }
-        if chance.u8(..3) == 0 {
-            let at = chance.u64(0..60);
+        if random.u8(..3) == 0 {
+            let at = random.u64(0..60);
             let levels = [None, Some(10), Some(20), Some(30)];
-            deeds.push((at, Deed::Hold(levels[chance.usize(..levels.len())])));
-            if chance.bool() {
-                deeds.push((at + chance.u64(1..40), Deed::Resume));
+            actions.push((at, Action::Hold(levels[random.usize(..levels.len())])));
+            if random.bool() {
+                actions.push((at + random.u64(1..40), Action::Resume));
             }
         }
-        deeds.sort_by_key(|(at, _)| *at);
-        let share = |chance: &mut fastrand::Rng, most: f64| match chance.bool() {
-            true => chance.f64() * most,
+        actions.sort_by_key(|(at, _)| *at);
+        let share = |random: &mut fastrand::Rng, most: f64| match random.bool() {
+            true => random.f64() * most,
             false => 0.0,
         };
         Self {
             seed,
             stored,
-            leased: chance.bool(),
-            errors: share(&mut chance, 0.2),
-            watches: share(&mut chance, 0.3),
-            stale: share(&mut chance, 0.3),
-            delay: Duration::from_secs(chance.u64(0..8)),
-            operators: operators(&mut chance),
-            faulty_until: 70 + chance.u64(10..50),
-            deeds,
+            leased: random.bool(),
+            errors: share(&mut random, 0.2),
+            watches: share(&mut random, 0.3),
+            stale: share(&mut random, 0.3),
+            delay: Duration::from_secs(random.u64(0..8)),
+            operators: operators(&mut random),
+            faulty_until: 70 + random.u64(10..50),
+            actions,
         }
     }
 }
 
-fn operators(chance: &mut fastrand::Rng) -> Faults {
+fn operators(random: &mut fastrand::Rng) -> Faults {
     let mut faults = Vec::new();
-    for _ in 0..chance.u8(..3) {
-        let (_, name) = LEVELS[chance.usize(..LEVELS.len())];
-        let fault = match chance.u8(..3) {
+    for _ in 0..random.u8(..3) {
+        let (_, name) = LEVELS[random.usize(..LEVELS.len())];
+        let fault = match random.u8(..3) {
             0 => Fault::NeverAvailable,
-            1 => Fault::Degraded { lasts: Duration::from_secs(chance.u64(1..120)) },
+            1 => Fault::Degraded { lasts: Duration::from_secs(random.u64(1..120)) },
             _ => Fault::VersionStuck,
         };
-        let after = Duration::from_secs(chance.u64(0..60));
-        let release = chance.bool().then(|| VERSIONS[1].to_owned());
+        let after = Duration::from_secs(random.u64(0..60));
+        let release = random.bool().then(|| VERSIONS[1].to_owned());
         faults.push(ScriptedFault { operator: name.to_owned(), fault, after, release });
     }
     Faults(faults)

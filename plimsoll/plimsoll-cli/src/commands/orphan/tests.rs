@@ -7,7 +7,7 @@ use plimsoll_plan::removal::PRUNE;
 
 use super::{PruneArguments, list, pruning};
 use crate::render::format::Format;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 fn key(kind: &str, group: &str, namespace: &str, name: &str) -> ObjectKey {
     let text = str::to_owned;
@@ -15,24 +15,24 @@ fn key(kind: &str, group: &str, namespace: &str, name: &str) -> ObjectKey {
 }
 
 /// A cluster with three orphans, of which one is going, and an annotation or none.
-fn standing(annotation: &str) -> Standing {
+fn cluster(annotation: &str) -> ClusterState {
     let keys = [
         key("ConfigMap", "", "pier", "tides"),
         key("Deployment", "apps", "pier", "crane"),
         key("Namespace", "", "", "attic"),
     ];
-    let mut standing = Standing::default();
+    let mut cluster = ClusterState::default();
     let orphan = |key: &ObjectKey| {
         Orphan::new(key, "v1", "f.yaml", "1.0.0", "not in release 1.1.0", Timestamp::UNIX_EPOCH)
     };
-    standing.progress.orphans = keys.iter().map(orphan).collect();
+    cluster.progress.orphans = keys.iter().map(orphan).collect();
     let mut going = Deletion::new(&keys[2], "f.yaml", "1.1.0", Timestamp::UNIX_EPOCH);
     going.message = "held by finalizer a/b".to_owned();
-    standing.progress.deletions = vec![going];
+    cluster.progress.deletions = vec![going];
     if !annotation.is_empty() {
-        standing.annotations.insert(PRUNE.to_owned(), annotation.to_owned());
+        cluster.annotations.insert(PRUNE.to_owned(), annotation.to_owned());
     }
-    standing
+    cluster
 }
 
 /// The annotation before, names or `--all`: what is told, and the annotation afterwards.
@@ -40,7 +40,7 @@ fn standing(annotation: &str) -> Standing {
 fn check(annotation: &str, names: &str, expected: &str) {
     let all = names == "--all";
     let names = names.split(' ').filter(|_| !all).map(str::to_owned).collect();
-    let told = match pruning(&standing(annotation), &PruneArguments { names, all, yes: true }) {
+    let told = match pruning(&cluster(annotation), &PruneArguments { names, all, yes: true }) {
         Ok(pruning) => format!("{} => {}", pruning.added.join(" "), pruning.annotation),
         Err(refusal) => refusal.to_string(),
     };
@@ -67,15 +67,15 @@ fn who_names_no_orphan_is_told_what_there_is() {
                  deployment.apps/pier/crane\n  namespace/attic";
     check("", "pier/crane namespace/attic", there);
     let asked = PruneArguments { names: vec!["a".to_owned()], ..PruneArguments::default() };
-    let refusal = pruning(&Standing::default(), &asked).expect_err("there is nothing");
+    let refusal = pruning(&ClusterState::default(), &asked).expect_err("there is nothing");
     assert_eq!(refusal.to_string(), "there is no orphan a; there are none");
 }
 
 #[test]
 fn the_list_tells_how_far_each_is() {
-    let listed = |standing: &Standing, format| {
+    let listed = |cluster: &ClusterState, format| {
         let mut out = Vec::new();
-        list(standing, format, &mut out).expect("a vector takes everything");
+        list(cluster, format, &mut out).expect("a vector takes everything");
         String::from_utf8(out).expect("it is text")
     };
     let expected = "\
@@ -84,11 +84,11 @@ configmap/pier/tides         1.0.0     not in release 1.1.0   Kept
 deployment.apps/pier/crane   1.0.0     not in release 1.1.0   ToBeDeleted
 namespace/attic              1.0.0     not in release 1.1.0   Requested: held by finalizer a/b
 ";
-    assert_eq!(listed(&standing(CRANE), Format::Text), expected);
+    assert_eq!(listed(&cluster(CRANE), Format::Text), expected);
     let json: serde_json::Value =
-        serde_json::from_str(&listed(&standing(CRANE), Format::Json)).expect("it is JSON");
+        serde_json::from_str(&listed(&cluster(CRANE), Format::Json)).expect("it is JSON");
     assert_eq!(json[1]["state"], "ToBeDeleted");
     assert_eq!(json[1]["id"], "deployment.apps/pier/crane");
     assert_eq!(json[2]["waitsFor"], "held by finalizer a/b");
-    assert!(listed(&Standing::default(), Format::Text).starts_with("No orphans"));
+    assert!(listed(&ClusterState::default(), Format::Text).starts_with("No orphans"));
 }

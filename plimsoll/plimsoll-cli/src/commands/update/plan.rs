@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use kube::Client;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::dry_run::forecast;
-use plimsoll_simulation::standing::Standing;
 
 use crate::arguments::store::StoreArguments;
 use crate::exit;
@@ -54,7 +54,7 @@ pub async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let payload = arguments.store.load(&arguments.to, &arguments.profile)?;
-    let cluster = Standing::read(client).await?;
+    let cluster = ClusterState::read(client).await?;
     let asked = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
     let (forecast, _) = forecast(client, &cluster, &payload, &asked).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };

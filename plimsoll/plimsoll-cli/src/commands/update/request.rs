@@ -5,7 +5,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::preconditions::digest;
 
 use super::UpdateToArguments;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,12 +73,15 @@ pub(super) enum Refusal {
 }
 
 /// Decides what to ask for.
-pub(super) fn update(standing: &Standing, asked: &UpdateToArguments) -> Result<Outcome, Refusal> {
-    let (version, image) = target(standing, asked)?;
-    let status = &standing.status;
+pub(super) fn update(
+    cluster: &ClusterState,
+    asked: &UpdateToArguments,
+) -> Result<Outcome, Refusal> {
+    let (version, image) = target(cluster, asked)?;
+    let status = &cluster.status;
     let is_there = status.desired.image == image;
     let done = status.history.first().is_some_and(|it| it.state == UpdateState::Completed);
-    if is_there && standing.spec.desired_update.as_ref().is_none_or(|it| it.image == image) {
+    if is_there && cluster.spec.desired_update.as_ref().is_none_or(|it| it.image == image) {
         let name = if version.is_empty() { &image } else { &version };
         return Ok(Outcome::Nothing(match (asked.latest, done) {
             (true, true) => {
@@ -100,8 +103,8 @@ pub(super) fn update(standing: &Standing, asked: &UpdateToArguments) -> Result<O
 }
 
 /// Version and image of the release that is meant.
-fn target(standing: &Standing, asked: &UpdateToArguments) -> Result<(String, String), Refusal> {
-    let status = &standing.status;
+fn target(cluster: &ClusterState, asked: &UpdateToArguments) -> Result<(String, String), Refusal> {
+    let status = &cluster.status;
     let available = status.available_updates.as_deref().unwrap_or_default();
     if let Some(image) = &asked.to_image {
         let listed =
@@ -156,15 +159,15 @@ fn warnings(conditions: &[Condition]) -> Result<(), Refusal> {
 }
 
 /// What to say when a request is taken back.
-pub(super) fn cleared(standing: &Standing) -> String {
-    let Some(update) = &standing.spec.desired_update else {
+pub(super) fn cleared(cluster: &ClusterState) -> String {
+    let Some(update) = &cluster.spec.desired_update else {
         return "info: No update is asked for".to_owned();
     };
     let name = if update.version.is_empty() { &update.image } else { &update.version };
-    let current = &standing.status.desired.version;
-    let completed = standing.status.history.first().map(|it| it.state);
+    let current = &cluster.status.desired.version;
+    let completed = cluster.status.history.first().map(|it| it.state);
     if completed == Some(UpdateState::Partial) {
-        let back = standing.status.history.iter().find(|it| it.state == UpdateState::Completed);
+        let back = cluster.status.history.iter().find(|it| it.state == UpdateState::Completed);
         let back = back.map_or(String::new(), |it| {
             format!("; to go back, use `plimsoll update to {}`", it.version)
         });

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::condition;
 use crate::render::table;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 /// How a cluster stands and where it may go.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,8 +34,8 @@ pub struct Overview {
 
 impl Overview {
     /// Gathers it from what the server tells.
-    pub fn of(standing: &Standing) -> Self {
-        let status = &standing.status;
+    pub fn of(cluster: &ClusterState) -> Self {
+        let status = &cluster.status;
         let progressing = condition(status, "Progressing");
         let telling = |condition: &&Condition| {
             let usual = match condition.type_.as_str() {
@@ -49,9 +49,9 @@ impl Overview {
         Self {
             version: status.desired.version.clone(),
             in_progress: progressing.is_some_and(|it| it.status == ConditionStatus::True),
-            pause_before: standing.annotations.get(PAUSE_BEFORE).cloned(),
+            pause_before: cluster.annotations.get(PAUSE_BEFORE).cloned(),
             conditions: status.conditions.iter().filter(telling).cloned().collect(),
-            channel: standing.spec.channel.clone(),
+            channel: cluster.spec.channel.clone(),
             channels: status.desired.channels.clone(),
             available_updates: status.available_updates.clone().unwrap_or_default(),
         }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{condition, duration};
 use crate::render::table;
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 /// Seconds under which a rest is not told to the minute.
 const SOON: u64 = 600;
@@ -100,8 +100,8 @@ pub struct Report {
 
 impl Report {
     /// Gathers it from what the server tells.
-    pub fn of(standing: &Standing, now: Timestamp) -> Self {
-        let (status, progress) = (&standing.status, &standing.progress);
+    pub fn of(cluster: &ClusterState, now: Timestamp) -> Self {
+        let (status, progress) = (&cluster.status, &cluster.progress);
         let update = progress.update.clone().unwrap_or_default();
         let mut times = estimate(&update, &progress.completed_updates, now);
         let newest = status.history.first();
@@ -124,7 +124,7 @@ impl Report {
             message: step.message.clone(),
         });
         Self {
-            assessment: if under_way { assess(standing, &update, times) } else { Assessment::Idle },
+            assessment: if under_way { assess(cluster, &update, times) } else { Assessment::Idle },
             message: condition(status, "Progressing")
                 .map(|it| it.message.clone())
                 .unwrap_or_default(),
@@ -245,8 +245,8 @@ impl Report {
     }
 }
 
-fn assess(standing: &Standing, update: &UpdateProgress, times: Estimate) -> Assessment {
-    let failing = condition(&standing.status, "Failing").map(|it| it.status);
+fn assess(cluster: &ClusterState, update: &UpdateProgress, times: Estimate) -> Assessment {
+    let failing = condition(&cluster.status, "Failing").map(|it| it.status);
     match failing {
         Some(ConditionStatus::True) => Assessment::Stalled,
         _ if update.paused_before.is_some() => Assessment::Paused,

@@ -8,7 +8,7 @@ use plimsoll_api::progress::{
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Overview, Report, duration};
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 fn at(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
@@ -37,9 +37,9 @@ fn entry(version: &str, state: UpdateState) -> UpdateHistory {
 }
 
 /// A cluster at 1.0.0 that is on its way to 1.1.0, in the second of two run levels.
-fn updating() -> Standing {
-    let mut standing = Standing::default();
-    let status = &mut standing.status;
+fn updating() -> ClusterState {
+    let mut cluster = ClusterState::default();
+    let status = &mut cluster.status;
     status.desired = Release { version: "1.1.0".to_owned(), ..Release::default() };
     status.history =
         vec![entry("1.1.0", UpdateState::Partial), entry("1.0.0", UpdateState::Completed)];
@@ -55,7 +55,7 @@ fn updating() -> Standing {
         started_time: Some(at(started)),
         completion_time: completed,
     };
-    let progress = &mut standing.progress;
+    let progress = &mut cluster.progress;
     progress.done = 6;
     progress.total = 8;
     progress.update = Some(UpdateProgress {
@@ -86,13 +86,13 @@ fn updating() -> Standing {
         attempts: 1,
         since: at(20),
     }];
-    standing
+    cluster
 }
 
 #[track_caller]
-fn check_status(standing: &Standing, minutes: i64, expected: &str) {
+fn check_status(cluster: &ClusterState, minutes: i64, expected: &str) {
     let mut out = Vec::new();
-    Report::of(standing, at(minutes)).print(&mut out).expect("memory takes all");
+    Report::of(cluster, at(minutes)).print(&mut out).expect("memory takes all");
     assert_eq!(String::from_utf8(out).expect("text"), expected);
 }
 
@@ -118,29 +118,29 @@ fn an_update_is_told_with_its_rest() {
 
 #[test]
 fn assessments_tell_slow_stuck_and_paused_apart() {
-    let assessment = |standing: &Standing, minutes| {
-        let report = Report::of(standing, at(minutes));
+    let assessment = |cluster: &ClusterState, minutes| {
+        let report = Report::of(cluster, at(minutes));
         (report.assessment.as_str(), report.is_stuck())
     };
-    let mut standing = updating();
-    assert_eq!(assessment(&standing, 25), ("Progressing", false));
-    assert_eq!(assessment(&standing, 300), ("Progressing - Slow", false));
-    standing.status.conditions[0].status = ConditionStatus::Unknown;
-    assert_eq!(assessment(&standing, 25), ("Progressing - Slow", false));
-    if let Some(update) = &mut standing.progress.update {
+    let mut cluster = updating();
+    assert_eq!(assessment(&cluster, 25), ("Progressing", false));
+    assert_eq!(assessment(&cluster, 300), ("Progressing - Slow", false));
+    cluster.status.conditions[0].status = ConditionStatus::Unknown;
+    assert_eq!(assessment(&cluster, 25), ("Progressing - Slow", false));
+    if let Some(update) = &mut cluster.progress.update {
         update.paused_before = Some(30);
     }
-    assert_eq!(assessment(&standing, 300), ("Paused", false));
-    standing.status.conditions[0].status = ConditionStatus::True;
-    assert_eq!(assessment(&standing, 25), ("Stalled", true));
-    standing.status.history[0].state = UpdateState::Completed;
-    check_status(&standing, 25, "The cluster is not updating.\n");
+    assert_eq!(assessment(&cluster, 300), ("Paused", false));
+    cluster.status.conditions[0].status = ConditionStatus::True;
+    assert_eq!(assessment(&cluster, 25), ("Stalled", true));
+    cluster.status.history[0].state = UpdateState::Completed;
+    check_status(&cluster, 25, "The cluster is not updating.\n");
 }
 
 #[test]
 fn an_overview_tells_where_the_cluster_may_go() {
-    let mut standing = updating();
-    let status = &mut standing.status;
+    let mut cluster = updating();
+    let status = &mut cluster.status;
     status.available_updates = Some(vec![Release {
         version: "1.1.1".to_owned(),
         image: "r@sha256:1.1.1".to_owned(),
@@ -153,13 +153,13 @@ fn an_overview_tells_where_the_cluster_may_go() {
         "WHY",
     ));
     status.conditions.push(condition("RetrievedUpdates", ConditionStatus::True, "", ""));
-    let check = |standing: &Standing, expected: &str| {
+    let check = |cluster: &ClusterState, expected: &str| {
         let mut out = Vec::new();
-        Overview::of(standing).print(&mut out).expect("memory takes all");
+        Overview::of(cluster).print(&mut out).expect("memory takes all");
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     };
     check(
-        &standing,
+        &cluster,
         "info: An update is in progress. Working towards 1.1.0: 6 of 8 done (75% complete), \
          waiting on lock\n\
          \n\
@@ -172,14 +172,14 @@ fn an_overview_tells_where_the_cluster_may_go() {
          1.1.1     r@sha256:1.1.1\n",
     );
     let message = "Cluster version is 1.1.0";
-    standing.status.conditions = vec![
+    cluster.status.conditions = vec![
         condition("Failing", ConditionStatus::True, "UpdatePayloadFailed", "first\nsecond"),
         condition("Progressing", ConditionStatus::False, "", message),
         condition("ReleaseAccepted", ConditionStatus::False, "LoadPayload", "broken"),
     ];
-    standing.status.available_updates = None;
+    cluster.status.available_updates = None;
     check(
-        &standing,
+        &cluster,
         "Failing=True:\n\n  Reason: UpdatePayloadFailed\n  Message: first\n  second\n\n\
          Cluster version is 1.1.0\n\n\
          ReleaseAccepted=False:\n\n  Reason: LoadPayload\n  Message: broken\n\n\

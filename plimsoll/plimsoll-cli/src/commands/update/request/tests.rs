@@ -6,7 +6,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 
 use super::super::UpdateToArguments;
 use super::{Outcome, cleared, update};
-use plimsoll_simulation::standing::Standing;
+use plimsoll_simulation::cluster_state::ClusterState;
 
 fn release(version: &str) -> Release {
     Release {
@@ -17,10 +17,10 @@ fn release(version: &str) -> Release {
 }
 
 /// A cluster at 1.1.0, before at 1.0.0, that may go to 1.2.1 or 1.2.0.
-fn standing(true_conditions: &[&str], state: UpdateState) -> Standing {
-    let mut standing = Standing::default();
-    standing.status.desired = release("1.1.0");
-    standing.status.available_updates = Some(vec![release("1.2.1"), release("1.2.0")]);
+fn cluster(true_conditions: &[&str], state: UpdateState) -> ClusterState {
+    let mut cluster = ClusterState::default();
+    cluster.status.desired = release("1.1.0");
+    cluster.status.available_updates = Some(vec![release("1.2.1"), release("1.2.0")]);
     let entry = |version: &str, state| UpdateHistory {
         state,
         started_time: Timestamp::UNIX_EPOCH,
@@ -30,8 +30,8 @@ fn standing(true_conditions: &[&str], state: UpdateState) -> Standing {
         verified: false,
         accepted_risks: String::new(),
     };
-    standing.status.history = vec![entry("1.1.0", state), entry("1.0.0", UpdateState::Completed)];
-    standing.status.conditions = true_conditions
+    cluster.status.history = vec![entry("1.1.0", state), entry("1.0.0", UpdateState::Completed)];
+    cluster.status.conditions = true_conditions
         .iter()
         .map(|type_| Condition {
             type_: (*type_).to_owned(),
@@ -41,7 +41,7 @@ fn standing(true_conditions: &[&str], state: UpdateState) -> Standing {
             message: "WHAT".to_owned(),
         })
         .collect();
-    standing
+    cluster
 }
 
 /// Flags and version, conditions that are true: the request as `version image[!]` or what is said.
@@ -58,7 +58,7 @@ fn check(arguments: &str, conditions: &[&str], expected: &str) {
             (version, _) => asked.version = Some(version.to_owned()),
         }
     }
-    let told = match update(&standing(conditions, UpdateState::Completed), &asked) {
+    let told = match update(&cluster(conditions, UpdateState::Completed), &asked) {
         Ok(Outcome::Nothing(text)) => text,
         Ok(Outcome::Patch(Update { version, image, force, .. }, _)) => {
             format!("{version} {image}{}", if force { "!" } else { "" })
@@ -98,10 +98,10 @@ fn guards_name_the_flag_that_lets_pass() {
 #[test]
 fn taking_a_request_back_does_not_turn_an_update_around() {
     let check = |state, asked: bool, expected: &str| {
-        let mut standing = standing(&[], state);
-        standing.spec.desired_update =
+        let mut cluster = cluster(&[], state);
+        cluster.spec.desired_update =
             asked.then(|| Update { version: "1.1.0".to_owned(), ..Update::default() });
-        assert_eq!(cleared(&standing), expected);
+        assert_eq!(cleared(&cluster), expected);
     };
     check(UpdateState::Completed, false, "info: No update is asked for");
     let stays = "Cleared the request for 1.1.0; the cluster stays at 1.1.0";

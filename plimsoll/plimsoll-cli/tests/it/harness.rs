@@ -1,4 +1,4 @@
-//! A cluster with stand-ins and a controller on it.
+//! A cluster with simulated operators and a controller on it.
 
 #![expect(clippy::panic, clippy::print_stderr, reason = "how a test fails, and says what it skips")]
 
@@ -19,9 +19,9 @@ use plimsoll_controller::{
     Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
+use plimsoll_simulation::cluster_state;
+use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::sample;
-use plimsoll_simulation::standing;
-use plimsoll_simulation::standins::{self, Faults, StandInOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -38,14 +38,14 @@ pub(crate) const DEFINITION: ApiKind = ApiKind {
     plural: "customresourcedefinitions",
 };
 
-/// How the stand-ins play: they answer after a time, with faults.
+/// How the simulated operators play: they answer after a time, with faults.
 #[derive(Default)]
-pub(crate) struct StandIns(pub(crate) Duration, pub(crate) Faults);
+pub(crate) struct OperatorSetup(pub(crate) Duration, pub(crate) Faults);
 
-pub(crate) struct Rig {
+pub(crate) struct Harness {
     pub(crate) cluster: TestCluster,
     pub(crate) client: Client,
-    stop_stand_ins: CancellationToken,
+    stop_operators: CancellationToken,
     release: watch::Sender<Arc<Payload>>,
     /// Where controllers to come find other releases.
     pub(crate) store: Option<SharedStore>,
@@ -60,33 +60,33 @@ struct Running {
     views: watch::Receiver<View>,
 }
 
-impl Rig {
+impl Harness {
     pub(crate) async fn start(
         kind: ClusterKind,
         payloads: &[Arc<Payload>],
-        stand_ins: StandIns,
+        operators: OperatorSetup,
     ) -> Self {
-        Self::start_with(kind, payloads, stand_ins, DEFAULT_FEATURE_SET).await
+        Self::start_with(kind, payloads, operators, DEFAULT_FEATURE_SET).await
     }
 
     /// The same on a cluster of a feature set.
     pub(crate) async fn start_with(
         kind: ClusterKind,
         payloads: &[Arc<Payload>],
-        stand_ins: StandIns,
+        operators: OperatorSetup,
         feature_set: &str,
     ) -> Self {
         let cluster = kind.start().await.expect("the cluster starts");
         let client = cluster.client();
-        let stop_stand_ins = CancellationToken::new();
-        let options = StandInOptions {
+        let stop_operators = CancellationToken::new();
+        let options = SimulationOptions {
             payloads: payloads.to_vec(),
-            delay: stand_ins.0,
-            faults: stand_ins.1,
+            delay: operators.0,
+            faults: operators.1,
             feature_set: feature_set.to_owned(),
-            ..StandInOptions::default()
+            ..SimulationOptions::default()
         };
-        tokio::spawn(standins::run(client.clone(), options, stop_stand_ins.clone()));
+        tokio::spawn(operators::run(client.clone(), options, stop_operators.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
         let settings = Settings {
             profile: DEFAULT_PROFILE.to_owned(),
@@ -97,21 +97,21 @@ impl Rig {
             capability_webhook: None,
             limits: Limits::default(),
         };
-        Self { cluster, client, stop_stand_ins, release, store: None, controller: None, settings }
+        Self { cluster, client, stop_operators, release, store: None, controller: None, settings }
     }
 
-    /// A cluster at the first of some payloads, with stand-ins that answer at once and know them
+    /// A cluster at the first of some payloads, with simulated operators that answer at once and know them
     /// all.
     pub(crate) async fn installed(kind: ClusterKind, payloads: &[Arc<Payload>]) -> Self {
-        let mut rig = Self::start(kind, payloads, StandIns::default()).await;
-        rig.control();
-        rig.completed(&payloads[0].release.version).await;
-        rig
+        let mut harness = Self::start(kind, payloads, OperatorSetup::default()).await;
+        harness.control();
+        harness.completed(&payloads[0].release.version).await;
+        harness
     }
 
     /// The same cluster, with nobody playing any more.
-    pub(crate) fn without_stand_ins(self) -> Self {
-        self.stop_stand_ins.cancel();
+    pub(crate) fn without_operators(self) -> Self {
+        self.stop_operators.cancel();
         self
     }
 
@@ -193,7 +193,7 @@ impl Rig {
     }
 
     pub(crate) fn api(&self, kind: ApiKind) -> Api<DynamicObject> {
-        standing::api(&self.client, kind)
+        cluster_state::api(&self.client, kind)
     }
 
     pub(crate) async fn get(&self, kind: ApiKind, name: &str) -> Value {
@@ -234,9 +234,9 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for Harness {
     fn drop(&mut self) {
-        self.stop_stand_ins.cancel();
+        self.stop_operators.cancel();
         if let Some(running) = &self.controller {
             running.task.abort();
         }

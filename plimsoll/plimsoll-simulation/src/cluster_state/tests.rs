@@ -8,15 +8,15 @@ use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_plan::overrides::OVERRIDE_TERMS;
 use serde_json::json;
 
-use super::Standing;
+use super::ClusterState;
 use crate::sample;
 
 /// A cluster that is at 1.0.0, whose controller has a store or none.
-fn standing(has_store: bool) -> Standing {
-    let mut standing = Standing::default();
+fn cluster(has_store: bool) -> ClusterState {
+    let mut cluster = ClusterState::default();
     let image = "r@sha256:1.0.0".to_owned();
     let version = "1.0.0".to_owned();
-    standing.status.history = vec![UpdateHistory {
+    cluster.status.history = vec![UpdateHistory {
         state: UpdateState::Completed,
         started_time: Timestamp::UNIX_EPOCH,
         completion_time: None,
@@ -25,7 +25,7 @@ fn standing(has_store: bool) -> Standing {
         verified: false,
         accepted_risks: String::new(),
     }];
-    standing.status.desired = Release { version, image, ..Release::default() };
+    cluster.status.desired = Release { version, image, ..Release::default() };
     let condition = |type_: &str, reason: &str| Condition {
         type_: type_.to_owned(),
         status: ConditionStatus::False,
@@ -34,39 +34,39 @@ fn standing(has_store: bool) -> Standing {
         message: "WHY".to_owned(),
     };
     let retrieved = if has_store { "VersionNotFound" } else { "NoChannel" };
-    standing.status.conditions =
+    cluster.status.conditions =
         vec![condition("Upgradeable", "OldNodes"), condition("RetrievedUpdates", retrieved)];
-    standing
+    cluster
 }
 
 #[test]
 fn preconditions_block_where_a_controller_checks_them() {
     let next = parse(&sample::v2(), &TemplateContext::default()).expect("the sample is in order");
-    let check = |standing: &Standing, expected: &str| {
-        let target = standing.target(DEFAULT_PROFILE, None, Timestamp::UNIX_EPOCH);
-        let found: Vec<String> = standing
+    let check = |cluster: &ClusterState, expected: &str| {
+        let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::UNIX_EPOCH);
+        let found: Vec<String> = cluster
             .findings(&next, &target)
             .into_iter()
             .map(|it| format!("{}{}", it.reason, if it.blocking { "!" } else { "" }))
             .collect();
         assert_eq!(found.join(" "), expected);
     };
-    check(&standing(true), "OldNodes! UnknownUpdate");
-    check(&standing(false), "OldNodes");
-    check(&Standing::default(), "");
-    let mut there = standing(true);
+    check(&cluster(true), "OldNodes! UnknownUpdate");
+    check(&cluster(false), "OldNodes");
+    check(&ClusterState::default(), "");
+    let mut there = cluster(true);
     there.status.desired.image.clone_from(&next.image);
     there.status.history[0].image.clone_from(&next.image);
     check(&there, "");
-    let mut installing = standing(true);
+    let mut installing = cluster(true);
     installing.status.history[0].state = UpdateState::Partial;
     check(&installing, "");
 }
 
 #[test]
 fn an_override_that_has_expired_decides_nothing() {
-    let mut standing = standing(true);
-    standing.spec.overrides = vec![ComponentOverride {
+    let mut cluster = cluster(true);
+    cluster.spec.overrides = vec![ComponentOverride {
         kind: "ConfigMap".to_owned(),
         group: String::new(),
         namespace: "pier".to_owned(),
@@ -77,21 +77,21 @@ fn an_override_that_has_expired_decides_nothing() {
     let terms = json!([
         {"kind": "ConfigMap", "namespace": "pier", "name": "tides", "expires": expires},
     ]);
-    standing.annotations.insert(OVERRIDE_TERMS.to_owned(), terms.to_string());
+    cluster.annotations.insert(OVERRIDE_TERMS.to_owned(), terms.to_string());
     let at = |time: &str| {
         let now = time.parse().expect("a time");
-        standing.target(DEFAULT_PROFILE, None, now).overrides.len()
+        cluster.target(DEFAULT_PROFILE, None, now).overrides.len()
     };
     assert_eq!((at("2025-12-31T23:59:59Z"), at(expires)), (1, 0));
 }
 
 #[test]
 fn the_features_are_those_of_the_cluster_unless_others_are_named() {
-    let mut standing = standing(true);
+    let mut cluster = cluster(true);
     let feature_gate = json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}});
-    standing.features = plimsoll_plan::features::Features::of_cluster(&feature_gate);
+    cluster.features = plimsoll_plan::features::Features::of_cluster(&feature_gate);
     let set = |named: Option<&str>| {
-        standing.target(DEFAULT_PROFILE, named, Timestamp::UNIX_EPOCH).features.set
+        cluster.target(DEFAULT_PROFILE, named, Timestamp::UNIX_EPOCH).features.set
     };
     assert_eq!(set(None), "TechPreviewNoUpgrade");
     assert_eq!(set(Some("Default")), "Default");

@@ -4,57 +4,57 @@ use jiff::Timestamp;
 use plimsoll_api::config::ClusterOperatorStatus;
 use plimsoll_api::{Condition, ConditionStatus, Reason, merge_conditions};
 
-use super::cast::Part;
+use super::roles::ReleaseRole;
 
-/// Where an operator is in its play.
-pub(super) struct Play<'a> {
-    /// The part whose versions it reports; `None` on its first way.
-    pub(super) reported: Option<&'a Part>,
-    /// The part it plays or moves to.
-    pub(super) part: &'a Part,
-    /// Version of the release it is on the way to.
+/// What the status of an operator is derived from.
+pub(super) struct ReportInput<'a> {
+    /// The role whose versions it reports; `None` before its first release has rolled out.
+    pub(super) reported: Option<&'a ReleaseRole>,
+    /// Its role in the release that it is at or moves to.
+    pub(super) role: &'a ReleaseRole,
+    /// Version of the release that it moves to; `None` when it is at one.
     pub(super) moving_to: Option<&'a str>,
-    /// What goes wrong.
-    pub(super) trouble: Trouble,
+    /// The faults in effect.
+    pub(super) faults: ActiveFaults,
 }
 
-/// What goes wrong.
+/// The faults of an operator that are in effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct ActiveFaults {
     /// Not available.
     pub(super) unavailable: bool,
     /// Degraded.
     pub(super) degraded: bool,
-    /// Objects to updates.
+    /// Reports Upgradeable=False.
     pub(super) not_upgradeable: bool,
-    /// Works, but the versions stay behind.
+    /// Never reports the next versions.
     pub(super) stuck: bool,
 }
 
-/// Reasons of the operators that are played; they are not ours, so they are not in our list.
+/// Reasons of simulated operators; they are not ours, so they are not in our list.
 const MOVING: &str = "RollingOut";
 const SCRIPTED: &str = "ScriptedFault";
 
 /// The status to report; `None` if it is reported already.
 pub(super) fn status(
-    play: &Play<'_>,
+    input: &ReportInput<'_>,
     live: Option<&ClusterOperatorStatus>,
     time: Timestamp,
 ) -> Option<ClusterOperatorStatus> {
     let reported = live.map(|live| live.conditions.as_slice()).unwrap_or_default();
     let status = ClusterOperatorStatus {
-        conditions: merge_conditions(reported, conditions(play, time)),
-        versions: play.reported.map(|part| part.versions.clone()).unwrap_or_default(),
-        related_objects: play.part.related_objects.clone(),
+        conditions: merge_conditions(reported, conditions(input, time)),
+        versions: input.reported.map(|part| part.versions.clone()).unwrap_or_default(),
+        related_objects: input.role.related_objects.clone(),
         extension: live.and_then(|live| live.extension.clone()),
     };
     (live != Some(&status)).then_some(status)
 }
 
-fn conditions(play: &Play<'_>, time: Timestamp) -> Vec<Condition> {
-    let Trouble { unavailable, degraded, not_upgradeable, stuck } = play.trouble;
-    let works = play.reported.is_some() || play.moving_to.is_none() || stuck;
-    let moving = play.moving_to.map(|version| format!("Moving to v{version}"));
+fn conditions(input: &ReportInput<'_>, time: Timestamp) -> Vec<Condition> {
+    let ActiveFaults { unavailable, degraded, not_upgradeable, stuck } = input.faults;
+    let works = input.reported.is_some() || input.moving_to.is_none() || stuck;
+    let moving = input.moving_to.map(|version| format!("Moving to v{version}"));
     let expected = Reason::AsExpected.as_str();
     let available = match (unavailable, works) {
         (true, _) => (ConditionStatus::False, SCRIPTED, "Never available, as scripted".to_owned()),

@@ -1,4 +1,4 @@
-//! Watches on everything the stand-ins react to, as one stream of sightings.
+//! Watches on everything that the simulation reacts to, each as a stream of events.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use kube::{Api, Client};
 use plimsoll_api::ApiKind;
 use serde_json::Value;
 
-/// What a watch showed.
+/// An event of a watch.
 #[derive(Debug)]
-pub(super) enum Sighting {
+pub(super) enum WatchEvent {
     /// An object is there, or changed.
-    There(Box<DynamicObject>),
+    Applied(Box<DynamicObject>),
     /// An object is gone.
-    Gone(Box<DynamicObject>),
+    Deleted(Box<DynamicObject>),
     /// All objects have been shown once; these are their names.
     Listed(Vec<String>),
 }
@@ -31,7 +31,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(super) fn watch(
     client: Client,
     resource: &ApiResource,
-) -> impl Stream<Item = Sighting> + use<> {
+) -> impl Stream<Item = WatchEvent> + use<> {
     let plural = resource.plural.clone();
     let mut names = Vec::new();
     watcher(Api::<DynamicObject>::all_with(client, resource), watcher::Config::default())
@@ -41,20 +41,20 @@ pub(super) fn watch(
         })
         .filter_map(|event| std::future::ready(event.ok()))
         .filter_map(move |event| {
-            let sighting = match event {
+            let event = match event {
                 watcher::Event::Init => {
                     names.clear();
                     None
                 }
                 watcher::Event::InitApply(object) => {
                     names.extend(object.metadata.name.clone());
-                    Some(Sighting::There(Box::new(object)))
+                    Some(WatchEvent::Applied(Box::new(object)))
                 }
-                watcher::Event::InitDone => Some(Sighting::Listed(std::mem::take(&mut names))),
-                watcher::Event::Apply(object) => Some(Sighting::There(Box::new(object))),
-                watcher::Event::Delete(object) => Some(Sighting::Gone(Box::new(object))),
+                watcher::Event::InitDone => Some(WatchEvent::Listed(std::mem::take(&mut names))),
+                watcher::Event::Apply(object) => Some(WatchEvent::Applied(Box::new(object))),
+                watcher::Event::Delete(object) => Some(WatchEvent::Deleted(Box::new(object))),
             };
-            std::future::ready(sighting)
+            std::future::ready(event)
         })
 }
 

@@ -1,4 +1,4 @@
-//! Where the play happens: watches in, writes out. It decides nothing.
+//! Runs the simulator against a cluster: watches in, writes out. It decides nothing.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,94 +19,94 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::director::{Act, Director, Event};
-use super::look::Look;
-use super::surroundings::{Furniture, furnish};
-use super::watching::{Sighting, served, watch};
-use super::workload::{WorkloadKind, played, rolled_out};
+use super::fixtures::{Fixtures, create_fixtures};
+use super::simulator::{ClusterEvent, Simulator, SimulatorAction};
+use super::template_fingerprint::TemplateFingerprint;
+use super::watches::{WatchEvent, served, watch};
+use super::workload::{WorkloadKind, rolled_out, simulated_status};
 
-/// Field manager of everything that the stand-ins write.
-pub(super) const MANAGER: &str = "plimsoll-standins";
+/// Field manager of everything that the simulation writes.
+pub(super) const MANAGER: &str = "plimsoll-simulation";
 /// Writes at the same time: as many as a payload has Deployments, no more than a server minds.
 const WRITES_MAX: usize = 64;
-/// Sightings that may wait to be looked at; watches pause beyond that.
-const SIGHTINGS_MAX: usize = 256;
+/// Events that may be queued; watches pause beyond that.
+const EVENTS_MAX: usize = 256;
 /// Attempts at one write before it is left to the next change of the object.
 const ATTEMPTS_MAX: u32 = 6;
 /// Pause after the first attempt; it doubles with each.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the status of one generation of a workload is written before we conclude that
+/// How often the status of one generation of a workload is writes_by_workload before we conclude that
 /// somebody else looks after it: once, and again after a conflict or two.
 const WRITES_PER_GENERATION_MAX: u32 = 4;
 
-/// What a watch has to do with a sighting.
+/// Which watch an event comes from.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum WatchSource {
     Workloads(WorkloadKind),
     Operators,
     Versions,
 }
 
-/// A write that has come to its end.
-enum Written {
+/// The result of a write.
+enum WriteResult {
     Report { name: String, status: Option<ClusterOperatorStatus> },
-    Furnished(Result<(), kube::Error>),
+    Fixtures(Result<(), kube::Error>),
     Other,
 }
 
-/// The running play.
-pub(super) struct Stage {
+/// The running simulation.
+pub(super) struct Runner {
     client: Client,
-    director: Director,
-    furniture: Furniture,
+    simulator: Simulator,
+    fixtures: Fixtures,
     clock: SharedClock,
     start: Instant,
-    writes: JoinSet<Written>,
+    writes: JoinSet<WriteResult>,
     permits: Arc<Semaphore>,
     /// Writes to each workload: for which generation, and how many.
-    written: BTreeMap<ObjectKey, (i64, u32)>,
+    writes_by_workload: BTreeMap<ObjectKey, (i64, u32)>,
 }
 
-impl Stage {
+impl Runner {
     pub(super) fn new(
         client: Client,
-        director: Director,
-        furniture: Furniture,
+        simulator: Simulator,
+        fixtures: Fixtures,
         clock: SharedClock,
     ) -> Self {
         Self {
             client,
-            director,
-            furniture,
+            simulator,
+            fixtures,
             clock,
             start: Instant::now(),
             writes: JoinSet::new(),
             permits: Arc::new(Semaphore::new(WRITES_MAX)),
-            written: BTreeMap::new(),
+            writes_by_workload: BTreeMap::new(),
         }
     }
 
-    /// Plays until told to stop.
-    pub(super) async fn play(mut self, stop: &CancellationToken) {
-        let (sender, mut sightings) = mpsc::channel(SIGHTINGS_MAX);
+    /// Runs until `stop` is cancelled.
+    pub(super) async fn run(mut self, stop: &CancellationToken) {
+        let (sender, mut events) = mpsc::channel(EVENTS_MAX);
         let _watches = self.watches(&sender);
         loop {
             let now = self.start.elapsed();
-            for act in self.director.act(now, self.time()) {
-                self.perform(act);
+            for action in self.simulator.actions(now, self.time()) {
+                self.execute(action);
             }
-            let due = self.director.next_due(now).map(|due| self.start + due);
+            let due = self.simulator.next_due(now).map(|due| self.start + due);
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some((source, sighting)) = sightings.recv() => {
-                    self.see(source, sighting);
-                    // What is there already is seen before anybody acts on it.
-                    while let Ok((source, sighting)) = sightings.try_recv() {
-                        self.see(source, sighting);
+                Some((source, event)) = events.recv() => {
+                    self.observe(source, event);
+                    // What is there already is observed before anything is reported.
+                    while let Ok((source, event)) = events.try_recv() {
+                        self.observe(source, event);
                     }
                 }
-                Some(written) = self.writes.join_next() => {
-                    self.end_write(written.unwrap_or(Written::Other));
+                Some(result) = self.writes.join_next() => {
+                    self.end_write(result.unwrap_or(WriteResult::Other));
                 }
                 () = until(due) => {}
             }
@@ -114,16 +114,16 @@ impl Stage {
     }
 
     /// Begins all watches; they end when what is returned is dropped.
-    fn watches(&self, sender: &mpsc::Sender<(Source, Sighting)>) -> JoinSet<()> {
+    fn watches(&self, sender: &mpsc::Sender<(WatchSource, WatchEvent)>) -> JoinSet<()> {
         let mut watches = JoinSet::new();
         for kind in WorkloadKind::ALL {
             let resource = workload_resource(kind);
             let ready = std::future::ready(());
-            let source = Source::Workloads(kind);
+            let source = WatchSource::Workloads(kind);
             watches.spawn(relay(self.client.clone(), resource, ready, source, sender.clone()));
         }
         for (kind, source) in
-            [(CLUSTER_OPERATOR, Source::Operators), (CLUSTER_VERSION, Source::Versions)]
+            [(CLUSTER_OPERATOR, WatchSource::Operators), (CLUSTER_VERSION, WatchSource::Versions)]
         {
             let ready = served(self.client.clone(), kind);
             let resource = api_resource(kind);
@@ -138,75 +138,83 @@ impl Stage {
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 
-    fn see(&mut self, source: Source, sighting: Sighting) {
-        let event = match (source, sighting) {
-            (Source::Workloads(kind), Sighting::There(object)) => self.see_workload(kind, &object),
-            (Source::Workloads(kind), Sighting::Gone(object)) => {
-                let key = workload_key(kind, &object);
-                self.written.remove(&key);
-                Event::WorkloadGone(key)
+    fn observe(&mut self, source: WatchSource, event: WatchEvent) {
+        let event = match (source, event) {
+            (WatchSource::Workloads(kind), WatchEvent::Applied(object)) => {
+                self.observe_workload(kind, &object)
             }
-            (Source::Workloads(_), Sighting::Listed(_)) => return,
-            (Source::Operators, Sighting::There(object)) => Event::Operator {
+            (WatchSource::Workloads(kind), WatchEvent::Deleted(object)) => {
+                let key = workload_key(kind, &object);
+                self.writes_by_workload.remove(&key);
+                ClusterEvent::WorkloadGone(key)
+            }
+            (WatchSource::Workloads(_), WatchEvent::Listed(_)) => return,
+            (WatchSource::Operators, WatchEvent::Applied(object)) => ClusterEvent::Operator {
                 name: object.metadata.name.clone().unwrap_or_default(),
                 status: status_of(&object),
             },
-            (Source::Operators, Sighting::Gone(object)) => {
-                Event::OperatorGone(object.metadata.name.unwrap_or_default())
+            (WatchSource::Operators, WatchEvent::Deleted(object)) => {
+                ClusterEvent::OperatorGone(object.metadata.name.unwrap_or_default())
             }
-            (Source::Operators, Sighting::Listed(names)) => Event::OperatorsListed(names),
-            (Source::Versions, Sighting::There(object)) => {
+            (WatchSource::Operators, WatchEvent::Listed(names)) => {
+                ClusterEvent::OperatorsListed(names)
+            }
+            (WatchSource::Versions, WatchEvent::Applied(object)) => {
                 if object.metadata.name.as_deref() != Some(CLUSTER_VERSION_NAME) {
                     return;
                 }
                 let version = object.data["status"]["desired"]["version"].as_str();
-                Event::Desired(version.map(str::to_owned))
+                ClusterEvent::Desired(version.map(str::to_owned))
             }
-            (Source::Versions, Sighting::Gone(_)) => Event::Desired(None),
-            (Source::Versions, Sighting::Listed(names)) => {
+            (WatchSource::Versions, WatchEvent::Deleted(_)) => ClusterEvent::Desired(None),
+            (WatchSource::Versions, WatchEvent::Listed(names)) => {
                 if names.iter().any(|name| name == CLUSTER_VERSION_NAME) {
                     return;
                 }
-                Event::Desired(None)
+                ClusterEvent::Desired(None)
             }
         };
-        self.director.observe(event, self.start.elapsed());
+        self.simulator.observe(event, self.start.elapsed());
     }
 
-    fn see_workload(&mut self, kind: WorkloadKind, object: &DynamicObject) -> Event {
+    fn observe_workload(&mut self, kind: WorkloadKind, object: &DynamicObject) -> ClusterEvent {
         let key = workload_key(kind, object);
         let value = whole(object);
-        if let Some(patch) = played(kind, &value, self.time())
+        if let Some(patch) = simulated_status(kind, &value, self.time())
             && self.may_write(&key, &value)
         {
             let api = api_in(&self.client, &key.namespace, &workload_resource(kind));
             let name = key.name.clone();
             self.write(async move {
                 patch_status(&api, &name, &patch).await;
-                Written::Other
+                WriteResult::Other
             });
         }
-        Event::Workload { look: Look::of(&value), rolled_out: rolled_out(kind, &value), key }
+        ClusterEvent::Workload {
+            template: TemplateFingerprint::of(&value),
+            rolled_out: rolled_out(kind, &value),
+            key,
+        }
     }
 
     /// Counts a write to a workload; false when somebody keeps undoing ours.
     fn may_write(&mut self, key: &ObjectKey, object: &Value) -> bool {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-        let entry = self.written.entry(key.clone()).or_insert((generation, 0));
+        let entry = self.writes_by_workload.entry(key.clone()).or_insert((generation, 0));
         if entry.0 != generation {
             *entry = (generation, 0);
         }
         entry.1 += 1;
         if entry.1 == WRITES_PER_GENERATION_MAX + 1 {
-            tracing::warn!(object = %key, "somebody else writes its status, so it is left alone");
+            tracing::warn!(object = %key, "another controller writes its status; no longer simulated");
         }
         entry.1 <= WRITES_PER_GENERATION_MAX
     }
 
-    fn perform(&mut self, act: Act) {
-        match act {
-            Act::Report { name, create, status } => {
-                tracing::info!(operator = name, "{}", headline(&status));
+    fn execute(&mut self, action: SimulatorAction) {
+        match action {
+            SimulatorAction::Report { name, create, status } => {
+                tracing::info!(operator = name, "{}", summary(&status));
                 let api: Api<DynamicObject> =
                     Api::all_with(self.client.clone(), &api_resource(CLUSTER_OPERATOR));
                 self.write(async move {
@@ -215,17 +223,17 @@ impl Stage {
                     }
                     let patch = json!({ "status": status });
                     let status = patch_status(&api, &name, &patch).await.map(|it| status_of(&it));
-                    Written::Report { name, status }
+                    WriteResult::Report { name, status }
                 });
             }
-            Act::Furnish => {
-                let furnished = furnish(self.client.clone(), self.furniture.clone());
-                self.write(async move { Written::Furnished(furnished.await) });
+            SimulatorAction::CreateFixtures => {
+                let created = create_fixtures(self.client.clone(), self.fixtures.clone());
+                self.write(async move { WriteResult::Fixtures(created.await) });
             }
         }
     }
 
-    fn write(&mut self, work: impl Future<Output = Written> + Send + 'static) {
+    fn write(&mut self, work: impl Future<Output = WriteResult> + Send + 'static) {
         let permits = Arc::clone(&self.permits);
         self.writes.spawn(async move {
             // Never closed; without a permit it would only be less orderly.
@@ -234,40 +242,40 @@ impl Stage {
         });
     }
 
-    fn end_write(&mut self, written: Written) {
-        match written {
-            Written::Report { name, status } => {
-                let event = Event::Reported { name, status };
-                self.director.observe(event, self.start.elapsed());
+    fn end_write(&mut self, result: WriteResult) {
+        match result {
+            WriteResult::Report { name, status } => {
+                let event = ClusterEvent::Reported { name, status };
+                self.simulator.observe(event, self.start.elapsed());
             }
-            Written::Furnished(Err(error)) => {
+            WriteResult::Fixtures(Err(error)) => {
                 tracing::warn!(%error, "failed to create what no manifest creates, trying again");
-                let (client, furniture) = (self.client.clone(), self.furniture.clone());
+                let (client, fixtures) = (self.client.clone(), self.fixtures.clone());
                 self.write(async move {
-                    tokio::time::sleep(FURNISH_PAUSE).await;
-                    Written::Furnished(furnish(client, furniture).await)
+                    tokio::time::sleep(FIXTURES_PAUSE).await;
+                    WriteResult::Fixtures(create_fixtures(client, fixtures).await)
                 });
             }
-            Written::Furnished(Ok(())) | Written::Other => {}
+            WriteResult::Fixtures(Ok(())) | WriteResult::Other => {}
         }
     }
 }
 
 /// Pause before what could not be created is tried again.
-const FURNISH_PAUSE: Duration = Duration::from_secs(1);
+const FIXTURES_PAUSE: Duration = Duration::from_secs(1);
 
-/// Passes on what a watch shows, once the resource is there to be watched.
+/// Forwards the events of a watch, once the resource is served.
 async fn relay(
     client: Client,
     resource: ApiResource,
     ready: impl Future<Output = ()>,
-    source: Source,
-    sender: mpsc::Sender<(Source, Sighting)>,
+    source: WatchSource,
+    sender: mpsc::Sender<(WatchSource, WatchEvent)>,
 ) {
     ready.await;
-    let mut sightings = std::pin::pin!(watch(client, &resource));
-    while let Some(sighting) = sightings.next().await {
-        if sender.send((source, sighting)).await.is_err() {
+    let mut events = std::pin::pin!(watch(client, &resource));
+    while let Some(event) = events.next().await {
+        if sender.send((source, event)).await.is_err() {
             return;
         }
     }
@@ -281,7 +289,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Patches the status of an object and returns the object; `None` if it is gone or cannot be
-/// written, which is logged.
+/// writes_by_workload, which is logged.
 async fn patch_status(
     api: &Api<DynamicObject>,
     name: &str,
@@ -314,7 +322,7 @@ const NOT_FOUND: u16 = 404;
 const INVALID: u16 = 422;
 
 /// Creates a ClusterOperator, as its operator does when it finds none; whether that works shows
-/// when its status is written.
+/// when its status is writes_by_workload.
 async fn create_operator(api: &Api<DynamicObject>, name: &str) {
     let object =
         DynamicObject::new(name, &api_resource(CLUSTER_OPERATOR)).data(json!({ "spec": {} }));
@@ -362,7 +370,7 @@ fn status_of(object: &DynamicObject) -> ClusterOperatorStatus {
 }
 
 /// What a report comes down to, for the log.
-fn headline(status: &ClusterOperatorStatus) -> String {
+fn summary(status: &ClusterOperatorStatus) -> String {
     let trouble = status.conditions.iter().find(|it| it.reason != "AsExpected");
     let version = status.versions.iter().find(|it| it.name == "operator");
     match (trouble, version) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Look;
+use super::TemplateFingerprint;
 
 fn workload(image: &str, variables: &Value) -> Value {
     json!({ "spec": { "template": {
@@ -28,6 +28,10 @@ fn a_look_is_seen_where_all_of_it_is_there() {
         ("nothing said", json!({}), workload("a", &version("1")), true),
     ];
     for (name, manifest, live, expected) in cases {
-        assert_eq!(Look::of(&manifest).is_seen_in(&Look::of(&live)), expected, "{name}");
+        assert_eq!(
+            TemplateFingerprint::of(&manifest).matches(&TemplateFingerprint::of(&live)),
+            expected,
+            "{name}"
+        );
     }
 }

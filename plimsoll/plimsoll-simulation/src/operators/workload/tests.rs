@@ -1,9 +1,9 @@
-//! What is played is what counts as rolled out, and is played once.
+//! What is simulated_status is what counts as rolled out, and is simulated_status once.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{WorkloadKind, played, rolled_out};
+use super::{WorkloadKind, rolled_out, simulated_status};
 
 fn object(spec: &Value) -> Value {
     json!({ "metadata": { "name": "crane", "generation": 3 }, "spec": spec, "status": {} })
@@ -12,11 +12,18 @@ fn object(spec: &Value) -> Value {
 /// Plays a workload and returns its status.
 fn check(kind: WorkloadKind, spec: &Value) -> Value {
     let mut object = object(spec);
-    assert!(!rolled_out(kind, &object), "{kind:?}: rolled out before anything was played");
-    let patch = played(kind, &object, Timestamp::UNIX_EPOCH).unwrap();
+    assert!(
+        !rolled_out(kind, &object),
+        "{kind:?}: rolled out before anything was simulated_status"
+    );
+    let patch = simulated_status(kind, &object, Timestamp::UNIX_EPOCH).unwrap();
     object["status"] = patch["status"].clone();
     assert!(rolled_out(kind, &object), "{kind:?}: not rolled out by {patch}");
-    assert_eq!(played(kind, &object, Timestamp::UNIX_EPOCH), None, "{kind:?}: played twice");
+    assert_eq!(
+        simulated_status(kind, &object, Timestamp::UNIX_EPOCH),
+        None,
+        "{kind:?}: simulated_status twice"
+    );
     if kind != WorkloadKind::Job {
         object["metadata"]["generation"] = json!(4);
         assert!(!rolled_out(kind, &object), "{kind:?}: an older generation counts");
@@ -43,7 +50,7 @@ fn each_kind_rolls_out_once_for_each_generation() {
 fn what_is_ending_or_suspended_is_left_alone() {
     let mut ending = object(&json!({}));
     ending["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(played(WorkloadKind::Deployment, &ending, Timestamp::UNIX_EPOCH), None);
+    assert_eq!(simulated_status(WorkloadKind::Deployment, &ending, Timestamp::UNIX_EPOCH), None);
     let suspended = object(&json!({ "suspend": true }));
-    assert_eq!(played(WorkloadKind::Job, &suspended, Timestamp::UNIX_EPOCH), None);
+    assert_eq!(simulated_status(WorkloadKind::Job, &suspended, Timestamp::UNIX_EPOCH), None);
 }

@@ -1,5 +1,4 @@
-//! How a cluster stands: its ClusterVersion and its ReleaseProgress, as the server tells them; and
-//! what a person asks for in the first of them.
+//! The state of a cluster as its ClusterVersion, ReleaseProgress and FeatureGate report it.
 
 use std::collections::BTreeMap;
 
@@ -24,40 +23,39 @@ use plimsoll_plan::target::{self, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the server tells of the cluster's version.
+/// The version-related objects of a cluster, read once.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// What is asked for.
+pub struct ClusterState {
+    /// The spec of the ClusterVersion.
     pub spec: ClusterVersionSpec,
-    /// How the cluster stands.
+    /// The status of the ClusterVersion.
     pub status: ClusterVersionStatus,
-    /// How far its release is.
+    /// The status of the ReleaseProgress; empty where there is none.
     pub progress: ReleaseProgressStatus,
     /// The annotations of the ClusterVersion.
     pub annotations: BTreeMap<String, String>,
-    /// The features that the FeatureGate of the cluster tells.
+    /// The feature set and gates of the cluster's FeatureGate.
     pub features: Features,
 }
 
-impl Standing {
-    /// Asks the server.
+impl ClusterState {
+    /// Reads the state from the API server.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be asked, has no ClusterVersion, or one that cannot be read.
+    /// When a request fails, there is no ClusterVersion, or an object cannot be deserialized.
     pub async fn read(client: &Client) -> Result<Self, anyhow::Error> {
         Self::read_opt(client).await?.context(
-            "the cluster has no ClusterVersion \"version\", so no release keeps it: `plimsoll run \
-             --create` makes one, and `plimsoll release plan --to DIR` tells what an installation \
-             would do",
+            "the cluster has no ClusterVersion \"version\": create one with `plimsoll run --create`; \
+             `plimsoll release plan --to DIR` shows what an installation would do",
         )
     }
 
-    /// Asks the server; `None` where there is no ClusterVersion.
+    /// Reads the state from the API server; `None` if there is no ClusterVersion.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be asked, or what it says cannot be read.
+    /// When a request fails, or an object cannot be deserialized.
     pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
         let Some(version) = get(client, CLUSTER_VERSION).await? else { return Ok(None) };
         // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
@@ -77,13 +75,12 @@ impl Standing {
         self.status.conditions.iter().find(|condition| condition.type_ == type_)
     }
 
-    /// The release that it is at, or on its way to.
+    /// The release that the cluster is at or moves to; `None` before the first.
     pub fn release(&self) -> Option<Release> {
         Some(self.status.desired.clone()).filter(|release| !release.version.is_empty())
     }
 
-    /// What it asks for, in words that decide a plan; with another feature set than its own if
-    /// one is named.
+    /// What the spec asks for, as input of a plan; `feature_set` replaces that of the cluster.
     pub fn target(&self, profile: &str, feature_set: Option<&str>, now: Timestamp) -> Target {
         let terms = self.annotations.get(OVERRIDE_TERMS).map(String::as_str);
         let capabilities = &self.progress.capabilities;

@@ -1,30 +1,30 @@
-//! Stand-ins: they play, against any API server, what nothing plays where there are no nodes.
+//! Simulated operators and workloads: they report, on any API server, what needs nodes otherwise.
 //!
 //! * Workloads become available: each Deployment, DaemonSet and StatefulSet reports that its
 //!   present generation has rolled out, each Job that it is complete.
 //! * For each ClusterOperator manifest of the releases an operator reports as a healthy one would,
-//!   some time after its Deployments have rolled out (see [`StandInOptions::delay`]).
+//!   some time after its Deployments have rolled out (see [`SimulationOptions::delay`]).
 //! * What no manifest creates but somebody does at run time appears: namespaces, and kinds that
 //!   neither the payload nor the server brings (as definitions that allow everything). That is the
 //!   delay after the first Deployment of an operator has rolled out.
 //!
-//! Nobody polls: everything follows from watches. What to do is decided by `director`, which has
+//! Nobody polls: everything follows from watches. What to do is decided by `simulator`, which has
 //! no client and no clock; this module watches and writes.
 //!
 //! # Caveats
 //!
 //! Where a real controller looks after a kind, say the Deployment controller of a complete
-//! `kube-controller-manager`, the two disagree about its status. The stand-ins notice and leave
-//! that object alone.
+//! `kube-controller-manager`, the two disagree about its status. The simulation notices and writes
+//! that object no more.
 
-mod cast;
-mod director;
 mod faults;
-mod look;
-mod report;
-mod stage;
-mod surroundings;
-mod watching;
+mod fixtures;
+mod operator_status;
+mod roles;
+mod runner;
+mod simulator;
+mod template_fingerprint;
+mod watches;
 mod workload;
 
 use std::collections::BTreeSet;
@@ -38,21 +38,21 @@ use plimsoll_content::inclusion::{self, Decision};
 use plimsoll_controller::{SharedClock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-pub use cast::Script;
 pub use faults::{Fault, FaultError, Faults, ScriptedFault};
+pub use roles::SimulatedRelease;
 
-use cast::Cast;
-use director::Director;
-use stage::Stage;
+use roles::Roles;
+use runner::Runner;
+use simulator::Simulator;
 
-/// What is played, and how.
+/// Which releases are simulated, and how.
 #[derive(Clone)]
-pub struct StandInOptions {
+pub struct SimulationOptions {
     /// The releases that the cluster may be at. Operators report the versions of the one that
     /// their live Deployments belong to.
     pub payloads: Vec<Arc<Payload>>,
     /// Releases of which there is no payload, but only what it has left in the cluster.
-    pub scripts: Vec<Script>,
+    pub releases: Vec<SimulatedRelease>,
     /// Cluster profile in which the releases are taken.
     pub profile: String,
     /// Feature set in which the releases are taken.
@@ -65,11 +65,11 @@ pub struct StandInOptions {
     pub clock: SharedClock,
 }
 
-impl Default for StandInOptions {
+impl Default for SimulationOptions {
     fn default() -> Self {
         Self {
             payloads: Vec::new(),
-            scripts: Vec::new(),
+            releases: Vec::new(),
             profile: inclusion::DEFAULT_PROFILE.to_owned(),
             feature_set: inclusion::DEFAULT_FEATURE_SET.to_owned(),
             delay: Duration::ZERO,
@@ -79,11 +79,11 @@ impl Default for StandInOptions {
     }
 }
 
-impl fmt::Debug for StandInOptions {
+impl fmt::Debug for SimulationOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StandInOptions")
+        f.debug_struct("SimulationOptions")
             .field("payloads", &self.payloads.len())
-            .field("scripts", &self.scripts.len())
+            .field("releases", &self.releases.len())
             .field("profile", &self.profile)
             .field("feature_set", &self.feature_set)
             .field("delay", &self.delay)
@@ -92,7 +92,7 @@ impl fmt::Debug for StandInOptions {
     }
 }
 
-/// Plays until told to stop.
+/// Simulates workloads and operators until `stop` is cancelled.
 ///
 /// # Errors
 ///
@@ -100,37 +100,37 @@ impl fmt::Debug for StandInOptions {
 /// logged and tried again.
 pub async fn run(
     client: Client,
-    options: StandInOptions,
+    options: SimulationOptions,
     stop: CancellationToken,
 ) -> Result<(), FaultError> {
-    let mut scripts = options.scripts.clone();
-    scripts.extend(options.payloads.iter().map(|it| script(it, &options)));
-    let cast = Cast::new(&scripts);
-    drop(scripts);
-    let operators: BTreeSet<&str> = cast.operators.keys().map(String::as_str).collect();
-    options.faults.check(&operators, &cast.releases)?;
+    let mut releases = options.releases.clone();
+    releases.extend(options.payloads.iter().map(|it| simulated_release(it, &options)));
+    let roles = Roles::new(&releases);
+    drop(releases);
+    let operators: BTreeSet<&str> = roles.operators.keys().map(String::as_str).collect();
+    options.faults.check(&operators, &roles.releases)?;
     tracing::info!(
         operators = operators.len(),
-        releases = cast.releases.join(", "),
+        releases = roles.releases.join(", "),
         "simulating workloads and operators: nothing really runs"
     );
-    let furniture = surroundings::Furniture {
-        namespaces: cast.namespaces.clone(),
-        foreign_kinds: cast.foreign_kinds.clone(),
+    let fixtures = fixtures::Fixtures {
+        namespaces: roles.namespaces.clone(),
+        external_kinds: roles.external_kinds.clone(),
     };
-    let director = Director::new(cast, options.faults, options.delay);
-    Stage::new(client, director, furniture, options.clock).play(&stop).await;
+    let simulator = Simulator::new(roles, options.faults, options.delay);
+    Runner::new(client, simulator, fixtures, options.clock).run(&stop).await;
     Ok(())
 }
 
 /// The included manifests of a payload. Capabilities are not considered: what is not enabled does
-/// not appear in the cluster, so nobody plays it.
-fn script(payload: &Payload, options: &StandInOptions) -> Script {
+/// not appear in the cluster, so nothing of it is simulated.
+fn simulated_release(payload: &Payload, options: &SimulationOptions) -> SimulatedRelease {
     let context = payload.context(&options.profile, &options.feature_set);
     let included = |it: &&plimsoll_content::Manifest| {
         matches!(inclusion::decide(it, &context), Decision::Included)
     };
-    Script {
+    SimulatedRelease {
         version: payload.release.version.clone(),
         manifests: payload.manifests.iter().filter(included).cloned().collect(),
         cluster_kinds: context.cluster_kinds,

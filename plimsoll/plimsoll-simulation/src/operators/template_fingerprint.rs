@@ -1,36 +1,36 @@
-//! What tells one release's version of a workload from another's.
+//! Fingerprints of pod templates: they tell which release a live workload was applied from.
 //!
 //! A server adds fields and normalizes values, injectors append: so two pod templates are not
-//! compared as they are. A look is what a release changes in practice: labels and annotations of
-//! the template, and image, command, arguments and literal environment of each container.
+//! compared as they are. A fingerprint is what a release changes in practice: labels and
+//! annotations of the template, and image, command, arguments and literal environment of each container.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// How a workload's pod template looks.
+/// The fields of a pod template that releases change, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Look(BTreeMap<String, String>);
+pub(super) struct TemplateFingerprint(BTreeMap<String, String>);
 
-impl Look {
-    /// Reads the look of a workload.
+impl TemplateFingerprint {
+    /// Reads the fingerprint of a workload.
     pub(super) fn of(workload: &Value) -> Self {
-        let mut look = Self::default();
+        let mut fingerprint = Self::default();
         let template = &workload["spec"]["template"];
         for field in ["labels", "annotations"] {
-            look.insert_entries(field, &template["metadata"][field]);
+            fingerprint.insert_entries(field, &template["metadata"][field]);
         }
         for field in ["initContainers", "containers"] {
             for container in template["spec"][field].as_array().into_iter().flatten() {
-                look.insert_container(field, container);
+                fingerprint.insert_container(field, container);
             }
         }
-        look
+        fingerprint
     }
 
-    /// Whether a live workload with the look `live` may have been applied from a manifest with
+    /// Whether a live workload with the fingerprint `live` may have been applied from a manifest with
     /// this one: all that the manifest says is there.
-    pub(super) fn is_seen_in(&self, live: &Self) -> bool {
+    pub(super) fn matches(&self, live: &Self) -> bool {
         self.0.iter().all(|(place, value)| live.0.get(place) == Some(value))
     }
 

@@ -1,4 +1,4 @@
-//! Plays a scenario: the very controller on an embedded server with stand-ins, in virtual time.
+//! Runs a scenario: the controller on an embedded server with simulated operators, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::{Controller, Leadership, Settings, View};
 use plimsoll_plan::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
-use plimsoll_simulation::clock::{VirtualClock, beginning};
-use plimsoll_simulation::standins::{self, StandInOptions};
+use plimsoll_simulation::clock::{VirtualClock, start_time};
+use plimsoll_simulation::operators::{self, SimulationOptions};
 use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ use tower::{Layer as _, Service as _};
 
 use crate::record::{CLUSTER_VERSION, Recorder, Write};
 use crate::release::{self, BROKEN, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases};
-use crate::scenario::{Deed, Scenario, Vain};
+use crate::scenario::{Action, InvalidRequest, Scenario};
 
 /// How long the cluster may take once nothing goes wrong any more, in seconds.
 const PATIENCE: u64 = 20 * 60;
@@ -37,13 +37,13 @@ const STALE: [&str; 5] = [
     "customresourcedefinitions.apiextensions.k8s.io",
 ];
 
-/// What became of a scenario.
-pub(crate) struct Outcome {
+/// The result of a scenario.
+pub(crate) struct ScenarioResult {
     pub(crate) writes: Vec<Write>,
-    /// The release that was asked for last; one that was taken on before, if that was in vain.
+    /// The release that was asked for last; the one accepted before, if that request was invalid.
     pub(crate) wanted: usize,
-    /// The request that stands at the end, if it comes to nothing.
-    pub(crate) vain: Option<Vain>,
+    /// The request at the end, if it is an invalid one.
+    pub(crate) invalid: Option<InvalidRequest>,
     /// Whether the optional capability is asked for at the end.
     pub(crate) is_asked_for: bool,
     /// The status of the ClusterVersion at the end.
@@ -53,25 +53,25 @@ pub(crate) struct Outcome {
     pub(crate) found: Vec<(String, Option<String>)>,
 }
 
-/// Plays a scenario to its end.
-pub(crate) fn play(scenario: &Scenario) -> Outcome {
-    // The only chance there is but ours: the jitter of the watches' patience.
+/// Runs a scenario to its end.
+pub(crate) fn run(scenario: &Scenario) -> ScenarioResult {
+    // The only randomness but ours: the jitter of the watches' patience.
     fastrand::seed(scenario.seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let outcome = runtime.block_on(async { Stage::new(scenario).play(scenario).await });
+    let result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
     runtime.shutdown_background();
-    outcome
+    result
 }
 
 /// What is asked for last.
 #[derive(Clone, Copy)]
 enum Wanted {
     Release(usize),
-    Vain(Vain),
+    InvalidRequest(InvalidRequest),
 }
 
 struct Process {
@@ -80,7 +80,7 @@ struct Process {
     faults: Faults,
 }
 
-struct Stage {
+struct Runner {
     clock: VirtualClock,
     server: ApiServer,
     recorder: Recorder,
@@ -94,9 +94,9 @@ struct Stage {
     faulty: bool,
 }
 
-impl Stage {
+impl Runner {
     fn new(scenario: &Scenario) -> Self {
-        let clock = VirtualClock::from(beginning());
+        let clock = VirtualClock::from(start_time());
         let options = Options { clock: Arc::new(clock), seed: scenario.seed, ..Options::default() };
         let server = ApiServer::new(options);
         let releases = releases();
@@ -108,29 +108,29 @@ impl Stage {
         Self { clock, server, recorder, releases, release, store, processes, started, faulty }
     }
 
-    async fn play(mut self, scenario: &Scenario) -> Outcome {
-        let mut stop = self.stand_ins(scenario);
-        let mut deeds = scenario.deeds.iter().peekable();
+    async fn run(mut self, scenario: &Scenario) -> ScenarioResult {
+        let mut stop = self.operators(scenario);
+        let mut actions = scenario.actions.iter().peekable();
         let (mut wanted, mut exists) = (Wanted::Release(0), false);
         for second in 0..scenario.faulty_until + PATIENCE {
             if second == scenario.faulty_until {
                 self.faulty = false;
-                self.recorder.spare();
+                self.recorder.cancel_kill();
                 self.processes.iter().for_each(|process| process.faults.stop());
                 stop.cancel();
                 stop =
-                    self.stand_ins(&Scenario { operators: Default::default(), ..scenario.clone() });
-                self.act(&Deed::Resume, exists).await;
+                    self.operators(&Scenario { operators: Default::default(), ..scenario.clone() });
+                self.act(&Action::Resume, exists).await;
             }
-            while let Some((_, deed)) = deeds.next_if(|(at, _)| *at <= second) {
-                match deed {
-                    Deed::Release(index) if exists || self.store.is_none() => {
+            while let Some((_, action)) = actions.next_if(|(at, _)| *at <= second) {
+                match action {
+                    Action::Release(index) if exists || self.store.is_none() => {
                         wanted = Wanted::Release(*index);
                     }
-                    Deed::Ask(vain) if exists => wanted = Wanted::Vain(*vain),
+                    Action::Ask(invalid) if exists => wanted = Wanted::InvalidRequest(*invalid),
                     _ => {}
                 }
-                self.act(deed, exists).await;
+                self.act(action, exists).await;
             }
             self.keep_running(scenario);
             exists = exists || self.create_cluster_version().await;
@@ -144,20 +144,20 @@ impl Stage {
         }
         // Whatever is still to come has to be right too.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        self.outcome(wanted).await
+        self.result(wanted).await
     }
 
-    async fn act(&mut self, deed: &Deed, exists: bool) {
-        match deed {
-            Deed::Release(index) if self.store.is_none() => {
+    async fn act(&mut self, action: &Action, exists: bool) {
+        match action {
+            Action::Release(index) if self.store.is_none() => {
                 self.recorder.ask(VERSIONS[*index]);
                 self.release.send_replace(Arc::clone(&self.releases[*index].payload));
             }
-            Deed::KillAtWrite { count, last } => self.recorder.doom(*count, *last),
-            Deed::Pause(lasts) => self.recorder.pause(*lasts),
+            Action::KillAtWrite { count, last } => self.recorder.kill(*count, *last),
+            Action::Pause(lasts) => self.recorder.pause(*lasts),
             // Too early: there is nothing yet to ask.
             _ if !exists => {}
-            Deed::Release(index) => {
+            Action::Release(index) => {
                 self.recorder.ask(VERSIONS[*index]);
                 // By its version, if that is offered; by its image it means the same.
                 let by_version = index % 2 == 0;
@@ -167,31 +167,31 @@ impl Stage {
                 };
                 self.desire(json!({ "version": version, "image": image })).await;
             }
-            Deed::Ask(vain) => {
-                let version = match vain {
-                    Vain::Nothing => return self.desire(Value::Null).await,
-                    Vain::Backwards => VERSIONS[0],
-                    Vain::Broken => BROKEN,
-                    Vain::Missing => "9.9.9",
+            Action::Ask(invalid) => {
+                let version = match invalid {
+                    InvalidRequest::Nothing => return self.desire(Value::Null).await,
+                    InvalidRequest::Backwards => VERSIONS[0],
+                    InvalidRequest::Broken => BROKEN,
+                    InvalidRequest::Missing => "9.9.9",
                 };
                 self.desire(json!({ "version": "", "image": image(version) })).await;
             }
-            Deed::Hold(level) => {
+            Action::Hold(level) => {
                 self.recorder.hold(Some(level.unwrap_or_default()));
                 let text = level.map_or_else(|| "next".to_owned(), |level| level.to_string());
                 self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: text } } }))
                     .await;
             }
-            Deed::Resume => {
+            Action::Resume => {
                 self.recorder.hold(None);
                 self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: null } } }))
                     .await;
             }
-            Deed::Enable => {
+            Action::Enable => {
                 self.recorder.ask(OPTIONAL);
                 self.ask_for(&[OPTIONAL]).await;
             }
-            Deed::Disable => self.ask_for(&[]).await,
+            Action::Disable => self.ask_for(&[]).await,
         }
     }
 
@@ -234,21 +234,21 @@ impl Stage {
         answer.status().as_u16()
     }
 
-    fn stand_ins(&self, scenario: &Scenario) -> CancellationToken {
+    fn operators(&self, scenario: &Scenario) -> CancellationToken {
         let stop = CancellationToken::new();
-        let options = StandInOptions {
+        let options = SimulationOptions {
             payloads: self.releases.iter().map(|it| Arc::clone(&it.payload)).collect(),
             delay: scenario.delay,
             faults: scenario.operators.clone(),
             clock: Arc::new(self.clock),
-            ..StandInOptions::default()
+            ..SimulationOptions::default()
         };
         let client = Client::new(self.server.clone(), "default");
-        tokio::spawn(standins::run(client, options, stop.clone()));
+        tokio::spawn(operators::run(client, options, stop.clone()));
         stop
     }
 
-    /// Buries processes that ended or died and starts others, as somebody looks after them.
+    /// Removes processes that ended or died and starts others, as a Deployment would.
     fn keep_running(&mut self, scenario: &Scenario) {
         let recorder = &self.recorder;
         self.processes.retain(|process| {
@@ -293,12 +293,12 @@ impl Stage {
         let status = self.recorder.read(CLUSTER_VERSION).await["status"].take();
         let version = match wanted {
             Wanted::Release(index) => self.releases[index].version.into(),
-            Wanted::Vain(_) => status["desired"]["version"].clone(),
+            Wanted::InvalidRequest(_) => status["desired"]["version"].clone(),
         };
         status["history"][0]["version"] == version && status["history"][0]["state"] == "Completed"
     }
 
-    async fn outcome(self, wanted: Wanted) -> Outcome {
+    async fn result(self, wanted: Wanted) -> ScenarioResult {
         let mut found = Vec::new();
         for item in &self.releases[0].items {
             let object = self.recorder.read(&item.path).await;
@@ -309,14 +309,21 @@ impl Stage {
         let asked = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
         let is_asked_for = asked.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
         let status = object["status"].take();
-        let (wanted, vain) = match wanted {
+        let (wanted, invalid) = match wanted {
             Wanted::Release(index) => (index, None),
-            Wanted::Vain(vain) => {
+            Wanted::InvalidRequest(invalid) => {
                 let desired = VERSIONS.iter().position(|it| status["desired"]["version"] == *it);
-                (desired.unwrap_or_default(), Some(vain))
+                (desired.unwrap_or_default(), Some(invalid))
             }
         };
-        Outcome { writes: self.recorder.writes(), wanted, vain, is_asked_for, status, found }
+        ScenarioResult {
+            writes: self.recorder.writes(),
+            wanted,
+            invalid,
+            is_asked_for,
+            status,
+            found,
+        }
     }
 }
 

@@ -70,7 +70,11 @@ pub(super) fn rolled_out(kind: WorkloadKind, object: &Value) -> bool {
 
 /// The status to write, as a merge patch, for a workload that has not rolled out; `None` if there
 /// is nothing to do.
-pub(super) fn played(kind: WorkloadKind, object: &Value, now: Timestamp) -> Option<Value> {
+pub(super) fn simulated_status(
+    kind: WorkloadKind,
+    object: &Value,
+    now: Timestamp,
+) -> Option<Value> {
     if rolled_out(kind, object) || !object["metadata"]["deletionTimestamp"].is_null() {
         return None;
     }

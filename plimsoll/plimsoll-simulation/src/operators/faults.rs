@@ -14,8 +14,8 @@
 //!   release: 1.1.0
 //! ```
 //!
-//! `after` counts from the start of the stand-ins; `release` limits the fault to the operator's
-//! way to that release and its time there.
+//! `after` counts from the start of the simulation; `release` limits the fault to the update of the
+//! operator to that release and its time there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,13 +50,13 @@ pub struct ScriptedFault {
     pub operator: String,
     /// What goes wrong.
     pub fault: Fault,
-    /// How long after the start of the stand-ins it begins.
+    /// When it begins, from the start of the simulation.
     pub after: Duration,
-    /// The release it is limited to.
+    /// The version of the release that it is limited to; `None` for all.
     pub release: Option<String>,
 }
 
-/// The faults of a performance; none by default.
+/// The faults of a simulation; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<ScriptedFault>);
 

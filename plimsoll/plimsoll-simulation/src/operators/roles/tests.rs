@@ -6,7 +6,7 @@ use plimsoll_api::GroupKind;
 use plimsoll_content::Manifest;
 use serde_json::{Value, json};
 
-use super::{Cast, Script};
+use super::{Roles, SimulatedRelease};
 
 fn manifest(file: &str, object: &Value) -> Manifest {
     Manifest::read(file.into(), 0, object).expect("a manifest")
@@ -21,17 +21,17 @@ fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
     object
 }
 
-fn cast(manifests: Vec<Manifest>) -> Cast {
+fn roles(manifests: Vec<Manifest>) -> Roles {
     let cluster_kinds = BTreeSet::from([GroupKind::new("example.com", "Wide")]);
-    Cast::new(&[Script { version: "1.0.0".into(), manifests, cluster_kinds }])
+    Roles::new(&[SimulatedRelease { version: "1.0.0".into(), manifests, cluster_kinds }])
 }
 
 #[test]
-fn an_operator_waits_for_the_workloads_before_it_in_its_lane() {
+fn an_operator_waits_for_the_workloads_before_it_in_its_component() {
     let operator = || object("config.openshift.io/v1", "ClusterOperator", "", "crane");
     let mut ending = object("apps/v1", "Deployment", "crane", "tombstone");
     ending["metadata"]["annotations"] = json!({ "release.openshift.io/delete": "true" });
-    let cast = cast(vec![
+    let roles = roles(vec![
         manifest("0000_20_crane_01.yaml", &object("apps/v1", "Deployment", "crane", "other-level")),
         manifest("0000_30_crane_01.yaml", &object("apps/v1", "Deployment", "crane", "before")),
         manifest("0000_30_crane_02.yaml", &object("apps/v1", "DaemonSet", "crane", "before-too")),
@@ -42,35 +42,35 @@ fn an_operator_waits_for_the_workloads_before_it_in_its_lane() {
         manifest("0000_30_crane_09.yaml", &object("apps/v1", "Deployment", "crane", "after")),
     ]);
     let workloads: Vec<&str> =
-        cast.operators["crane"].0[&0].workloads.keys().map(|key| key.name.as_str()).collect();
+        roles.operators["crane"].0[&0].workloads.keys().map(|key| key.name.as_str()).collect();
     assert_eq!(workloads, ["before-too", "before"]);
 }
 
 #[test]
 fn namespaces_that_nobody_creates_are_created_by_somebody() {
-    let cast = cast(vec![
+    let roles = roles(vec![
         manifest("a.yaml", &object("v1", "Namespace", "", "made")),
         manifest("b.yaml", &object("v1", "ConfigMap", "made", "a")),
         manifest("b.yaml", &object("v1", "ConfigMap", "operand", "a")),
         manifest("b.yaml", &object("v1", "ConfigMap", "kube-system", "a")),
         manifest("b.yaml", &object("example.com/v1", "Wide", "written-in-vain", "a")),
     ]);
-    assert_eq!(cast.namespaces.iter().map(String::as_str).collect::<Vec<_>>(), ["operand"]);
+    assert_eq!(roles.namespaces.iter().map(String::as_str).collect::<Vec<_>>(), ["operand"]);
 }
 
 #[test]
-fn kinds_that_the_payload_does_not_define_are_foreign() {
+fn kinds_that_the_payload_does_not_define_are_external() {
     let mut definition =
         object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "berths.example.com");
     definition["spec"] = json!({ "group": "example.com", "names": { "kind": "Berth" } });
-    let cast = cast(vec![
+    let roles = roles(vec![
         manifest("a.yaml", &definition),
         manifest("b.yaml", &object("example.com/v1", "Berth", "", "north")),
         manifest("b.yaml", &object("apps/v1", "Deployment", "crane", "crane")),
         manifest("b.yaml", &object("image.example.com/v1", "Picture", "crane", "a")),
     ]);
-    let foreign: Vec<(&str, &str, bool)> = cast
-        .foreign_kinds
+    let external: Vec<(&str, &str, bool)> = roles
+        .external_kinds
         .iter()
         .map(|it| (it.group.as_str(), it.kind.as_str(), it.namespaced))
         .collect();
@@ -78,5 +78,5 @@ fn kinds_that_the_payload_does_not_define_are_foreign() {
         ("apiextensions.k8s.io", "CustomResourceDefinition", false),
         ("image.example.com", "Picture", true),
     ];
-    assert_eq!(foreign, expected);
+    assert_eq!(external, expected);
 }

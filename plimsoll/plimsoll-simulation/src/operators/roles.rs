@@ -1,10 +1,10 @@
-//! Who plays what: roles, derived from nothing but the manifests of the releases.
+//! The roles of simulated operators, derived from nothing but the manifests of the releases.
 //!
 //! # Rules
 //!
 //! * Each ClusterOperator manifest is the role of an operator. What it reports is what the
-//!   manifest names. Its Deployments (DaemonSets, StatefulSets) are those before it in its lane,
-//!   that is in files of the same run level and component. It may have none.
+//!   manifest names. Its Deployments (DaemonSets, StatefulSets) are those before it in the files of
+//!   the same run level and component. It may have none.
 //! * A namespace that a manifest lies in and that no manifest creates is created by somebody at run
 //!   time. So is a kind that no definition of the payload brings and the server does not serve.
 
@@ -16,7 +16,7 @@ use plimsoll_content::Manifest;
 use plimsoll_plan::graph::position;
 use serde_json::Value;
 
-use super::look::Look;
+use super::template_fingerprint::TemplateFingerprint;
 use super::workload::WorkloadKind;
 
 /// Annotation of manifests whose object is to be deleted.
@@ -24,9 +24,9 @@ const DELETE: &str = "release.openshift.io/delete";
 /// Namespaces that every API server has.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What the stand-ins know of a release: its included manifests, in the order of the payload.
+/// What the simulation knows of a release: its included manifests, in the order of the payload.
 #[derive(Debug, Clone)]
-pub struct Script {
+pub struct SimulatedRelease {
     /// Version of the release.
     pub version: String,
     /// Its included manifests.
@@ -37,35 +37,35 @@ pub struct Script {
 
 /// All roles of some releases. Releases are numbered in the order in which they were given.
 #[derive(Debug, Default)]
-pub(super) struct Cast {
+pub(super) struct Roles {
     /// Versions of the releases.
     pub(super) releases: Vec<String>,
     /// Operators by the name of their ClusterOperator.
-    pub(super) operators: BTreeMap<String, Role>,
+    pub(super) operators: BTreeMap<String, OperatorRole>,
     /// Namespaces that no manifest creates.
     pub(super) namespaces: BTreeSet<String>,
     /// Kinds that no definition of the payloads brings; many of them are served by any server.
-    pub(super) foreign_kinds: BTreeSet<ForeignKind>,
+    pub(super) external_kinds: BTreeSet<ExternalKind>,
 }
 
-/// The part of an operator in each release that has it, by the number of the release.
+/// The role of an operator in each release that has it, by the number of the release.
 #[derive(Debug, Default)]
-pub(super) struct Role(pub(super) BTreeMap<usize, Part>);
+pub(super) struct OperatorRole(pub(super) BTreeMap<usize, ReleaseRole>);
 
-/// The part of an operator in one release.
+/// The role of an operator in one release.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ReleaseRole {
     /// The versions to report.
     pub(super) versions: Vec<OperandVersion>,
     /// The objects to point at.
     pub(super) related_objects: Vec<ObjectReference>,
-    /// The workloads that must have rolled out, and how they look in this release.
-    pub(super) workloads: BTreeMap<ObjectKey, Look>,
+    /// The workloads that must have rolled out, and their templates in this release.
+    pub(super) workloads: BTreeMap<ObjectKey, TemplateFingerprint>,
 }
 
 /// A kind that somebody other than the payload must serve.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ForeignKind {
+pub(super) struct ExternalKind {
     /// API group.
     pub(super) group: String,
     /// API version.
@@ -76,35 +76,35 @@ pub(super) struct ForeignKind {
     pub(super) namespaced: bool,
 }
 
-impl Cast {
-    /// Gives out the roles.
-    pub(super) fn new(scripts: &[Script]) -> Self {
-        let mut cast = Self::default();
-        for (release, script) in scripts.iter().enumerate() {
-            cast.releases.push(script.version.clone());
-            cast.add_operators(release, &script.manifests);
-            cast.add_namespaces(script);
-            cast.add_foreign_kinds(&script.manifests);
+impl Roles {
+    /// Derives the roles from the releases.
+    pub(super) fn new(releases: &[SimulatedRelease]) -> Self {
+        let mut roles = Self::default();
+        for (release, simulated) in releases.iter().enumerate() {
+            roles.releases.push(simulated.version.clone());
+            roles.add_operators(release, &simulated.manifests);
+            roles.add_namespaces(simulated);
+            roles.add_external_kinds(&simulated.manifests);
         }
-        cast
+        roles
     }
 
     /// Whether any operator waits for this workload.
     pub(super) fn has_workload(&self, key: &ObjectKey) -> bool {
-        self.parts().any(|part| part.workloads.contains_key(key))
+        self.release_roles().any(|role| role.workloads.contains_key(key))
     }
 
     /// Whether no operator waits for any workload.
     pub(super) fn is_without_workloads(&self) -> bool {
-        self.parts().all(|part| part.workloads.is_empty())
+        self.release_roles().all(|role| role.workloads.is_empty())
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn release_roles(&self) -> impl Iterator<Item = &ReleaseRole> {
         self.operators.values().flat_map(|role| role.0.values())
     }
 
     fn add_operators(&mut self, release: usize, manifests: &[Manifest]) {
-        let mut lanes: BTreeMap<_, BTreeMap<ObjectKey, Look>> = BTreeMap::new();
+        let mut components: BTreeMap<_, BTreeMap<ObjectKey, TemplateFingerprint>> = BTreeMap::new();
         for manifest in manifests.iter().filter(|manifest| !manifest.is_annotated_true(DELETE)) {
             let Some(position) = position(&manifest.file) else {
                 continue;
@@ -112,23 +112,23 @@ impl Cast {
             let key = &manifest.key;
             let kind = WorkloadKind::of(&key.group, &key.kind);
             if kind.is_some_and(|kind| kind != WorkloadKind::Job) {
-                let look = Look::of(&manifest.object());
-                lanes.entry(position).or_default().insert(key.clone(), look);
+                let fingerprint = TemplateFingerprint::of(&manifest.object());
+                components.entry(position).or_default().insert(key.clone(), fingerprint);
             }
             if is_cluster_operator(key) {
                 let status = reported(&manifest.object());
-                let part = Part {
+                let role = ReleaseRole {
                     versions: status.versions,
                     related_objects: status.related_objects,
-                    workloads: lanes.get(&position).cloned().unwrap_or_default(),
+                    workloads: components.get(&position).cloned().unwrap_or_default(),
                 };
-                self.operators.entry(key.name.clone()).or_default().0.insert(release, part);
+                self.operators.entry(key.name.clone()).or_default().0.insert(release, role);
             }
         }
     }
 
-    fn add_namespaces(&mut self, script: &Script) {
-        let Script { manifests, cluster_kinds, .. } = script;
+    fn add_namespaces(&mut self, simulated: &SimulatedRelease) {
+        let SimulatedRelease { manifests, cluster_kinds, .. } = simulated;
         let created: BTreeSet<&str> = manifests
             .iter()
             .filter(|manifest| manifest.key.group.is_empty() && manifest.key.kind == "Namespace")
@@ -145,14 +145,14 @@ impl Cast {
         );
     }
 
-    fn add_foreign_kinds(&mut self, manifests: &[Manifest]) {
+    fn add_external_kinds(&mut self, manifests: &[Manifest]) {
         let defined = manifests.iter().filter_map(|manifest| manifest.definition.as_ref());
         let brought: BTreeSet<&GroupKind> = defined.map(|definition| &definition.kind).collect();
         for manifest in manifests {
             let kind = manifest.key.group_kind();
             // A definition needs a group with a domain; the others are every server's own.
             if kind.group.contains('.') && !brought.contains(&kind) {
-                self.foreign_kinds.insert(ForeignKind {
+                self.external_kinds.insert(ExternalKind {
                     group: kind.group,
                     version: manifest.version.clone(),
                     kind: kind.kind,

@@ -1,5 +1,4 @@
-//! The stand-ins bring a cluster to life: the sample release is applied, bare and in any order,
-//! and updated.
+//! The sample release is applied, in any order, and updated; the simulated operators report it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +12,11 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
 use plimsoll_content::payload::{TemplateContext, parse};
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::task::yield_now;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{StandInOptions, run};
+use super::{SimulationOptions, run};
 use crate::sample;
 
 /// Long enough for a slow machine, short enough to be noticed.
@@ -48,7 +48,7 @@ async fn apply(client: &Client, mut objects: Vec<Value>) {
             }
         }
         objects = failed;
-        sleep(Duration::from_millis(20)).await;
+        yield_now().await;
     }
 }
 
@@ -85,12 +85,12 @@ async fn operators_report_the_release_that_is_applied() {
         let cluster = kind.start().await.unwrap();
         let client = cluster.client();
         let stop = CancellationToken::new();
-        let options = StandInOptions {
+        let options = SimulationOptions {
             payloads: payloads.clone(),
             delay: Duration::from_millis(100),
-            ..StandInOptions::default()
+            ..SimulationOptions::default()
         };
-        let playing = tokio::spawn(run(client.clone(), options, stop.clone()));
+        let simulation = tokio::spawn(run(client.clone(), options, stop.clone()));
         let work = async {
             apply(&client, plimsoll_api::crd::manifests()).await;
             for payload in &payloads {
@@ -100,6 +100,6 @@ async fn operators_report_the_release_that_is_applied() {
         let done = timeout(PATIENCE, work).await;
         assert!(done.is_ok(), "{kind}: not all operators became healthy");
         stop.cancel();
-        playing.await.unwrap().unwrap();
+        simulation.await.unwrap().unwrap();
     }
 }

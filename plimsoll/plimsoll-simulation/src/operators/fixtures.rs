@@ -1,4 +1,4 @@
-//! Creates what no manifest creates: namespaces, and kinds that nobody serves.
+//! Creates what no manifest creates: namespaces, and kinds that the server does not serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::cast::ForeignKind;
-use super::stage::MANAGER;
+use super::roles::ExternalKind;
+use super::runner::MANAGER;
 
-/// Label on everything that the stand-ins create beside statuses.
+/// Label on everything that the simulation creates.
 const SIMULATED: &str = "plimsoll.io/simulated";
 
-/// What is to be created.
+/// Namespaces and kinds that no manifest creates but a release needs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Furniture {
+pub(super) struct Fixtures {
     /// Names of namespaces.
     pub(super) namespaces: BTreeSet<String>,
     /// Kinds that the server may or may not serve.
-    pub(super) foreign_kinds: BTreeSet<ForeignKind>,
+    pub(super) external_kinds: BTreeSet<ExternalKind>,
 }
 
 /// Creates what is not there yet.
@@ -28,18 +28,18 @@ pub(super) struct Furniture {
 /// # Errors
 ///
 /// At the first thing that cannot be created; what was created stays, and trying again goes on.
-pub(super) async fn furnish(client: Client, furniture: Furniture) -> Result<(), kube::Error> {
-    let namespaces = furniture.namespaces.iter().map(|name| create(&client, namespace(name)));
+pub(super) async fn create_fixtures(client: Client, fixtures: Fixtures) -> Result<(), kube::Error> {
+    let namespaces = fixtures.namespaces.iter().map(|name| create(&client, namespace(name)));
     try_join_all(namespaces).await?;
-    let group_versions: BTreeSet<(&str, &str)> = furniture
-        .foreign_kinds
+    let group_versions: BTreeSet<(&str, &str)> = fixtures
+        .external_kinds
         .iter()
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))
         .collect();
     let served = group_versions.into_iter().map(|(group, version)| served(&client, group, version));
     let served: BTreeSet<ServedKind> = try_join_all(served).await?.into_iter().flatten().collect();
-    let mut unserved: BTreeMap<(&str, &str), Vec<&ForeignKind>> = BTreeMap::new();
-    for kind in &furniture.foreign_kinds {
+    let mut unserved: BTreeMap<(&str, &str), Vec<&ExternalKind>> = BTreeMap::new();
+    for kind in &fixtures.external_kinds {
         let names = (kind.group.clone(), kind.version.clone(), kind.kind.clone());
         if !served.contains(&names) {
             unserved.entry((&kind.group, &kind.kind)).or_default().push(kind);
@@ -62,8 +62,8 @@ fn namespace(name: &str) -> Value {
 }
 
 /// A definition that allows everything, for the versions of one kind that manifests use.
-fn definition(versions: &[&ForeignKind]) -> Value {
-    let ForeignKind { group, version, kind, .. } = versions[0];
+fn definition(versions: &[&ExternalKind]) -> Value {
+    let ExternalKind { group, version, kind, .. } = versions[0];
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let names: BTreeSet<&str> = versions.iter().map(|it| it.version.as_str()).collect();
     let served: Vec<Value> = names
