@@ -7,7 +7,9 @@
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
 mod columns;
 mod documents;
+#[cfg(feature = "protobuf")]
 mod go_structs;
+#[cfg(feature = "protobuf")]
 mod protobuf;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +30,13 @@ const META_SECTION: &str = "meta";
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
+        #[cfg(feature = "protobuf")]
         ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
+        #[cfg(not(feature = "protobuf"))]
+        ["protobuf", "--from", ..] => bail!(
+            "needs a reader of .proto files: \
+             cargo run -p xtask --features protobuf -- codegen protobuf --from DIR"
+        ),
         ["documents", "--from", directory] => documents::write(Path::new(directory)),
         ["columns", "--from", directory, version] => columns::write(Path::new(directory), version),
         ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["tidy"] => tidy::run(),
+        ["tidy", "cycles"] => tidy::print_cycles(),
         ["codegen", "clippy"] => tidy::write_clippy_configs(),
         ["codegen", "zero", "--from", directory, version] => {
             zero::run(std::path::Path::new(directory), version)

@@ -3,6 +3,7 @@
 //! `cargo xtask tidy` runs all checks and prints every finding; the test of this crate does the
 //! same, so that `cargo test --workspace` keeps the tree tidy.
 
+mod cycles;
 mod layers;
 mod licences;
 mod purity;
@@ -39,6 +40,15 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("{} findings", findings.len())
+}
+
+/// Prints the circles of imports alone.
+#[expect(clippy::print_stdout, reason = "the findings are what the command is run for")]
+pub(crate) fn print_cycles() -> Result<()> {
+    for finding in cycles::check(&Tree::read()?) {
+        println!("{}: {}", finding.place, finding.text);
+    }
+    Ok(())
 }
 
 /// Writes the `clippy.toml` of each pure crate.
