@@ -4,7 +4,6 @@
 //! too.
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder,
@@ -117,7 +116,7 @@ impl Metrics {
 
     fn register(&self) {
         let build = build_info();
-        let collectors: [Box<dyn prometheus::core::Collector>; 10] = [
+        let collectors: [Box<dyn prometheus::core::Collector>; 9] = [
             Box::new(self.requests.clone()),
             Box::new(self.durations.clone()),
             Box::new(self.sizes.clone()),
@@ -127,11 +126,14 @@ impl Metrics {
             Box::new(self.resource_objects.clone()),
             Box::new(self.storage_objects.clone()),
             Box::new(build),
-            Box::new(ProcessCollector::for_self()),
         ];
         for collector in collectors {
             self.registry.register(collector).expect("each name is registered once");
         }
+        #[cfg(feature = "process-metrics")]
+        self.registry
+            .register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
+            .expect("each name is registered once");
     }
 
     /// Begins to observe a request.

@@ -55,7 +55,7 @@ impl Modules {
         let mut exports = BTreeMap::new();
         for (module, text) in &modules.texts {
             for path in exported(text) {
-                let Some((name, target)) = modules.exported_from(module, path) else { continue };
+                let Some((name, target)) = modules.exported_from(module, &path) else { continue };
                 exports.insert((module.clone(), name), target);
             }
         }
@@ -64,12 +64,12 @@ impl Modules {
     }
 
     /// What a `pub use` hands on: the name, and the module it comes from.
-    fn exported_from(&self, module: &Module, path: Vec<String>) -> Option<(String, Module)> {
+    fn exported_from(&self, module: &Module, path: &[String]) -> Option<(String, Module)> {
         let name = path.last()?.clone();
         let first = path.first()?.as_str();
         let absolute = match first {
-            "crate" | "super" | "self" => absolute(module, &path)?,
-            _ => module.iter().chain(&path).cloned().collect(),
+            "crate" | "super" | "self" => absolute(module, path)?,
+            _ => module.iter().chain(path).cloned().collect(),
         };
         let target = self.deepest(&absolute);
         (target != *module).then_some((name, target))
@@ -112,7 +112,7 @@ impl Modules {
                 siblings.entry(from.clone()).or_default().entry(to.clone()).or_insert(because);
             }
         }
-        edges.iter().flat_map(|(_, siblings)| circles_of(siblings)).collect()
+        edges.values().flat_map(circles_of).collect()
     }
 }
 

@@ -9,7 +9,12 @@ use rcgen::{
 };
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::der::oid::db::rfc4519::{COMMON_NAME, ORGANIZATION_NAME};
+use x509_cert::ext::pkix::name::DirectoryString;
+use x509_cert::name::Name;
 
 use super::keys::{self, Purpose};
 use crate::user::{AUTHENTICATED, MASTERS, UserInfo};
@@ -126,11 +131,10 @@ fn key(seed: u64, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
 ///
 /// None if it has no common name. The caller has verified the certificate.
 pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let subject = parsed.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let organizations = subject.iter_organization().filter_map(|found| found.as_str().ok());
-    let groups = organizations.map(str::to_owned).chain([AUTHENTICATED.to_owned()]);
+    let parsed = Certificate::from_der(certificate).ok()?;
+    let subject = parsed.tbs_certificate().subject();
+    let name = texts(subject, COMMON_NAME).next()?;
+    let groups = texts(subject, ORGANIZATION_NAME).chain([AUTHENTICATED.to_owned()]);
     let mut user = UserInfo::new(name, groups);
     let fingerprint: String =
         digest(&SHA256, certificate).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -139,6 +143,12 @@ pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
         vec![format!("X509SHA256={fingerprint}")],
     );
     Some(user)
+}
+
+/// The values of an attribute of a subject that are text.
+fn texts(subject: &Name, attribute: ObjectIdentifier) -> impl Iterator<Item = String> {
+    let values = subject.iter().filter(move |found| found.oid == attribute);
+    values.filter_map(|found| Some(found.value.decode_as::<DirectoryString>().ok()?.value().into()))
 }
 
 /// The base64 encoding of kubeconfig data.

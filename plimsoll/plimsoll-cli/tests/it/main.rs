@@ -19,5 +19,6 @@ mod readme;
 mod removal;
 mod restart;
 mod rights;
+#[cfg(feature = "telemetry")]
 mod traces;
 mod updates;

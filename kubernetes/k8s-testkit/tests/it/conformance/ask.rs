@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use regex_lite::Regex;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::case::{Case, Entry, Step, Until};
@@ -286,7 +286,7 @@ impl Asker {
 
     /// A text with the values of the variables in it; what is no variable stays.
     fn fill(&self, text: &str) -> String {
-        let filled = self.variable.replace_all(text, |found: &regex_lite::Captures<'_>| {
+        let filled = self.variable.replace_all(text, |found: &regex::Captures<'_>| {
             self.variables.get(&found[1]).cloned().unwrap_or_else(|| found[0].to_owned())
         });
         filled.into_owned()

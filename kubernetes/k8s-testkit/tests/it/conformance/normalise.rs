@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex_lite::{Captures, Regex};
+use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
 use super::ask::Answer;
