@@ -14,8 +14,9 @@ use tower::Layer;
 use tower::util::MapRequest;
 
 use crate::audit::{self, AuditTrail};
-use crate::control_plane::{ControlPlane, assets};
+use crate::control_plane::{ASSETS_VARIABLE, ControlPlane, assets};
 use crate::error::StartError;
+use crate::prerequisites;
 use crate::request_log::RequestLog;
 use crate::service::Through;
 
@@ -57,7 +58,7 @@ impl fmt::Display for ClusterKind {
 /// `KUBEBUILDER_ASSETS` is set.
 pub fn clusters() -> Vec<ClusterKind> {
     let mut kinds = vec![ClusterKind::Embedded];
-    if assets().is_some() {
+    if prerequisites::required(ASSETS_VARIABLE).is_some() {
         kinds.push(ClusterKind::ControlPlane);
     }
     kinds

@@ -18,7 +18,7 @@ use crate::error::StartError;
 use crate::process::Process;
 
 /// The variable that names the directory of the programs, by the convention of the ecosystem.
-const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+pub(crate) const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// How long the API server may take. It needs some three seconds on two idle cores; a busy machine
 /// with several of them gets twenty times that.

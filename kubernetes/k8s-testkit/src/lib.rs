@@ -3,13 +3,15 @@
 //! [`TestCluster`] is either the embedded API server, in process and without a port, or a control
 //! plane of real programs on loopback, taken from where `KUBEBUILDER_ASSETS` points. A test is
 //! written once and runs on each of [`clusters()`]. [`RequestLog`] tells what a client sent,
-//! [`Faults`] makes its server have a
-//! bad day; both work with either kind of cluster.
+//! [`Faults`] makes its server
+//! fail; both work with either kind of cluster. [`prerequisites`] records tests that lack what they
+//! need.
 
 mod audit;
 mod cluster;
 mod control_plane;
 mod error;
+pub mod prerequisites;
 mod process;
 mod request_log;
 mod service;

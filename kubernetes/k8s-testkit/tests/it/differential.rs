@@ -11,6 +11,7 @@ mod answer;
 mod built_in;
 mod definitions;
 mod garbage;
+mod leniencies;
 mod namespaces;
 mod properties;
 mod random;
@@ -140,7 +141,7 @@ async fn random_requests_are_answered_as_a_real_control_plane_answers_them() {
         embedded: embedded.client(),
         real: real.client(),
         lenient: false,
-        unanswered: Arc::default(),
+        leniencies: Arc::default(),
     });
     let count = setting("PLIMSOLL_DIFFERENTIAL", SEQUENCES);
     let first = setting("PLIMSOLL_DIFFERENTIAL_SEED", 0);
@@ -165,8 +166,9 @@ async fn random_requests_are_answered_as_a_real_control_plane_answers_them() {
     while let Some(done) = running.join_next().await {
         failures.extend(done.expect("no panic"));
     }
-    let unanswered = pair.unanswered.load(Ordering::Relaxed);
-    assert!(unanswered <= 1 + count / 100, "{unanswered} sequences met no answer");
+    let (above, below) = pair.leniencies.against_ceilings();
+    println!("tolerated less than leniencies.txt allows: {below:?}");
+    assert!(count != SEQUENCES || first != 0 || above.is_empty(), "tolerated: {above:?}");
     assert!(
         failures.is_empty(),
         "{} of {count} sequences differ:\n{}",

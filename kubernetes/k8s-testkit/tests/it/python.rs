@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use k8s_apiserver::{kubeconfig, serve};
+use k8s_testkit::prerequisites::required;
 use k8s_testkit::{ClusterKind, TestCluster, clusters};
 use tokio::net::TcpListener;
 
@@ -52,13 +53,7 @@ async fn flow_on(cluster: &TestCluster, python: &str) -> String {
 }
 
 async fn prints_the_same(kind: ClusterKind) {
-    let Some(python) = std::env::var(PYTHON).ok().filter(|path| !path.is_empty()) else {
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know")]
-        {
-            eprintln!("{PYTHON} is not set: the flow of the Python client is not run");
-        }
-        return;
-    };
+    let Some(python) = required(PYTHON).and_then(|path| path.into_string().ok()) else { return };
     let cluster = kind.start().await.expect("the cluster starts");
     let printed = flow_on(&cluster, &python).await;
     assert_eq!(printed, EXPECTED, "{kind}");

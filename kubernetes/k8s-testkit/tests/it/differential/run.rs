@@ -1,6 +1,5 @@
 //! Sending a sequence to both servers.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::header::{CONTENT_TYPE, USER_AGENT, WARNING};
 use http_body_util::BodyExt;
@@ -8,6 +7,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::answer::{Answer, Memory, differences};
+use super::leniencies::{Leniencies, Leniency};
 use super::request::Request;
 
 /// The two servers.
@@ -18,8 +18,8 @@ pub(super) struct Pair {
     /// What the real server refuses as invalid may be accepted, which ends a sequence: of built-in
     /// kinds not every rule is known. Warnings about them are not compared either.
     pub(super) lenient: bool,
-    /// Sequences that the real server left without an answer.
-    pub(super) unanswered: Arc<AtomicUsize>,
+    /// What was tolerated so far.
+    pub(super) leniencies: Arc<Leniencies>,
 }
 
 /// Where and how the servers differ.
@@ -86,16 +86,18 @@ impl Pair {
             );
             let our = our.expect("the embedded server always answers");
             let Some(their) = their else {
-                self.unanswered.fetch_add(1, Ordering::Relaxed);
+                self.leniencies.count(Leniency::Unanswered);
                 return None;
             };
             let (mut left, mut right) = (our.normalized(&ours), their.normalized(&theirs));
-            if self.lenient {
+            if self.lenient && left["warnings"] != right["warnings"] {
+                self.leniencies.count(Leniency::OtherWarnings);
                 left["warnings"] = Value::Null;
                 right["warnings"] = Value::Null;
             }
             let mut places = differences(&left, &right);
             if request.method != "GET" && is_written_once_more(&left, &right) {
+                self.leniencies.count(Leniency::WrittenOnceMore);
                 places.retain(|place| !place.starts_with(REVISION));
             }
             if ["webhookconfigurations", "networkpolicies"]
@@ -103,12 +105,20 @@ impl Pair {
                 .any(|it| request.target.contains(it))
             {
                 // An empty list where there was none is a new generation of these, of ours not.
+                let count = places.len();
                 places.retain(|place| !place.starts_with("/body/metadata/generation"));
+                if places.len() < count {
+                    self.leniencies.count(Leniency::OtherGeneration);
+                }
             }
             if their.is_defect() && self.lenient {
                 if our.code == their.code {
+                    if !places.is_empty() {
+                        self.leniencies.count(Leniency::OtherMessage);
+                    }
                     continue;
                 }
+                self.leniencies.count(Leniency::OtherCode);
                 return None;
             }
             if !places.is_empty() {
