@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
-use k8s_testkit::{ClusterKind, clusters};
+use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -17,12 +17,6 @@ mod policies;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long to wait before looking again whether a configuration has come into effect.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// How often to look.
-const TRIES_MAX: usize = 400;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -93,16 +87,11 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
     let wanted = format!(
         "admission webhook \"probe{index}.hooks.test\" denied the request without explanation"
     );
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        assert!(tries < TRIES_MAX, "the configuration does not come into effect");
+    let has_effect = || async {
         let (_, _, answer) = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
-        if answer["message"] == wanted.as_str() {
-            return;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+        (answer["message"] == wanted.as_str()).then_some(())
+    };
+    poll("the effect of the configuration", has_effect).await.expect("it takes effect");
 }
 
 async fn deconfigure(client: &Client, case: &cases::Case) {
@@ -143,12 +132,11 @@ async fn make_pod(client: &Client) {
         "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "main", "image": "main"}]},
     });
-    let mut tries = 0;
-    while ask(client, "POST /api/v1/namespaces/default/pods", &pod).await.0 != 201 {
-        tries += 1;
-        assert!(tries < TRIES_MAX, "a pod cannot be created");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let is_made = || async {
+        let (status, _, _) = ask(client, "POST /api/v1/namespaces/default/pods", &pod).await;
+        (status == 201).then_some(())
+    };
+    poll("the pod", is_made).await.expect("it is created");
 }
 
 async fn run(kind: ClusterKind) -> Vec<(String, Value)> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_testkit::{ClusterKind, Fault, Faults, TestCluster, clusters};
+use k8s_testkit::{ClusterKind, Fault, Faults, TestCluster, clusters, poll};
 use kube::api::{
     DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
 };
@@ -27,12 +27,9 @@ async fn until_gone<K>(api: &Api<K>, name: &str)
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
-    let gone = async {
-        while api.get_opt(name).await.expect("the server answers").is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, gone).await.expect("it goes");
+    let is_gone =
+        async || api.get_opt(name).await.expect("the server answers").is_none().then_some(());
+    poll("the end of the object", is_gone).await.expect("it goes");
 }
 
 async fn garbage_is_collected(client: &Client) {

@@ -24,9 +24,8 @@ mod target;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use k8s_testkit::{ClusterKind, TestCluster, clusters};
+use k8s_testkit::{ClusterKind, TestCluster, clusters, poll};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -96,9 +95,11 @@ async fn define(pair: &Pair, target: &Target) {
                 "metadata": {"name": "probe"},
             })),
         };
-        while send(&pair.real, &probe, &Value::Null, "").await.is_none_or(|made| made.code == 404) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let is_served = || async {
+            let made = send(&pair.real, &probe, &Value::Null, "").await?;
+            (made.code != 404).then_some(())
+        };
+        poll("the definition", is_served).await.expect("it is served");
     }
 }
 

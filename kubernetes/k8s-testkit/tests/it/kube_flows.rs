@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::events::v1::Event as ClusterEvent;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_testkit::{ClusterKind, clusters};
+use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams,
     PostParams,
@@ -53,16 +53,7 @@ async fn namespace(client: &Client, name: &str) {
 
 /// Looks until something is there.
 async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let found = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    };
-    let found = tokio::time::timeout(PATIENCE, found).await;
-    found.map_err(|_| what.to_owned()).expect("it comes in time")
+    poll(what, look).await.expect("it comes in time")
 }
 
 /// What the controller of this test works with.

@@ -1,10 +1,10 @@
 //! Conversion webhooks on both clusters.
-use k8s_testkit::{ClusterKind, clusters};
+use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::Client;
 use serde_json::{Value, json};
 
+use super::ask;
 use super::hooks::Hooks;
-use super::{PAUSE, TRIES_MAX, ask};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -76,13 +76,11 @@ async fn create_when_served(client: &Client, group: &str) {
         "metadata": {"name": "a"},
         "spec": {"size": 1},
     });
-    for _ in 0..TRIES_MAX {
+    let is_made = || async {
         let (status, _, _) = ask(client, &format!("POST /apis/{group}/v1/gauges"), &object).await;
-        if status == 201 {
-            return;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+        (status == 201).then_some(())
+    };
+    poll("the kind", is_made).await.expect("it is served");
 }
 
 async fn run(kind: ClusterKind) -> Vec<(u16, String)> {

@@ -1,9 +1,9 @@
 //! ValidatingAdmissionPolicies on both clusters.
-use k8s_testkit::{ClusterKind, clusters};
+use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{Answer, MAPS, PAUSE, TRIES_MAX, ask, deleted, merge, parse};
+use super::{Answer, MAPS, ask, deleted, merge, parse};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -291,16 +291,11 @@ async fn wait_for_probe(client: &Client, index: usize) {
     .await
     .expect("the probe is as it should be");
     let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        assert!(tries < TRIES_MAX, "the configuration does not come into effect");
+    let has_effect = || async {
         let (_, _, answer) = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
-        if answer["message"].as_str().unwrap_or_default().ends_with(&message) {
-            return;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+        answer["message"].as_str()?.ends_with(&message).then_some(())
+    };
+    poll("the effect of the policy", has_effect).await.expect("it takes effect");
 }
 
 async fn run(kind: ClusterKind) -> Vec<(String, Value)> {

@@ -1,25 +1,20 @@
 //! Asking a server what a case asks.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::BodyExt;
+use k8s_testkit::poll;
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::Regex;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::case::{Case, Entry, Step, Until};
-
-/// How long anything may take before a case fails.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long to wait before asking again.
-const PAUSE: Duration = Duration::from_millis(25);
 
 /// What a target may not hold as it is; what is encoded already stays so.
 const NOT_IN_TARGETS: &AsciiSet = &CONTROLS
@@ -141,22 +136,20 @@ impl Asker {
 
     async fn step(&mut self, step: &Step) -> Result<Answer, String> {
         let asked = self.fill(&step.target);
-        let work = async {
-            loop {
-                let document = if step.events.is_some() || !step.meanwhile.is_empty() {
-                    self.watch(step).await?
-                } else {
-                    self.request(step).await?
-                };
-                if self.is_enough(step, &document) {
-                    return Ok::<Value, String>(document);
-                }
-                tokio::time::sleep(PAUSE).await;
+        let asker = Mutex::new(&mut *self);
+        let work = poll("what it waits for", || async {
+            let mut asker = asker.lock().await;
+            let answered = if step.events.is_some() || !step.meanwhile.is_empty() {
+                asker.watch(step).await
+            } else {
+                asker.request(step).await
+            };
+            match answered {
+                Ok(document) => asker.is_enough(step, &document).then_some(Ok(document)),
+                Err(error) => Some(Err(error)),
             }
-        };
-        let document = tokio::time::timeout(PATIENCE, work)
-            .await
-            .map_err(|_| format!("{asked}\n  what it waits for does not come"))??;
+        });
+        let document = work.await.map_err(|error| format!("{asked}\n  {error}"))??;
         for (name, pointer) in &step.save {
             let value = document["body"].pointer(pointer).unwrap_or(&Value::Null);
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

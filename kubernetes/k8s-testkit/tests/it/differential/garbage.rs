@@ -3,9 +3,8 @@
 //! A real garbage collector takes its time, so the real server is asked until it says what the
 //! embedded one says, or patience ends.
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use k8s_testkit::{ClusterKind, TestCluster, clusters};
+use k8s_testkit::{ClusterKind, TestCluster, clusters, poll};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -16,8 +15,6 @@ use super::run::send;
 
 /// Families of a run.
 const FAMILIES: u64 = 30;
-/// How long a real garbage collector may take.
-const PATIENCE: Duration = Duration::from_secs(40);
 const MEMBERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
@@ -148,17 +145,13 @@ async fn agree(
     real: &Client,
     family: &Family,
 ) -> Result<(), (BTreeMap<String, Value>, BTreeMap<String, Value>)> {
-    let since = Instant::now();
-    loop {
-        let (ours, theirs) = (left(embedded, family).await, left(real, family).await);
-        if ours == theirs {
-            return Ok(());
-        }
-        if since.elapsed() > PATIENCE {
-            return Err((ours, theirs));
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    let agreed = poll("the same on both servers", || async {
+        (left(embedded, family).await == left(real, family).await).then_some(())
+    });
+    if agreed.await.is_ok() {
+        return Ok(());
     }
+    Err((left(embedded, family).await, left(real, family).await))
 }
 
 async fn check(embedded: Client, real: Client, seed: u64) -> Option<String> {

@@ -58,7 +58,8 @@ fn compare(counts: &BTreeMap<Leniency, usize>, ceilings: &str) -> (Vec<String>, 
     let (mut above, mut below) = (Vec::new(), Vec::new());
     for (leniency, name) in Leniency::ALL {
         let count = counts.get(&leniency).copied().unwrap_or_default();
-        let ceiling = ceilings.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let ceiling =
+            ceilings.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         let ceiling: usize = ceiling.expect("leniencies.txt has a ceiling for each");
         let line = format!("{name}: {count}, ceiling {ceiling}");
         match count.cmp(&ceiling) {

@@ -3,9 +3,8 @@
 //!
 //! A real namespace controller takes its time, so the real server is asked until it says what the
 //! embedded one says, or patience ends.
-use std::time::{Duration, Instant};
 
-use k8s_testkit::{ClusterKind, TestCluster, clusters};
+use k8s_testkit::{ClusterKind, TestCluster, clusters, poll};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
@@ -15,8 +14,6 @@ use super::run::send;
 
 /// Namespaces of a run.
 const NAMESPACES: u64 = 16;
-/// How long a real namespace controller may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// What lies in a namespace: the collection, and a body without its name.
 const KINDS: [(&str, &str); 4] = [
     ("/api/v1/namespaces/NS/configmaps", r#"{"metadata": {}}"#),
@@ -120,17 +117,14 @@ async fn left(client: &Client, story: &Story) -> Value {
 }
 
 async fn agree(embedded: &Client, real: &Client, story: &Story) -> Result<(), String> {
-    let since = Instant::now();
-    loop {
-        let (ours, theirs) = (left(embedded, story).await, left(real, story).await);
-        if ours == theirs {
-            return Ok(());
-        }
-        if since.elapsed() > PATIENCE {
-            return Err(format!("\n  embedded {ours}\n  real     {theirs}"));
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    let agreed = poll("the same on both servers", || async {
+        (left(embedded, story).await == left(real, story).await).then_some(())
+    });
+    if agreed.await.is_ok() {
+        return Ok(());
     }
+    let (ours, theirs) = (left(embedded, story).await, left(real, story).await);
+    Err(format!("\n  embedded {ours}\n  real     {theirs}"))
 }
 
 async fn check(embedded: Client, real: Client, seed: u64) -> Option<String> {
