@@ -1,5 +1,6 @@
 //! References lead somewhere: every id of a design statement that code or docs mention is defined in
-//! `docs/design`, and every link of a document leads to a file and a heading of the tree.
+//! `docs/design`, every link of a document leads to a file and a heading of the tree, and a link from
+//! a name to a source leads to a file that declares it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,14 +100,47 @@ fn links(tree: &Tree, findings: &mut Vec<Finding>) {
         .collect();
     for (path, text) in tree.files.iter().filter(|(path, _)| path.ends_with(".md")) {
         for (number, line) in prose(text) {
-            for target in targets(&line) {
-                if let Some(problem) = problem(tree, &documents, path, target) {
-                    findings.push(Finding::new(format!("{path}:{number}"), problem));
-                }
+            let plain = without_code(line);
+            let problems = targets(&plain)
+                .into_iter()
+                .filter_map(|target| problem(tree, &documents, path, target))
+                .chain(
+                    names(line).filter_map(|(name, target)| undeclared(tree, path, name, target)),
+                );
+            for problem in problems {
+                findings.push(Finding::new(format!("{path}:{number}"), problem));
             }
         }
     }
 }
+
+/// The links of a line whose text is a name, ``[`name`](target)``, with their targets.
+fn names(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    line.split("[`").skip(1).filter_map(|rest| {
+        let (name, rest) = rest.split_once("`](")?;
+        rest.split_once(')').map(|(target, _)| (name, target))
+    })
+}
+
+/// Whether a source that a name links to does not declare it.
+fn undeclared(tree: &Tree, from: &str, name: &str, target: &str) -> Option<String> {
+    let source = tree.text(&resolve(from, target));
+    if !target.ends_with(".rs") || source.is_empty() || name.contains(['/', '.']) {
+        return None;
+    }
+    let name = name.rsplit("::").next().unwrap_or(name).trim_end_matches("()");
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let is_declared = source.lines().any(|line| {
+        words(line).windows(2).any(|pair| DECLARING.contains(&pair[0].as_str()) && pair[1] == name)
+    });
+    (!is_declared).then(|| format!("the link to `{name}`: {target} does not declare it"))
+}
+
+/// The keywords before a name that is declared.
+const DECLARING: [&str; 6] = ["fn", "struct", "enum", "trait", "type", "const"];
 
 /// Why a link leads nowhere; `None` if it leads somewhere, or out of the tree.
 fn problem(
@@ -149,17 +183,21 @@ fn resolve(from: &str, file: &str) -> String {
     parts.join("/")
 }
 
-/// The lines of a document outside of code, with their numbers.
-fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
+/// The lines of a document outside of code blocks, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut code = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         if line.trim_start().starts_with("```") {
             code = !code;
             return None;
         }
-        let prose = line.split('`').step_by(2).collect::<Vec<_>>().join("");
-        (!code).then_some((index + 1, prose))
+        (!code).then_some((index + 1, line))
     })
+}
+
+/// A line without its spans of code.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect()
 }
 
 /// Where the links of a line lead: `[text](target)` and `[label]: target`.
@@ -275,6 +313,19 @@ mod tests {
             ("[x]: nowhere.md", true),
         ] {
             assert_eq!(!found(&[("README.md", text)]).is_empty(), finds, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_from_a_name_leads_to_a_source_that_declares_it() {
+        let source = ("a/b.rs", "pub(crate) async fn load(path: &Path) {}\nstruct Loader<T> {}\n");
+        for (text, finds) in [
+            ("[`load`](a/b.rs), [`Loader`](a/b.rs), [`Loader::load()`](a/b.rs)", false),
+            ("[`a/b.rs`](a/b.rs), [b](a/b.rs)", false),
+            ("[`loads`](a/b.rs)", true),
+            ("[`path`](a/b.rs)", true),
+        ] {
+            assert_eq!(!found(&[source, ("README.md", text)]).is_empty(), finds, "{text}");
         }
     }
 }
