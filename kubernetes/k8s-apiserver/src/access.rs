@@ -1,8 +1,8 @@
 //! Authentication, authorization, impersonation and audit.
 //!
 //! [`admit`] runs before every request: it authenticates the user (`authenticate`), resolves
-//! impersonation (`impersonate`) and authorizes the request (`rbac`). [`Admitted::complete`] runs
-//! after it and completes the audit record. The endpoints of access reviews (`review`) and of
+//! impersonation (`impersonate`) and authorizes the request (`rbac`).
+//! [`AuthorizedRequest::complete`] runs after it and completes the audit record. The endpoints of access reviews (`review`) and of
 //! service account tokens (`token_request`) are here too, and the check that roles grant nothing
 //! that their writer does not have (`escalation`), which is a part of admission.
 pub(crate) mod attributes;
@@ -38,11 +38,11 @@ use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 use crate::user::{MASTERS, UserInfo};
 
-use attributes::Attributes;
-use audit::{Audit, Record};
+use attributes::AuthorizationAttributes;
+use audit::{Audit, AuditRecord};
 use certificates::Certificates;
-use impersonate::LastModes;
-use options::{AccessOptions, Authorization, StaticToken, Unidentified};
+use impersonate::LastImpersonationModes;
+use options::{AccessOptions, Authorization, FallbackUser, StaticToken};
 use rbac::Authorizer;
 use token::Signer;
 
@@ -54,13 +54,13 @@ pub(crate) struct Access {
     seed: u64,
     authorizer: Arc<Authorizer>,
     tokens: Vec<StaticToken>,
-    in_process: Unidentified,
-    plain: Unidentified,
+    in_process: FallbackUser,
+    plain: FallbackUser,
     audit: Option<Audit>,
     signer: OnceLock<Signer>,
     certificates: OnceLock<Certificates>,
     token_request: OnceLock<Arc<ApiResource>>,
-    last_modes: LastModes,
+    last_modes: LastImpersonationModes,
     ids: Mutex<Ids>,
 }
 
@@ -78,7 +78,7 @@ impl Access {
             signer: OnceLock::new(),
             certificates: OnceLock::new(),
             token_request: OnceLock::new(),
-            last_modes: LastModes::default(),
+            last_modes: LastImpersonationModes::default(),
             ids: Mutex::new(Ids::new(seed ^ IDS_SEED)),
         }
     }
@@ -109,10 +109,10 @@ impl Access {
 }
 
 /// A request that was authorized.
-pub(crate) struct Admitted {
+pub(crate) struct AuthorizedRequest {
     /// The authenticated user, or the impersonated one.
     pub(crate) user: Arc<UserInfo>,
-    record: Option<Record>,
+    record: Option<AuditRecord>,
 }
 
 /// Authenticates and authorizes a request.
@@ -125,29 +125,29 @@ pub(crate) fn admit(
     parts: &Parts,
     route: &Route,
     body: &Bytes,
-) -> Result<Admitted, Box<Response<Body>>> {
+) -> Result<AuthorizedRequest, Box<Response<Body>>> {
     let user = authenticate::authenticate(access, cluster, parts).map_err(|error| {
         if let Some(audit) = &access.audit {
-            let attributes = Attributes::of(parts, route);
+            let attributes = AuthorizationAttributes::of(parts, route);
             let next_id = || access.next_id();
-            Record::unauthenticated(audit, cluster.clock(), next_id, parts, &attributes);
+            AuditRecord::unauthenticated(audit, cluster.clock(), next_id, parts, &attributes);
         }
         Box::new(respond::error(&error))
     })?;
     let is_trusted = user.is_in(MASTERS) || access.authorizer.allows_everything();
     if is_trusted && access.audit.is_none() && !impersonate::is_asked_for(&parts.headers) {
-        return Ok(Admitted { user: Arc::new(user), record: None });
+        return Ok(AuthorizedRequest { user: Arc::new(user), record: None });
     }
-    let attributes = Attributes::of(parts, route);
+    let attributes = AuthorizationAttributes::of(parts, route);
     let mut record = access.audit.as_ref().and_then(|audit| {
-        Record::begin(audit, cluster.clock(), || access.next_id(), parts, &user, &attributes)
+        AuditRecord::begin(audit, cluster.clock(), || access.next_id(), parts, &user, &attributes)
     });
     let allowed = authorize((access, cluster), parts, user, &attributes, record.as_mut());
     if let Some(record) = &mut record {
         record.requested(body);
     }
     match allowed {
-        Ok(user) => Ok(Admitted { user: Arc::new(user), record }),
+        Ok(user) => Ok(AuthorizedRequest { user: Arc::new(user), record }),
         Err(error) => {
             let response = respond::error(&error);
             Err(Box::new(match record {
@@ -162,8 +162,8 @@ fn authorize(
     (access, cluster): (&Access, &SharedCluster),
     parts: &Parts,
     user: UserInfo,
-    attributes: &Attributes<'_>,
-    mut record: Option<&mut Record>,
+    attributes: &AuthorizationAttributes<'_>,
+    mut record: Option<&mut AuditRecord>,
 ) -> Result<UserInfo, ApiError> {
     cluster.read(|cluster| {
         let impersonated = impersonate::impersonate(
@@ -189,7 +189,7 @@ fn authorize(
     })
 }
 
-impl Admitted {
+impl AuthorizedRequest {
     /// Adds annotations to the audit event of the request.
     pub(crate) fn annotate(&mut self, annotations: &BTreeMap<String, String>) {
         if let Some(record) = &mut self.record {

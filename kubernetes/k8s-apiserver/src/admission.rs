@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::access::escalation;
 use crate::access::rbac::Authorizer;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{Admission, Attributes, GROUP};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{Admission, GROUP, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 use crate::status::Result;
 use crate::storage::StorageId;
@@ -61,12 +61,12 @@ impl Admission for AdmissionChain {
     fn admit(
         &self,
         cluster: &Cluster,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         object: &mut Value,
     ) -> Result<()> {
         if cluster.store.count(&MUTATING_WEBHOOKS) > 0 {
-            mutating::admit(self, cluster, call, attributes, object)?;
+            mutating::admit(self, cluster, context, attributes, object)?;
         }
         Ok(())
     }
@@ -74,28 +74,28 @@ impl Admission for AdmissionChain {
     fn authorize_content(
         &self,
         cluster: &Cluster,
-        call: &Call,
+        context: &RequestContext,
         resource: &ApiResource,
         live: Option<&Value>,
         is_named_by_url: bool,
         object: &mut Value,
     ) -> Result<()> {
         let roles = (&*self.authorizer, cluster);
-        escalation::prepare(roles, call, resource, (live, is_named_by_url), object)
+        escalation::prepare(roles, context, resource, (live, is_named_by_url), object)
     }
 
     fn validate(
         &self,
         cluster: &Cluster,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<()> {
         if cluster.store.count(&policies::POLICIES) > 0 {
-            policies::validate(self, cluster, call, attributes, object)?;
+            policies::validate(self, cluster, context, attributes, object)?;
         }
         if cluster.store.count(&VALIDATING_WEBHOOKS) > 0 {
-            validating::validate(self, cluster, call, attributes, object)?;
+            validating::validate(self, cluster, context, attributes, object)?;
         }
         Ok(())
     }

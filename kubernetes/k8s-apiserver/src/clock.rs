@@ -1,7 +1,7 @@
 //! Where the server's times come from.
 use jiff::Timestamp;
 
-/// A source of the current time; everything that the server stamps comes from it.
+/// A source of the current time; all times that the server writes come from it.
 pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use k8s_schema::managed::{self, Actor};
 use serde_json::Value;
 
-use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::registry::ApiResource;
 use crate::storage::Stored;
 
@@ -19,16 +19,16 @@ pub(crate) mod namespace;
 pub(crate) mod role_aggregation;
 pub(crate) mod services;
 
-use definition::outline::Outlines;
-use role_aggregation::Aggregators;
+use definition::summary::DefinitionSummaries;
+use role_aggregation::AggregatedRoles;
 
 /// The controllers of a cluster and what they remember between writes.
 #[derive(Debug, Default)]
 pub(crate) struct Controllers {
     /// The certificate of the cluster's authority, in PEM; each namespace gets a copy.
     authority: String,
-    outlines: Outlines,
-    aggregators: Aggregators,
+    summaries: DefinitionSummaries,
+    aggregated: AggregatedRoles,
 }
 
 impl Controllers {
@@ -39,22 +39,22 @@ impl Controllers {
 
     /// Runs the controllers for all queued changes, and for those that they make themselves.
     pub(crate) fn settle(&mut self, cluster: &mut Cluster, now: &str) {
-        while let Some(notice) = cluster.notices.pop_front() {
-            match notice.storage.as_str() {
+        while let Some(change) = cluster.unsettled.pop_front() {
+            match change.storage.as_str() {
                 definition::STORAGE => {
-                    definition::observe(&mut self.outlines, cluster, now, &notice);
-                    services::observe(cluster, now, &notice);
+                    definition::observe(&mut self.summaries, cluster, now, &change);
+                    services::observe(cluster, now, &change);
                 }
-                namespace::STORAGE => namespace::observe(&self.authority, cluster, now, &notice),
+                namespace::STORAGE => namespace::observe(&self.authority, cluster, now, &change),
                 role_aggregation::STORAGE => {
-                    role_aggregation::observe(&mut self.aggregators, cluster, now, &notice);
+                    role_aggregation::observe(&mut self.aggregated, cluster, now, &change);
                 }
                 _ => {}
             }
-            garbage::observe(cluster, now, &notice);
-            if notice.current.is_none() {
-                namespace::observe_removal(&self.authority, cluster, now, &notice);
-                definition::observe_removal(cluster, now, &notice);
+            garbage::observe(cluster, now, &change);
+            if change.current.is_none() {
+                namespace::observe_removal(&self.authority, cluster, now, &change);
+                definition::observe_removal(cluster, now, &change);
             }
         }
     }
@@ -87,13 +87,13 @@ pub(crate) fn write_as(
             reset_fields: &[],
         },
     );
-    cluster.put(&resource.storage, &live.key, tracked, live.stamp)
+    cluster.put(&resource.storage, &live.key, tracked, live.schema_id)
 }
 
 /// Whether an object was not written again since a change.
-fn is_current(cluster: &Cluster, notice: &Notice) -> bool {
-    match (&notice.current, cluster.store.find(&notice.storage, &notice.key)) {
-        (Some(told), Some(found)) => told.revision == found.revision,
+fn is_current(cluster: &Cluster, change: &ObjectChange) -> bool {
+    match (&change.current, cluster.store.find(&change.storage, &change.key)) {
+        (Some(changed), Some(found)) => changed.revision == found.revision,
         (None, None) => true,
         _ => false,
     }

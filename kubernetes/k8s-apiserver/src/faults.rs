@@ -37,17 +37,17 @@ pub use layer::Faulty;
 pub use requests::Requests;
 pub use stream::FaultyBody;
 
-use requests::Seen;
+use requests::SeenRequest;
 
 /// Which requests fail, how and when; clones share the same script.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    script: Arc<Mutex<Script>>,
+    script: Arc<Mutex<FaultScript>>,
 }
 
 #[derive(Debug)]
-struct Script {
-    rules: Vec<Rule>,
+struct FaultScript {
+    rules: Vec<FaultRule>,
     chance: Option<Chance>,
     /// Requests seen so far.
     seen: u64,
@@ -55,7 +55,7 @@ struct Script {
 }
 
 #[derive(Debug)]
-struct Rule {
+struct FaultRule {
     requests: Requests,
     fault: Fault,
     /// Requests that matched so far.
@@ -85,7 +85,7 @@ impl Faults {
     }
 
     fn new(chance: Option<Chance>) -> Self {
-        let script = Script { rules: Vec::new(), chance, seen: 0, fired: Vec::new() };
+        let script = FaultScript { rules: Vec::new(), chance, seen: 0, fired: Vec::new() };
         Self { script: Arc::new(Mutex::new(script)) }
     }
 
@@ -95,7 +95,7 @@ impl Faults {
     /// rules go before what is drawn by [`Faults::seeded`]. A text stands for the next request
     /// whose line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains it.
     pub fn add(&self, requests: impl Into<Requests>, fault: Fault) {
-        let rule = Rule { requests: requests.into(), fault, matched: 0, fired: 0 };
+        let rule = FaultRule { requests: requests.into(), fault, matched: 0, fired: 0 };
         self.lock().rules.push(rule);
     }
 
@@ -113,7 +113,7 @@ impl Faults {
 
     /// Decides what a request meets.
     fn draw<B>(&self, request: &Request<B>) -> Option<Fault> {
-        let seen = Seen::of(request);
+        let seen = SeenRequest::of(request);
         let mut script = self.lock();
         let position = script.seen;
         script.seen += 1;
@@ -126,14 +126,14 @@ impl Faults {
     }
 
     /// A test that panicked meanwhile is no reason to fail another.
-    fn lock(&self) -> MutexGuard<'_, Script> {
+    fn lock(&self) -> MutexGuard<'_, FaultScript> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Script {
+impl FaultScript {
     /// The fault of the first rule that is due. All rules count the request that they match.
-    fn due(&mut self, seen: &Seen<'_>) -> Option<Fault> {
+    fn due(&mut self, seen: &SeenRequest<'_>) -> Option<Fault> {
         let mut found = None;
         for rule in &mut self.rules {
             if rule.requests.matches(seen) {

@@ -14,10 +14,10 @@ const SUFFIX_LEN: usize = 5;
 /// The server's source of identifiers.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
-    uids: Stream,
-    suffixes: Stream,
-    forks: Stream,
-    reviews: Stream,
+    uids: IdStream,
+    suffixes: IdStream,
+    forks: IdStream,
+    reviews: IdStream,
 }
 
 /// Where the source of identifiers stands.
@@ -33,10 +33,10 @@ impl Ids {
     /// Streams that depend on `seed` only.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            uids: Stream(seed ^ 0x7569_6473),
-            suffixes: Stream(seed ^ 0x6e61_6d65_7300),
-            forks: Stream(seed ^ 0x666f_726b_7300),
-            reviews: Stream(seed ^ 0x7265_7669_6577),
+            uids: IdStream(seed ^ 0x7569_6473),
+            suffixes: IdStream(seed ^ 0x6e61_6d65_7300),
+            forks: IdStream(seed ^ 0x666f_726b_7300),
+            reviews: IdStream(seed ^ 0x7265_7669_6577),
         }
     }
 
@@ -48,7 +48,7 @@ impl Ids {
     /// Streams that go on where others stood.
     pub(crate) fn of_state(state: IdState) -> Self {
         let [uids, suffixes, forks, reviews] =
-            [state.uids, state.suffixes, state.forks, state.reviews].map(Stream);
+            [state.uids, state.suffixes, state.forks, state.reviews].map(IdStream);
         Self { uids, suffixes, forks, reviews }
     }
 
@@ -87,9 +87,9 @@ impl Ids {
 
 /// SplitMix64: small, and good enough for what nobody has to guess.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(pub(crate) u64);
+pub(crate) struct IdStream(pub(crate) u64);
 
-impl Stream {
+impl IdStream {
     /// What the state grows by with each draw.
     pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -71,7 +71,7 @@ mod webhooks;
 pub use access::audit::{
     Audit, AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
 };
-pub use access::options::{AccessOptions, Authorization, StaticToken, Unidentified};
+pub use access::options::{AccessOptions, Authorization, FallbackUser, StaticToken};
 pub use clock::{Clock, SystemClock};
 pub use http::body::Body;
 pub use kubeconfig::kubeconfig;

@@ -137,7 +137,7 @@ impl Metrics {
     }
 
     /// Begins to observe a request.
-    pub(crate) fn begin(&self, parts: &Parts) -> Observed {
+    pub(crate) fn begin(&self, parts: &Parts) -> ObservedRequest {
         let labels = Labels::of(parts);
         let kind = if parts.method.is_safe() { "readOnly" } else { "mutating" };
         let running = if labels.is_long() {
@@ -146,7 +146,13 @@ impl Metrics {
             self.inflight.with_label_values(&[kind])
         };
         running.inc();
-        Observed { metrics: self.clone(), labels, running, began: Instant::now(), code: None }
+        ObservedRequest {
+            metrics: self.clone(),
+            labels,
+            running,
+            began: Instant::now(),
+            code: None,
+        }
     }
 
     /// Counts the events of watches of a resource.
@@ -192,7 +198,7 @@ fn build_info() -> IntGaugeVec {
 }
 
 /// A request under observation, until its answer is sent or nobody waits for it any more.
-pub(crate) struct Observed {
+pub(crate) struct ObservedRequest {
     metrics: Metrics,
     labels: Labels,
     running: prometheus::IntGauge,
@@ -200,7 +206,7 @@ pub(crate) struct Observed {
     code: Option<StatusCode>,
 }
 
-impl Observed {
+impl ObservedRequest {
     /// Takes note of the answer. What goes on is observed until it ends.
     pub(crate) fn answered(
         mut self,
@@ -231,7 +237,7 @@ impl Observed {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         self.running.dec();
         // A client that goes away before it was answered is not counted.

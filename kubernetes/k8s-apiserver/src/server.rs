@@ -18,8 +18,8 @@ use crate::clock::{Clock, SystemClock, rfc3339_seconds};
 use crate::controllers::Controllers;
 use crate::controllers::bootstrap::bootstrap;
 use crate::http::body::Body;
-use crate::http::openapi::Kept;
-use crate::http::render::Form;
+use crate::http::openapi::DocumentCache;
+use crate::http::render::ResponseForm;
 use crate::http::respond;
 use crate::metrics::Metrics;
 use crate::semantics::cluster::Cluster;
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) metrics: Metrics,
     /// The OpenAPI documents that were built so far.
-    pub(crate) documents: Kept,
+    pub(crate) documents: DocumentCache,
 }
 
 impl ApiServer {
@@ -113,7 +113,7 @@ impl ApiServer {
         cluster.admission = Arc::new(AdmissionChain::new(Arc::clone(access.authorizer())));
         let controllers = Controllers::new(authority);
         let cluster = Arc::new(SharedCluster::new(cluster, controllers, clock, webhooks));
-        let (metrics, documents) = (Metrics::new(), Kept::default());
+        let (metrics, documents) = (Metrics::new(), DocumentCache::default());
         Self { shared: Arc::new(Shared { cluster, access, metrics, documents }) }
     }
 
@@ -155,7 +155,7 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let observed = shared.metrics.begin(&parts);
-            let form = Form::settle(&shared.cluster, &mut parts);
+            let form = ResponseForm::negotiate(&shared.cluster, &mut parts);
             let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
             let response = answer.unwrap_or_else(|_| {
                 // A read that panics has changed nothing; a write may be half done.

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::clock::Clock;
 use crate::controllers::Controllers;
 use crate::semantics::cluster::{Cluster, admission};
-use crate::semantics::context::Call;
-use crate::semantics::webhook::replay::Asking;
+use crate::semantics::context::RequestContext;
+use crate::semantics::webhook::replay::WebhookReplay;
 use crate::status::{ApiError, Result};
 use crate::webhooks::{self, Webhooks};
 
@@ -84,17 +84,17 @@ impl SharedCluster {
     /// Those of `change`, and when the cluster is poisoned.
     pub(crate) fn write_for<T>(
         &self,
-        call: &mut Call,
-        change: impl FnOnce(&mut Cluster, &mut Call) -> Result<T>,
+        context: &mut RequestContext,
+        change: impl FnOnce(&mut Cluster, &mut RequestContext) -> Result<T>,
     ) -> Result<T> {
-        let now = call.now.clone();
+        let now = context.now.clone();
         self.write(&now, |cluster| {
             if !admission::is_configured(cluster) {
-                return change(cluster, call);
+                return change(cluster, context);
             }
-            let own = call.asking.own_ids(&mut cluster.ids);
+            let own = context.replay.request_ids(&mut cluster.ids);
             let common = std::mem::replace(&mut cluster.ids, own);
-            let changed = change(cluster, call);
+            let changed = change(cluster, context);
             cluster.ids = common;
             changed
         })
@@ -104,10 +104,10 @@ impl SharedCluster {
     ///
     /// # Errors
     /// When the cluster is poisoned.
-    pub(crate) async fn ask(&self, asking: &mut Asking) -> Result<()> {
-        let pending = asking.take_pending(&mut self.lock()?.cluster.ids);
-        for (key, answer) in webhooks::ask_all(&self.webhooks, pending).await {
-            asking.answer(key, answer);
+    pub(crate) async fn call_webhooks(&self, replay: &mut WebhookReplay) -> Result<()> {
+        let pending = replay.take_pending(&mut self.lock()?.cluster.ids);
+        for (key, answer) in webhooks::call_all(&self.webhooks, pending).await {
+            replay.record(key, answer);
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ pub enum SnapshotProblem {
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct SnapshotHeader {
     format: String,
     version: u32,
     revision: u64,
@@ -105,7 +105,7 @@ struct Header {
 
 /// Every other line.
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct ObjectLine<'a> {
     #[serde(borrow)]
     resource: std::borrow::Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ struct Metadata {
 }
 
 /// One line that was read.
-struct Entry {
+struct SnapshotEntry {
     line: usize,
     storage: StorageId,
     schema: Option<String>,
@@ -148,7 +148,7 @@ impl ApiServer {
                         (storage.clone(), schema_of(cluster, storage, stored), Arc::clone(stored))
                     })
                     .collect();
-                let header = Header {
+                let header = SnapshotHeader {
                     format: FORMAT.to_owned(),
                     version: VERSION,
                     revision: cluster.store.revision(),
@@ -165,7 +165,7 @@ impl ApiServer {
             let object: &RawValue = serde_json::from_slice(stored.bytes())?;
             let resource = storage.as_str().into();
             let schema = schema.map(Into::into);
-            serde_json::to_writer(&mut out, &Line { resource, schema, object })?;
+            serde_json::to_writer(&mut out, &ObjectLine { resource, schema, object })?;
         }
         out.write_all(b"\n")?;
         out.flush()
@@ -183,15 +183,15 @@ impl ApiServer {
         let mut cluster = Cluster::new(options.seed, options.history);
         cluster.store = Store::at_revision(options.history, header.revision);
         cluster.ids = Ids::of_state(header.ids);
-        let is_definition = |entry: &Entry| entry.storage.as_str() == definition::STORAGE;
+        let is_definition = |entry: &SnapshotEntry| entry.storage.as_str() == definition::STORAGE;
         let (definitions, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_definition);
         for entry in definitions {
-            let stored = put_back(&mut cluster, entry)?;
+            let stored = restore_object(&mut cluster, entry)?;
             definition::resume(&mut cluster, &stored);
         }
         for entry in others {
             check_resource(&cluster, &entry)?;
-            put_back(&mut cluster, entry)?;
+            restore_object(&mut cluster, entry)?;
         }
         tracing::debug!(
             at = rfc3339_seconds(options.clock.now()),
@@ -204,16 +204,18 @@ impl ApiServer {
 
 /// The served version of a custom resource whose schema an object was checked against.
 fn schema_of(cluster: &Cluster, storage: &StorageId, stored: &Stored) -> Option<String> {
-    (stored.stamp > 0)
+    (stored.schema_id > 0)
         .then(|| {
             let mut versions = cluster.registry.all();
-            versions.find(|version| version.storage == *storage && version.stamp == stored.stamp)
+            versions.find(|version| {
+                version.storage == *storage && version.schema_id == stored.schema_id
+            })
         })
         .flatten()
         .map(|version| version.version.clone())
 }
 
-fn read(input: impl Read) -> Result<(Header, Vec<Entry>), SnapshotError> {
+fn read(input: impl Read) -> Result<(SnapshotHeader, Vec<SnapshotEntry>), SnapshotError> {
     let mut lines = BufReader::new(input).lines().enumerate();
     let of_line = |index: usize| move |problem| SnapshotError::Line { line: index + 1, problem };
     let first = lines.next().map(|(_, line)| line).transpose()?.unwrap_or_default();
@@ -233,7 +235,7 @@ fn read(input: impl Read) -> Result<(Header, Vec<Entry>), SnapshotError> {
     Ok((header, entries))
 }
 
-fn read_header(text: &str) -> Result<Header, SnapshotProblem> {
+fn read_header(text: &str) -> Result<SnapshotHeader, SnapshotProblem> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(default)]
@@ -252,8 +254,8 @@ fn read_header(text: &str) -> Result<Header, SnapshotProblem> {
     Ok(serde_json::from_str(text)?)
 }
 
-fn read_entry(line: usize, text: &str, newest: u64) -> Result<Entry, SnapshotProblem> {
-    let read: Line<'_> = serde_json::from_str(text)?;
+fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, SnapshotProblem> {
+    let read: ObjectLine<'_> = serde_json::from_str(text)?;
     let Metadata { metadata } = serde_json::from_str(read.object.get())?;
     let text = |field: &str| metadata[field].as_str().unwrap_or_default();
     if text("name").is_empty() {
@@ -270,7 +272,7 @@ fn read_entry(line: usize, text: &str, newest: u64) -> Result<Entry, SnapshotPro
         .ok_or_else(|| SnapshotProblem::Revision { found: found.to_owned(), newest })?;
     let key = ObjectKey::new(text("namespace"), text("name"));
     let bytes = Bytes::copy_from_slice(read.object.get().as_bytes());
-    Ok(Entry {
+    Ok(SnapshotEntry {
         line,
         storage: StorageId::of_text(&read.resource),
         schema: read.schema.map(std::borrow::Cow::into_owned),
@@ -279,7 +281,7 @@ fn read_entry(line: usize, text: &str, newest: u64) -> Result<Entry, SnapshotPro
 }
 
 /// A resource is built in, or a definition tells of it.
-fn check_resource(cluster: &Cluster, entry: &Entry) -> Result<(), SnapshotError> {
+fn check_resource(cluster: &Cluster, entry: &SnapshotEntry) -> Result<(), SnapshotError> {
     let definitions = StorageId::of_text(definition::STORAGE);
     let name = ObjectKey::new("", entry.storage.as_str());
     if cluster.registry.find_storage(&entry.storage).is_some()
@@ -291,17 +293,20 @@ fn check_resource(cluster: &Cluster, entry: &Entry) -> Result<(), SnapshotError>
     Err(SnapshotError::Line { line: entry.line, problem })
 }
 
-fn put_back(cluster: &mut Cluster, entry: Entry) -> Result<Arc<Stored>, SnapshotError> {
-    let Entry { line, storage, schema, mut stored } = entry;
+fn restore_object(
+    cluster: &mut Cluster,
+    entry: SnapshotEntry,
+) -> Result<Arc<Stored>, SnapshotError> {
+    let SnapshotEntry { line, storage, schema, mut stored } = entry;
     if let Some(schema) = schema {
-        stored.stamp = cluster
+        stored.schema_id = cluster
             .registry
             .all()
             .find(|version| version.storage == storage && version.version == schema)
-            .map_or(0, |version| version.stamp);
+            .map_or(0, |version| version.schema_id);
     }
     let stored = Arc::new(stored);
-    if !cluster.store.put_back(&storage, &stored) {
+    if !cluster.store.restore_object(&storage, &stored) {
         return Err(SnapshotError::Line { line, problem: SnapshotProblem::Duplicate });
     }
     Ok(stored)

@@ -72,12 +72,12 @@ impl StatusReason {
 
 /// What an error is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Details {
+pub(crate) struct StatusDetails {
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) kind: String,
     pub(crate) uid: String,
-    pub(crate) causes: Vec<Cause>,
+    pub(crate) causes: Vec<StatusCause>,
     pub(crate) retry_after_seconds: u32,
     /// A whole status that somebody else wrote, in place of everything else but the message.
     pub(crate) verbatim: Option<Value>,
@@ -85,7 +85,7 @@ pub(crate) struct Details {
 
 /// One of several causes of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct StatusCause {
     pub(crate) reason: String,
     pub(crate) message: String,
     pub(crate) field: String,
@@ -116,7 +116,7 @@ impl std::fmt::Display for Subject<'_> {
 pub(crate) struct ApiError {
     pub(crate) reason: StatusReason,
     pub(crate) message: String,
-    pub(crate) details: Option<Box<Details>>,
+    pub(crate) details: Option<Box<StatusDetails>>,
     /// Where a list that cannot be continued consistently can be continued all the same.
     pub(crate) continue_token: Option<Box<str>>,
 }
@@ -136,7 +136,7 @@ impl ApiError {
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         let message = message.to_string();
         Self::new(StatusReason::InternalError, format!("Internal error occurred: {message}"))
-            .with_causes([Cause { message, ..Cause::default() }])
+            .with_causes([StatusCause { message, ..StatusCause::default() }])
     }
 
     /// The refusal of a webhook, which may give code, reason and details as it likes.
@@ -270,7 +270,7 @@ impl ApiError {
                 errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             ),
         };
-        let causes = errors.iter().map(|error| Cause {
+        let causes = errors.iter().map(|error| StatusCause {
             reason: error.kind.cause_reason().to_owned(),
             message: error.message(),
             field: error.path.clone(),
@@ -286,7 +286,7 @@ impl ApiError {
 
     /// The same error with causes.
     #[must_use]
-    pub(crate) fn with_causes(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
+    pub(crate) fn with_causes(mut self, causes: impl IntoIterator<Item = StatusCause>) -> Self {
         self.details.get_or_insert_default().causes.extend(causes);
         self
     }
@@ -295,11 +295,11 @@ impl ApiError {
         Self {
             reason,
             message,
-            details: Some(Box::new(Details {
+            details: Some(Box::new(StatusDetails {
                 name: name.to_owned(),
                 group: subject.group.to_owned(),
                 kind: subject.noun.to_owned(),
-                ..Details::default()
+                ..StatusDetails::default()
             })),
             continue_token: None,
         }
@@ -359,7 +359,7 @@ fn quoted(name: &str) -> String {
     out
 }
 
-impl Details {
+impl StatusDetails {
     /// The `details` of a `Status` document, without what is empty.
     pub(crate) fn to_value(&self) -> Value {
         let mut details = serde_json::Map::new();
@@ -371,7 +371,7 @@ impl Details {
             }
         }
         if !self.causes.is_empty() {
-            let causes = self.causes.iter().map(Cause::to_value).collect();
+            let causes = self.causes.iter().map(StatusCause::to_value).collect();
             details.insert("causes".to_owned(), Value::Array(causes));
         }
         if self.retry_after_seconds > 0 {
@@ -381,7 +381,7 @@ impl Details {
     }
 }
 
-impl Cause {
+impl StatusCause {
     fn to_value(&self) -> Value {
         let mut cause = serde_json::Map::new();
         for (key, text) in

@@ -17,14 +17,14 @@ pub(crate) mod stored;
 
 pub use as_of::AsOf;
 pub use log::History;
-pub(crate) use log::{Change, Event};
+pub(crate) use log::{EventType, LogEvent};
 pub(crate) use page::ListPage;
 pub(crate) use stored::{ObjectKey, StorageId, Stored};
 
 use log::Log;
 
 /// The storage that an object is in, and its key there.
-pub(crate) type Place = (StorageId, ObjectKey);
+pub(crate) type ObjectLocation = (StorageId, ObjectKey);
 
 /// All objects of a cluster.
 #[derive(Debug, Default)]
@@ -34,8 +34,8 @@ pub(crate) struct Store {
     /// The revision of the last compaction: logs that begin later are complete after it.
     compacted: u64,
     storages: BTreeMap<StorageId, Storage>,
-    by_uid: BTreeMap<Box<str>, Place>,
-    dependents: BTreeMap<Box<str>, BTreeSet<Place>>,
+    by_uid: BTreeMap<Box<str>, ObjectLocation>,
+    dependents: BTreeMap<Box<str>, BTreeSet<ObjectLocation>>,
 }
 
 /// The objects of one resource.
@@ -74,16 +74,16 @@ impl Storage {
 }
 
 /// The next events of a watch.
-pub(crate) struct News {
+pub(crate) struct EventBatch {
     /// The events after the requested revision, oldest first.
-    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) events: Vec<Arc<LogEvent>>,
     /// The revision up to which `events` is complete.
     pub(crate) revision: u64,
 }
 
 /// Why a watch or a list at an earlier revision cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum HistoryError {
     /// The requested revision was compacted; the log is complete after `oldest`.
     Compacted { oldest: u64 },
     /// The resource has no storage: it is not or no longer served.
@@ -102,12 +102,12 @@ impl Store {
     }
 
     /// Finds the location of the object with a uid.
-    pub(crate) fn find_uid(&self, uid: &str) -> Option<&Place> {
+    pub(crate) fn find_uid(&self, uid: &str) -> Option<&ObjectLocation> {
         self.by_uid.get(uid)
     }
 
     /// The objects that name `uid` as an owner.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectLocation> {
         self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
     }
 
@@ -171,7 +171,7 @@ impl Store {
         namespace: Option<&'a str>,
         revision: u64,
         after: Option<&ObjectKey>,
-    ) -> Result<impl Iterator<Item = &'a Arc<Stored>>, Lost> {
+    ) -> Result<impl Iterator<Item = &'a Arc<Stored>>, HistoryError> {
         let changed: BTreeMap<&ObjectKey, Option<&Arc<Stored>>> = match self.storages.get(storage) {
             Some(found) => found
                 .log
@@ -203,7 +203,7 @@ impl Store {
         storage: &StorageId,
         key: &ObjectKey,
         revision: u64,
-    ) -> Result<Option<&Arc<Stored>>, Lost> {
+    ) -> Result<Option<&Arc<Stored>>, HistoryError> {
         let Some(found) = self.storages.get(storage) else {
             return Ok(None);
         };
@@ -257,7 +257,7 @@ impl Store {
     /// Inserts an object of a snapshot under its own revision, without an event.
     ///
     /// Returns `false` if there was an object with its key or its uid.
-    pub(crate) fn put_back(&mut self, storage: &StorageId, stored: &Arc<Stored>) -> bool {
+    pub(crate) fn restore_object(&mut self, storage: &StorageId, stored: &Arc<Stored>) -> bool {
         let place = (storage.clone(), stored.key.clone());
         self.link(stored, &place);
         let is_new_uid = self.by_uid.insert(stored.uid.clone(), place).is_none();
@@ -273,7 +273,7 @@ impl Store {
         })
     }
 
-    fn link(&mut self, stored: &Stored, place: &Place) {
+    fn link(&mut self, stored: &Stored, place: &ObjectLocation) {
         for owner in &stored.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
         }
@@ -281,31 +281,31 @@ impl Store {
 
     /// Writes an object under the next revision, which is set in its metadata.
     ///
-    /// `stamp` is the id of the schema that `value` was validated against.
+    /// `schema_id` is the id of the schema that `value` was validated against.
     pub(crate) fn put(
         &mut self,
         storage: &StorageId,
         key: &ObjectKey,
         mut value: Value,
-        stamp: u64,
+        schema_id: u64,
     ) -> Arc<Stored> {
         self.revision += 1;
         value["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        let stored = Stored::new(key.clone(), &mut value, self.revision, stamp);
-        self.keep(storage, Arc::new(stored))
+        let stored = Stored::new(key.clone(), &mut value, self.revision, schema_id);
+        self.commit(storage, Arc::new(stored))
     }
 
     /// Writes an object under its own revision, which has to be later than all others.
-    pub(crate) fn replay(&mut self, storage: &StorageId, stored: Stored) {
+    pub(crate) fn append(&mut self, storage: &StorageId, stored: Stored) {
         self.revision = stored.revision;
-        self.keep(storage, Arc::new(stored));
+        self.commit(storage, Arc::new(stored));
     }
 
-    fn keep(&mut self, storage: &StorageId, stored: Arc<Stored>) -> Arc<Stored> {
+    fn commit(&mut self, storage: &StorageId, stored: Arc<Stored>) -> Arc<Stored> {
         let place = (storage.clone(), stored.key.clone());
         let found = self.storage(storage);
         let previous = found.insert(&stored);
-        found.log.push(Event::put(Arc::clone(&stored), previous.clone()));
+        found.log.push(LogEvent::put(Arc::clone(&stored), previous.clone()));
         if let Some(previous) = &previous {
             unlink(&mut self.dependents, previous, &place);
         }
@@ -324,7 +324,7 @@ impl Store {
         let previous = found.remove(key)?;
         self.revision += 1;
         let last = Arc::new(previous.at_revision(self.revision));
-        found.log.push(Event::removed(Arc::clone(&last), Arc::clone(&previous)));
+        found.log.push(LogEvent::removed(Arc::clone(&last), Arc::clone(&previous)));
         unlink(&mut self.dependents, &previous, &(storage.clone(), key.clone()));
         self.by_uid.remove(&previous.uid);
         Some(last)
@@ -338,7 +338,7 @@ impl Store {
     }
 
     /// All events that the logs still hold, by resource.
-    pub(crate) fn history(&self) -> impl Iterator<Item = (&StorageId, &Arc<Event>)> {
+    pub(crate) fn history(&self) -> impl Iterator<Item = (&StorageId, &Arc<LogEvent>)> {
         self.storages
             .iter()
             .flat_map(|(storage, found)| found.log.all().map(move |event| (storage, event)))
@@ -348,9 +348,13 @@ impl Store {
     ///
     /// # Errors
     /// When the log no longer reaches back that far.
-    pub(crate) fn news(&self, storage: &StorageId, revision: u64) -> Result<News, Lost> {
-        let found = self.storages.get(storage).ok_or(Lost::Gone)?;
-        Ok(News {
+    pub(crate) fn events_after(
+        &self,
+        storage: &StorageId,
+        revision: u64,
+    ) -> Result<EventBatch, HistoryError> {
+        let found = self.storages.get(storage).ok_or(HistoryError::Gone)?;
+        Ok(EventBatch {
             events: found.log.after(revision)?.cloned().collect(),
             revision: self.revision.max(revision),
         })
@@ -384,7 +388,11 @@ where
     }
 }
 
-fn unlink(dependents: &mut BTreeMap<Box<str>, BTreeSet<Place>>, object: &Stored, place: &Place) {
+fn unlink(
+    dependents: &mut BTreeMap<Box<str>, BTreeSet<ObjectLocation>>,
+    object: &Stored,
+    place: &ObjectLocation,
+) {
     for owner in &object.owners {
         if let Some(places) = dependents.get_mut(&owner.uid) {
             places.remove(place);

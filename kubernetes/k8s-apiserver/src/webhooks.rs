@@ -17,7 +17,7 @@ mod call;
 mod https;
 
 use crate::semantics::webhook::Endpoint;
-pub(crate) use call::ask_all;
+pub(crate) use call::call_all;
 
 /// An error of a webhook that runs in process.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -93,8 +93,8 @@ impl Webhooks {
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<'static, Result<Response<Bytes>, String>> {
         if let Some(handler) = self.handlers.get(endpoint.host()) {
-            let answered = handler.clone().oneshot(request);
-            return Box::pin(async move { answered.await.map_err(|error| error.to_string()) });
+            let response = handler.clone().oneshot(request);
+            return Box::pin(async move { response.await.map_err(|error| error.to_string()) });
         }
         match self.address(endpoint) {
             Ok(address) => Box::pin(https::send(endpoint.clone(), address, request)),

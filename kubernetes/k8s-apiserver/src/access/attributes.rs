@@ -5,11 +5,11 @@ use http::Method;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
 
-use crate::request::path::{Route, Target};
+use crate::request::path::{ResourcePath, Route};
 
 /// A verb on a resource or on a non-resource path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attributes<'a> {
+pub(crate) struct AuthorizationAttributes<'a> {
     /// The verb, such as `get`, `list` or `create`; for a non-resource path, the HTTP method in
     /// lowercase.
     pub(crate) verb: Cow<'a, str>,
@@ -30,7 +30,7 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) name: Cow<'a, str>,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> AuthorizationAttributes<'a> {
     /// The attributes of a request.
     pub(crate) fn of(parts: &'a Parts, route: &'a Route) -> Self {
         match route {
@@ -59,7 +59,7 @@ impl<'a> Attributes<'a> {
 }
 
 impl<'a> ResourceAttributes<'a> {
-    fn of(parts: &Parts, target: &'a Target) -> Self {
+    fn of(parts: &Parts, target: &'a ResourcePath) -> Self {
         let name = match target.name.as_deref() {
             Some(name) => Cow::Borrowed(name),
             None if is_read(&parts.method) && !target.watch => {
@@ -97,7 +97,7 @@ fn is_read(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-fn verb(method: &Method, target: &Target, query: &str) -> &'static str {
+fn verb(method: &Method, target: &ResourcePath, query: &str) -> &'static str {
     match *method {
         _ if target.watch => "watch",
         Method::POST => "create",
@@ -148,7 +148,7 @@ mod tests {
         let request = http::Request::builder().method(method).uri(uri).body(()).unwrap();
         let parts = request.into_parts().0;
         let route = path::parse(parts.uri.path());
-        let attributes = Attributes::of(&parts, &route);
+        let attributes = AuthorizationAttributes::of(&parts, &route);
         let shown = match &attributes.resource {
             Some(about) => format!(
                 "{} {}.{} {} {}",

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-pub(crate) use event::Record;
+pub(crate) use event::AuditRecord;
 
 /// A consumer of audit events.
 pub trait AuditSink: Send + Sync {

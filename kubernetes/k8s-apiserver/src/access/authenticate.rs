@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::Access;
 use super::connection::{Connection, Transport};
-use super::options::Unidentified;
+use super::options::FallbackUser;
 use super::rbac::quoted;
 use super::refusal::unauthorized;
 use super::service_account::{Claims, ISSUER};
@@ -42,7 +42,7 @@ pub(crate) fn authenticate(
     let unidentified = match connection.map(|connection| connection.transport) {
         None => access.in_process,
         Some(Transport::Plain) => access.plain,
-        Some(Transport::Tls) => Unidentified::Anonymous,
+        Some(Transport::Tls) => FallbackUser::Anonymous,
     };
     Ok(unidentified.user())
 }

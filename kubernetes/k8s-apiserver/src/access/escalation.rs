@@ -2,10 +2,10 @@
 //! writer has.
 use serde_json::Value;
 
-use super::attributes::{Attributes, ResourceAttributes};
+use super::attributes::{AuthorizationAttributes, ResourceAttributes};
 use super::rbac::{Authorizer, Rule, compact, quoted, uncovered};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::metadata;
 use crate::semantics::registry::{ApiResource, RBAC_GROUP};
 use crate::status::{ApiError, Result};
@@ -20,24 +20,25 @@ use crate::user::{MASTERS, UserInfo};
 /// When the object grants permissions that the user does not have.
 pub(crate) fn prepare(
     (authorizer, cluster): (&Authorizer, &Cluster),
-    call: &Call,
+    context: &RequestContext,
     resource: &ApiResource,
     (live, in_url): (Option<&Value>, bool),
     object: &mut Value,
 ) -> Result<()> {
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
-        sign_request(&call.user, live, object);
+        sign_request(&context.user, live, object);
     }
     if resource.group != RBAC_GROUP
         || resource.custom().is_some()
-        || !is_checked(authorizer, &call.user)
+        || !is_checked(authorizer, &context.user)
     {
         return Ok(());
     }
     if live.is_some_and(|live| is_only_collected(live, object)) {
         return Ok(());
     }
-    let writer = Writer { authorizer, cluster, user: &call.user, resource, in_url, object };
+    let writer =
+        EscalationCheck { authorizer, cluster, user: &context.user, resource, in_url, object };
     match resource.kind.as_str() {
         "Role" | "ClusterRole" => writer.check_role(live),
         "RoleBinding" | "ClusterRoleBinding" => writer.check_binding(),
@@ -79,7 +80,7 @@ fn is_only_collected(live: &Value, object: &Value) -> bool {
     without(live) == without(object)
 }
 
-struct Writer<'a> {
+struct EscalationCheck<'a> {
     authorizer: &'a Authorizer,
     cluster: &'a Cluster,
     user: &'a UserInfo,
@@ -88,7 +89,7 @@ struct Writer<'a> {
     object: &'a Value,
 }
 
-impl Writer<'_> {
+impl EscalationCheck<'_> {
     fn name(&self) -> &str {
         metadata::text(self.object, "name")
     }
@@ -106,7 +107,9 @@ impl Writer<'_> {
             name: name.into(),
             ..Default::default()
         };
-        self.authorizer.authorize(self.cluster, self.user, &Attributes::on(verb, about)).allowed
+        self.authorizer
+            .authorize(self.cluster, self.user, &AuthorizationAttributes::on(verb, about))
+            .allowed
     }
 
     fn check_role(&self, live: Option<&Value>) -> Result<()> {

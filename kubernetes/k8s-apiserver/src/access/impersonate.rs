@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
-use super::attributes::{Attributes, ResourceAttributes};
+use super::attributes::{AuthorizationAttributes, ResourceAttributes};
 use super::rbac::Authorizer;
 use super::refusal::forbidden;
 use super::service_account;
@@ -30,7 +30,7 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// The modes of impersonation, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum ImpersonationMode {
     AssociatedNode,
     ArbitraryNode,
     ServiceAccount,
@@ -38,12 +38,17 @@ enum Mode {
     Legacy,
 }
 
-const MODES: [Mode; 5] =
-    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+const MODES: [ImpersonationMode; 5] = [
+    ImpersonationMode::AssociatedNode,
+    ImpersonationMode::ArbitraryNode,
+    ImpersonationMode::ServiceAccount,
+    ImpersonationMode::UserInfo,
+    ImpersonationMode::Legacy,
+];
 
 /// The mode that each user last succeeded with: it is tried first, and its error is returned.
 #[derive(Debug, Default)]
-pub(crate) struct LastModes(Mutex<BTreeMap<String, Mode>>);
+pub(crate) struct LastImpersonationModes(Mutex<BTreeMap<String, ImpersonationMode>>);
 
 /// Whether a request has impersonation headers.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
@@ -105,16 +110,16 @@ fn go_syntax(user: &UserInfo) -> String {
 /// # Errors
 /// When impersonation is not permitted, or the headers have no user name.
 pub(crate) fn impersonate(
-    last: &LastModes,
+    last: &LastImpersonationModes,
     (authorizer, cluster): (&Authorizer, &Cluster),
     requestor: &UserInfo,
-    attributes: &Attributes<'_>,
+    attributes: &AuthorizationAttributes<'_>,
     headers: &HeaderMap,
 ) -> Result<Option<UserInfo>, ApiError> {
     let Some(wanted) = wanted(headers)? else {
         return Ok(None);
     };
-    let attempt = Attempt { authorizer, cluster, requestor, wanted: &wanted };
+    let attempt = ImpersonationAttempt { authorizer, cluster, requestor, wanted: &wanted };
     let first = last.find(&requestor.username);
     let others = MODES.into_iter().filter(|mode| Some(*mode) != first);
     let mut refusal = None;
@@ -135,12 +140,12 @@ pub(crate) fn impersonate(
     Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
 }
 
-impl LastModes {
-    fn find(&self, username: &str) -> Option<Mode> {
+impl LastImpersonationModes {
+    fn find(&self, username: &str) -> Option<ImpersonationMode> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(username).copied()
     }
 
-    fn remember(&self, username: &str, mode: Mode) {
+    fn remember(&self, username: &str, mode: ImpersonationMode) {
         let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if modes.len() < REMEMBERED_MAX || modes.contains_key(username) {
             modes.insert(username.to_owned(), mode);
@@ -149,22 +154,22 @@ impl LastModes {
 }
 
 /// An attempt of a user to impersonate another.
-struct Attempt<'a> {
+struct ImpersonationAttempt<'a> {
     authorizer: &'a Authorizer,
     cluster: &'a Cluster,
     requestor: &'a UserInfo,
     wanted: &'a UserInfo,
 }
 
-impl Attempt<'_> {
-    fn applies(&self, mode: Mode) -> bool {
+impl ImpersonationAttempt<'_> {
+    fn applies(&self, mode: ImpersonationMode) -> bool {
         let wanted = self.wanted;
         let only_name =
             wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_name(&wanted.username);
         let is_account = service_account::split(&wanted.username).is_some();
         match mode {
-            Mode::AssociatedNode => {
+            ImpersonationMode::AssociatedNode => {
                 let own = self.requestor.extra.get("authentication.kubernetes.io/node-name");
                 let own = own.and_then(|names| match names.as_slice() {
                     [one] => Some(one.as_str()),
@@ -175,17 +180,21 @@ impl Attempt<'_> {
                     && node == own
                     && service_account::split(&self.requestor.username).is_some()
             }
-            Mode::ArbitraryNode => only_name && node.is_some(),
-            Mode::ServiceAccount => only_name && is_account,
-            Mode::UserInfo => node.is_none() && !is_account,
-            Mode::Legacy => true,
+            ImpersonationMode::ArbitraryNode => only_name && node.is_some(),
+            ImpersonationMode::ServiceAccount => only_name && is_account,
+            ImpersonationMode::UserInfo => node.is_none() && !is_account,
+            ImpersonationMode::Legacy => true,
         }
     }
 
-    fn run(&self, mode: Mode, attributes: &Attributes<'_>) -> Result<UserInfo, ApiError> {
+    fn run(
+        &self,
+        mode: ImpersonationMode,
+        attributes: &AuthorizationAttributes<'_>,
+    ) -> Result<UserInfo, ApiError> {
         if let Some(name) = mode.name() {
             let verb = format!("impersonate-on:{name}:{}", attributes.verb);
-            self.require(&Attributes { verb: verb.into(), ..attributes.clone() })?;
+            self.require(&AuthorizationAttributes { verb: verb.into(), ..attributes.clone() })?;
         }
         let mut user = self.wanted.clone();
         self.require_name(mode, &mut user)?;
@@ -201,7 +210,7 @@ impl Attempt<'_> {
         Ok(user)
     }
 
-    fn require(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    fn require(&self, attributes: &AuthorizationAttributes<'_>) -> Result<(), ApiError> {
         let decision = self.authorizer.authorize(self.cluster, self.requestor, attributes);
         if decision.allowed {
             return Ok(());
@@ -211,7 +220,7 @@ impl Attempt<'_> {
 
     fn require_to_be(
         &self,
-        mode: Mode,
+        mode: ImpersonationMode,
         group: &str,
         resource: &str,
         subresource: &str,
@@ -224,10 +233,10 @@ impl Attempt<'_> {
             name: name.into(),
             ..Default::default()
         };
-        self.require(&Attributes::on(mode.verb(), about))
+        self.require(&AuthorizationAttributes::on(mode.verb(), about))
     }
 
-    fn require_name(&self, mode: Mode, user: &mut UserInfo) -> Result<(), ApiError> {
+    fn require_name(&self, mode: ImpersonationMode, user: &mut UserInfo) -> Result<(), ApiError> {
         let username = &self.wanted.username;
         let mut about = ResourceAttributes {
             group: mode.identity_group(),
@@ -236,9 +245,10 @@ impl Attempt<'_> {
             ..Default::default()
         };
         match node_name(username) {
-            Some(node) if mode != Mode::Legacy => {
+            Some(node) if mode != ImpersonationMode::Legacy => {
                 about.resource = "nodes";
-                about.name = if mode == Mode::AssociatedNode { "*" } else { node }.into();
+                about.name =
+                    if mode == ImpersonationMode::AssociatedNode { "*" } else { node }.into();
                 user.groups = vec!["system:nodes".to_owned()];
             }
             _ => {}
@@ -251,13 +261,13 @@ impl Attempt<'_> {
                 user.groups = service_account::of_account(namespace, name).groups;
             }
         }
-        self.require(&Attributes::on(mode.verb(), about))
+        self.require(&AuthorizationAttributes::on(mode.verb(), about))
     }
 
-    fn require_groups(&self, mode: Mode) -> Result<(), ApiError> {
+    fn require_groups(&self, mode: ImpersonationMode) -> Result<(), ApiError> {
         let groups = &self.wanted.groups;
         let group = mode.identity_group();
-        if mode != Mode::Legacy {
+        if mode != ImpersonationMode::Legacy {
             for (refused, why) in [
                 ("", "impersonating the empty string group is not allowed"),
                 (MASTERS, "impersonating the system:masters group is not allowed"),
@@ -269,7 +279,7 @@ impl Attempt<'_> {
                         name: refused.into(),
                         ..Default::default()
                     };
-                    let attributes = Attributes::on(mode.verb(), about);
+                    let attributes = AuthorizationAttributes::on(mode.verb(), about);
                     return Err(forbidden(self.requestor, &attributes, why));
                 }
             }
@@ -280,18 +290,22 @@ impl Attempt<'_> {
         groups.iter().try_for_each(|name| self.require_to_be(mode, group, "groups", "", name))
     }
 
-    fn require_extra(&self, mode: Mode) -> Result<(), ApiError> {
+    fn require_extra(&self, mode: ImpersonationMode) -> Result<(), ApiError> {
         const API_GROUP: &str = "authentication.k8s.io";
         let extra = &self.wanted.extra;
         let count: usize = extra.values().map(Vec::len).sum();
-        if mode != Mode::Legacy {
+        if mode != ImpersonationMode::Legacy {
             if let Some(why) = problem_of_extra(extra) {
                 let about = ResourceAttributes {
                     group: API_GROUP,
                     resource: "userextras",
                     ..Default::default()
                 };
-                return Err(forbidden(self.requestor, &Attributes::on(mode.verb(), about), &why));
+                return Err(forbidden(
+                    self.requestor,
+                    &AuthorizationAttributes::on(mode.verb(), about),
+                    &why,
+                ));
             }
             let is_allowed = |attempt: &Self| {
                 attempt.require_to_be(mode, API_GROUP, "userextras", "*", "*").is_ok()
@@ -308,7 +322,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Mode {
+impl ImpersonationMode {
     /// The name of the mode in verbs; none for the verb `impersonate` itself.
     fn name(self) -> Option<&'static str> {
         match self {

@@ -10,12 +10,12 @@ pub struct AccessOptions {
     /// Bearer tokens that are valid as long as the server runs.
     pub tokens: Vec<StaticToken>,
     /// The user of requests in process that carry no credentials.
-    pub in_process: Unidentified,
+    pub in_process: FallbackUser,
     /// The user of requests without credentials on a listener without TLS.
     ///
     /// The administrator by default: `kubectl` and other clients based on client-go send no
     /// credentials without TLS.
-    pub plain: Unidentified,
+    pub plain: FallbackUser,
     /// The audit log; none if requests are not recorded.
     pub audit: Option<Audit>,
 }
@@ -32,7 +32,7 @@ pub enum Authorization {
 
 /// The user of requests without credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unidentified {
+pub enum FallbackUser {
     /// [`UserInfo::administrator`]
     #[default]
     Administrator,
@@ -49,7 +49,7 @@ pub struct StaticToken {
     pub user: UserInfo,
 }
 
-impl Unidentified {
+impl FallbackUser {
     /// The user.
     pub(crate) fn user(self) -> UserInfo {
         match self {

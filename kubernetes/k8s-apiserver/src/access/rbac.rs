@@ -11,7 +11,7 @@ pub(crate) use rule::{Rule, compact, quoted, uncovered};
 
 use std::collections::BTreeSet;
 
-use super::attributes::Attributes;
+use super::attributes::AuthorizationAttributes;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::RBAC_GROUP;
 use crate::status::{ApiError, Subject};
@@ -21,7 +21,7 @@ use index::Binding;
 
 /// Whether a request is allowed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
+pub(crate) struct AuthorizationDecision {
     /// Whether it is allowed.
     pub(crate) allowed: bool,
     /// The binding that allows it, or the roles that were not found; may be empty.
@@ -34,18 +34,18 @@ impl Authorizer {
         &self,
         cluster: &Cluster,
         user: &UserInfo,
-        attributes: &Attributes<'_>,
-    ) -> Decision {
+        attributes: &AuthorizationAttributes<'_>,
+    ) -> AuthorizationDecision {
         if user.is_in(MASTERS) || self.allows_everything() {
-            return Decision { allowed: true, reason: String::new() };
+            return AuthorizationDecision { allowed: true, reason: String::new() };
         }
         self.with(&cluster.store, |index| {
-            let mut missing = Missing::default();
+            let mut missing = MissingRoles::default();
             for (binding, subject) in index.bindings(user, attributes.namespace()) {
                 match index.rules(binding) {
                     Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                         let reason = format!("RBAC: allowed by {}", binding.describe(subject));
-                        return Decision { allowed: true, reason };
+                        return AuthorizationDecision { allowed: true, reason };
                     }
                     Ok(_) => {}
                     Err(error) => missing.add(&error),
@@ -53,7 +53,7 @@ impl Authorizer {
             }
             let reason = missing.to_string();
             let reason = if reason.is_empty() { reason } else { format!("rbac: RBAC: {reason}") };
-            Decision { allowed: false, reason }
+            AuthorizationDecision { allowed: false, reason }
         })
     }
 
@@ -66,7 +66,7 @@ impl Authorizer {
     ) -> (Vec<Rule>, String) {
         self.with(&cluster.store, |index| {
             let mut found = Vec::new();
-            let mut missing = Missing::default();
+            let mut missing = MissingRoles::default();
             for (binding, _) in index.bindings(user, namespace) {
                 match index.rules(binding) {
                     Ok(rules) => found.extend(rules.iter().cloned()),
@@ -102,12 +102,12 @@ impl Authorizer {
 
 /// The errors about roles that bindings refer to and that do not exist.
 #[derive(Default)]
-struct Missing {
+struct MissingRoles {
     seen: BTreeSet<String>,
     listed: Vec<String>,
 }
 
-impl Missing {
+impl MissingRoles {
     fn add(&mut self, error: &str) {
         if self.seen.insert(error.to_owned()) {
             self.listed.push(error.to_owned());
@@ -115,7 +115,7 @@ impl Missing {
     }
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for MissingRoles {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.listed.as_slice() {
             [] => Ok(()),

@@ -1,5 +1,5 @@
 //! The errors of requests that are not authenticated or not authorized.
-use super::attributes::Attributes;
+use super::attributes::AuthorizationAttributes;
 use crate::status::{ApiError, StatusReason, Subject};
 use crate::user::UserInfo;
 
@@ -9,7 +9,11 @@ pub(crate) fn unauthorized() -> ApiError {
 }
 
 /// The user is not allowed to make the request; `why` may be empty.
-pub(crate) fn forbidden(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> ApiError {
+pub(crate) fn forbidden(
+    user: &UserInfo,
+    attributes: &AuthorizationAttributes<'_>,
+    why: &str,
+) -> ApiError {
     let who = &user.username;
     let verb = &attributes.verb;
     let why = if why.is_empty() { String::new() } else { format!(": {why}") };

@@ -6,11 +6,11 @@ use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::Access;
-use super::attributes::{Attributes, ResourceAttributes};
+use super::attributes::{AuthorizationAttributes, ResourceAttributes};
 use super::authenticate::of_token;
 use super::rbac::Rule;
 use super::service_account::ISSUER;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
@@ -27,20 +27,20 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// When the review is malformed or invalid.
 pub(crate) fn answer(
     (access, cluster): (&Access, &SharedCluster),
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
     object: &Value,
 ) -> Result<Option<Value>> {
-    let review = |call: &mut Call| read(call, resource, namespace, object.clone());
+    let review = |context: &mut RequestContext| read(context, resource, namespace, object.clone());
     let answered = match (resource.group.as_str(), resource.kind.as_str()) {
         (AUTHORIZATION, "SelfSubjectAccessReview") => {
-            let review = review(call)?;
-            let user = Arc::clone(&call.user);
+            let review = review(context)?;
+            let user = Arc::clone(&context.user);
             access_review((access, cluster), review, &user)?
         }
         (AUTHORIZATION, "SubjectAccessReview") => {
-            let review = review(call)?;
+            let review = review(context)?;
             let user = subject(&review["spec"]);
             access_review((access, cluster), review, &user)?
         }
@@ -48,25 +48,25 @@ pub(crate) fn answer(
             if namespace.is_none() {
                 return Err(ApiError::no_such_path());
             }
-            let review = review(call)?;
+            let review = review(context)?;
             let user = subject(&review["spec"]);
             access_review((access, cluster), review, &user)?
         }
         (AUTHORIZATION, "SelfSubjectRulesReview") => {
-            let review = review(call)?;
-            rules((access, cluster), &review, &call.user)?
+            let review = review(context)?;
+            rules((access, cluster), &review, &context.user)?
         }
         (AUTHENTICATION, "TokenReview") => {
-            let review = review(call)?;
+            let review = review(context)?;
             token((access, cluster), review)?
         }
         (AUTHENTICATION, "SelfSubjectReview") => {
-            review(call)?;
+            review(context)?;
             json!({
                 "kind": "SelfSubjectReview",
                 "apiVersion": resource.api_version(),
-                "metadata": {"creationTimestamp": call.now},
-                "status": {"userInfo": call.user.to_value()},
+                "metadata": {"creationTimestamp": context.now},
+                "status": {"userInfo": context.user.to_value()},
             })
         }
         _ => return Ok(None),
@@ -76,17 +76,17 @@ pub(crate) fn answer(
 
 /// Decodes a review as any new object, `managedFields` included.
 fn read(
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     namespace: Option<&str>,
     mut object: Value,
 ) -> Result<Value> {
     decode::check_type(resource, &mut object)?;
-    metadata::settle_namespace(resource, namespace, &mut object)?;
-    decode::normalize(call, resource, &mut object)?;
+    metadata::set_namespace(resource, namespace, &mut object)?;
+    decode::normalize(context, resource, &mut object)?;
     metadata::of(&mut object).remove("managedFields");
     let api_version = resource.api_version();
-    let writer = actor(call, resource, &api_version, "");
+    let writer = actor(context, resource, &api_version, "");
     Ok(managed::track_update(resource.schema(), None, object, &writer))
 }
 
@@ -128,7 +128,7 @@ fn access_review(
 }
 
 /// The attributes that a review asks about.
-fn attributes(spec: &Value) -> Attributes<'_> {
+fn attributes(spec: &Value) -> AuthorizationAttributes<'_> {
     fn text<'a>(value: &'a Value, field: &str) -> &'a str {
         value[field].as_str().unwrap_or_default()
     }
@@ -142,10 +142,14 @@ fn attributes(spec: &Value) -> Attributes<'_> {
             namespace: text(about, "namespace"),
             name: text(about, "name").into(),
         };
-        return Attributes::on(text(about, "verb"), resource);
+        return AuthorizationAttributes::on(text(about, "verb"), resource);
     }
     let about = &spec["nonResourceAttributes"];
-    Attributes { verb: text(about, "verb").into(), resource: None, path: text(about, "path") }
+    AuthorizationAttributes {
+        verb: text(about, "verb").into(),
+        resource: None,
+        path: text(about, "path"),
+    }
 }
 
 /// The validation errors of an access review.

@@ -17,7 +17,7 @@ const PREFIX: &str = "system:serviceaccount:";
 
 /// A reference to an object by name and uid; the uid may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reference {
+pub(crate) struct ObjectReference {
     pub(crate) name: String,
     pub(crate) uid: String,
 }
@@ -26,10 +26,10 @@ pub(crate) struct Reference {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(crate) namespace: String,
-    pub(crate) account: Reference,
-    pub(crate) pod: Option<Reference>,
-    pub(crate) secret: Option<Reference>,
-    pub(crate) node: Option<Reference>,
+    pub(crate) account: ObjectReference,
+    pub(crate) pod: Option<ObjectReference>,
+    pub(crate) secret: Option<ObjectReference>,
+    pub(crate) node: Option<ObjectReference>,
     pub(crate) audiences: Vec<String>,
     /// The time of issue, in seconds since 1970.
     pub(crate) issued: i64,
@@ -39,7 +39,7 @@ pub(crate) struct Claims {
     pub(crate) id: String,
 }
 
-impl Reference {
+impl ObjectReference {
     /// A reference to a stored object.
     pub(crate) fn to(stored: &Stored) -> Self {
         Self { name: stored.key.name.to_string(), uid: stored.uid.to_string() }
@@ -91,10 +91,10 @@ impl Claims {
         let audiences = value["aud"].as_array().into_iter().flatten();
         Self {
             namespace: bound["namespace"].as_str().unwrap_or_default().to_owned(),
-            account: Reference::read(&bound["serviceaccount"]).unwrap_or_default(),
-            pod: Reference::read(&bound["pod"]),
-            secret: Reference::read(&bound["secret"]),
-            node: Reference::read(&bound["node"]),
+            account: ObjectReference::read(&bound["serviceaccount"]).unwrap_or_default(),
+            pod: ObjectReference::read(&bound["pod"]),
+            secret: ObjectReference::read(&bound["secret"]),
+            node: ObjectReference::read(&bound["node"]),
             audiences: audiences.filter_map(Value::as_str).map(str::to_owned).collect(),
             issued: value["iat"].as_i64().unwrap_or_default(),
             expires: value["exp"].as_i64().unwrap_or_default(),
@@ -138,7 +138,7 @@ impl Claims {
         let find = |plural: &str, namespace: &str, name: &str| {
             cluster.store.find(&StorageId::new("", plural), &ObjectKey::new(namespace, name))
         };
-        let Reference { name, uid } = &self.account;
+        let ObjectReference { name, uid } = &self.account;
         let Some(account) = find("serviceaccounts", &self.namespace, name) else {
             return Err(format!("serviceaccounts {name:?} not found"));
         };
@@ -158,7 +158,7 @@ impl Claims {
             ("secret", &self.namespace, self.secret.as_ref()),
             ("node", "", node),
         ] {
-            let Some(Reference { name, uid }) = reference else { continue };
+            let Some(ObjectReference { name, uid }) = reference else { continue };
             let found = find(&format!("{noun}s"), namespace, name)
                 .filter(|found| !is_long_gone(found, now))
                 .ok_or("service account token has been invalidated")?;

@@ -6,10 +6,10 @@ use k8s_schema::{FieldError, FieldErrorKind, builtin, managed};
 use serde_json::{Value, json};
 
 use super::Access;
-use super::service_account::{Claims, ISSUER, Reference};
+use super::service_account::{Claims, ISSUER, ObjectReference};
 use crate::clock::rfc3339_seconds;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{decode, metadata};
@@ -51,14 +51,14 @@ pub(crate) fn resource() -> Arc<ApiResource> {
 pub(crate) fn create(
     access: &Access,
     cluster: &SharedCluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     account: &ObjectKey,
     mut request: Value,
 ) -> Result<Value> {
     let resource = access.token_request();
     decode::check_type(resource, &mut request)?;
-    metadata::settle_namespace(resource, Some(&account.namespace), &mut request)?;
-    decode::normalize(call, resource, &mut request)?;
+    metadata::set_namespace(resource, Some(&account.namespace), &mut request)?;
+    decode::normalize(context, resource, &mut request)?;
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }
@@ -69,7 +69,7 @@ pub(crate) fn create(
     if request["spec"].get("audiences").is_none() {
         request["spec"]["audiences"] = Value::Null;
     }
-    let writer = actor(call, resource, "authentication.k8s.io/v1", "token");
+    let writer = actor(context, resource, "authentication.k8s.io/v1", "token");
     // Go encodes the fields that a request leaves out as null, which nobody owns.
     let nothing = json!({
         "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
@@ -124,7 +124,7 @@ fn prepare(
     let issued = now.as_second();
     let mut claims = Claims {
         namespace: account.namespace.to_string(),
-        account: Reference::to(found),
+        account: ObjectReference::to(found),
         issued,
         expires: issued + seconds,
         ..Claims::default()
@@ -175,21 +175,21 @@ fn bind(cluster: &Cluster, claims: &mut Claims, reference: &Value) -> Result<()>
                 )));
             }
             if let Some(node) = spec["nodeName"].as_str().filter(|name| !name.is_empty()) {
-                let nameless = Reference { name: node.to_owned(), uid: String::new() };
+                let nameless = ObjectReference { name: node.to_owned(), uid: String::new() };
                 let found = find(cluster, "nodes", "", node);
-                claims.node = Some(found.map_or(nameless, Reference::to));
+                claims.node = Some(found.map_or(nameless, ObjectReference::to));
             }
-            claims.pod = Some(Reference::to(pod));
+            claims.pod = Some(ObjectReference::to(pod));
             pod
         }
         (false, "Secret") => {
             let secret = find(cluster, "secrets", &claims.namespace, name)?;
-            claims.secret = Some(Reference::to(secret));
+            claims.secret = Some(ObjectReference::to(secret));
             secret
         }
         (false, "Node") => {
             let node = find(cluster, "nodes", "", name)?;
-            claims.node = Some(Reference::to(node));
+            claims.node = Some(ObjectReference::to(node));
             node
         }
         (has_group, _) => {

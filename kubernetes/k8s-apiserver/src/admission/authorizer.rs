@@ -9,20 +9,20 @@ use k8s_cel::{
     Type, Value as CelValue,
 };
 
-use crate::access::attributes::{Attributes as Wanted, ResourceAttributes};
+use crate::access::attributes::{AuthorizationAttributes as RequestAttributes, ResourceAttributes};
 use crate::access::rbac::Authorizer as RoleAuthorizer;
 use crate::access::service_account;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::Attributes;
+use crate::semantics::cluster::admission::WriteAttributes;
 use crate::user::UserInfo;
 
 /// The authorization checks of the expressions of one policy or webhook, with their decisions.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct AuthorizationCache {
     asked: Mutex<Vec<(AuthorizationAttributes, Option<AuthorizationDecision>)>>,
 }
 
-impl Authorizer for Ledger {
+impl Authorizer for AuthorizationCache {
     fn authorize(&self, question: &AuthorizationAttributes) -> AuthorizationDecision {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decision)) = asked.iter().find(|(known, _)| known == question) {
@@ -33,7 +33,7 @@ impl Authorizer for Ledger {
     }
 }
 
-impl Ledger {
+impl AuthorizationCache {
     /// Decides the checks that have no decision yet; returns whether there were any.
     pub(super) fn look_up(
         &self,
@@ -58,8 +58,10 @@ fn decide(
     question: &AuthorizationAttributes,
 ) -> AuthorizationDecision {
     let wanted = match &question.path {
-        Some(path) => Wanted { verb: question.verb.as_str().into(), resource: None, path },
-        None => Wanted::on(
+        Some(path) => {
+            RequestAttributes { verb: question.verb.as_str().into(), resource: None, path }
+        }
+        None => RequestAttributes::on(
             question.verb.as_str(),
             ResourceAttributes {
                 group: &question.group,
@@ -82,7 +84,10 @@ fn decide(
 }
 
 /// The value of `authorizer.requestResource`: a check of the resource of a write.
-pub(super) fn request_resource(ledger: &Arc<Ledger>, attributes: &Attributes<'_>) -> CelValue {
+pub(super) fn request_resource(
+    ledger: &Arc<AuthorizationCache>,
+    attributes: &WriteAttributes<'_>,
+) -> CelValue {
     let mut check = format!(
         "authorizer.group({:?}).resource({:?})",
         attributes.resource.group, attributes.resource.plural
@@ -98,7 +103,7 @@ pub(super) fn request_resource(ledger: &Arc<Ledger>, attributes: &Attributes<'_>
     }
     let environment =
         Environment::for_stored_expressions().with_variable("authorizer", Type::authorizer());
-    let authorizer: Arc<dyn Authorizer> = Arc::<Ledger>::clone(ledger);
+    let authorizer: Arc<dyn Authorizer> = Arc::<AuthorizationCache>::clone(ledger);
     let bindings = Bindings::new().with("authorizer", CelValue::authorizer(authorizer));
     environment
         .compile(&check)

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::authorizer::Ledger;
+use super::authorizer::AuthorizationCache;
 use super::conditions::Conditions;
 use super::expressions::{Declared, Scope, environment};
 use super::matching::Criteria;
-use super::review::{self, Reviewed};
+use super::review::{self, AdmissionResponse};
 use super::{AdmissionChain, policies};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::Attributes;
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::WriteAttributes;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::webhook::Endpoint;
-use crate::semantics::webhook::replay::Question;
+use crate::semantics::webhook::replay::WebhookCall;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::StorageId;
 
@@ -27,7 +27,7 @@ const TIMEOUT_SECONDS: u64 = 10;
 
 /// One webhook of a configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Hook {
+pub(super) struct AdmissionWebhook {
     /// The name of the configuration and the index in it.
     pub(super) id: String,
     /// The name of the configuration.
@@ -38,7 +38,7 @@ pub(super) struct Hook {
 }
 
 /// All webhooks of mutating or validating configurations, ordered by configuration name and index.
-pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<Hook> {
+pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<AdmissionWebhook> {
     let mut hooks = Vec::new();
     for stored in cluster.store.list(storage, None) {
         let mut configuration = stored.decode();
@@ -46,7 +46,7 @@ pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<Hook> {
             continue;
         };
         for (index, source) in listed.iter_mut().map(Value::take).enumerate() {
-            hooks.push(Hook {
+            hooks.push(AdmissionWebhook {
                 id: format!("{}/{index}", stored.key.name),
                 configuration: stored.key.name.to_string(),
                 name: source["name"].as_str().unwrap_or_default().to_owned(),
@@ -58,14 +58,14 @@ pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<Hook> {
 }
 
 /// The outcome of a webhook call.
-pub(super) enum Outcome {
+pub(super) enum WebhookOutcome {
     /// The webhook responded.
-    Reviewed(Reviewed),
+    AdmissionResponse(AdmissionResponse),
     /// The call failed, and the failure policy ignores that.
     FailedOpen,
 }
 
-impl Hook {
+impl AdmissionWebhook {
     /// Whether the webhook is called again if another one changed the object after it.
     pub(super) fn is_reinvoked(&self) -> bool {
         self.source["reinvocationPolicy"] == "IfNeeded"
@@ -79,8 +79,8 @@ impl Hook {
         &self,
         chain: &AdmissionChain,
         cluster: &Cluster,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<Option<Arc<ApiResource>>> {
         let criteria = Criteria { source: &self.source, rules: "rules" };
@@ -91,11 +91,12 @@ impl Hook {
             return Ok(Some(resource));
         }
         let conditions = Conditions::read(&environment(DECLARED, None), &self.source);
-        let ledger = Arc::<Ledger>::default();
-        let bindings = policies::bindings(cluster, call, attributes, (object, &resource), &ledger)?;
+        let ledger = Arc::<AuthorizationCache>::default();
+        let bindings =
+            policies::bindings(cluster, context, attributes, (object, &resource), &ledger)?;
         let held = loop {
             let held = conditions.hold(&Scope::new(bindings.clone(), &[]));
-            if !ledger.look_up(&chain.authorizer, cluster, &call.user) {
+            if !ledger.look_up(&chain.authorizer, cluster, &context.user) {
                 break held;
             }
         };
@@ -111,13 +112,13 @@ impl Hook {
     ///
     /// # Errors
     /// When there is no response yet, or the call failed and the failure policy is `Fail`.
-    pub(super) fn ask(
+    pub(super) fn call(
         &self,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
-        shown: &review::Shown<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
+        shown: &review::ReviewSubject<'_>,
         round: usize,
-    ) -> Result<Outcome> {
+    ) -> Result<WebhookOutcome> {
         if attributes.dry_run
             && !matches!(self.source["sideEffects"].as_str(), Some("None" | "NoneOnDryRun"))
         {
@@ -126,17 +127,17 @@ impl Hook {
                 self.name
             )));
         }
-        match self.reviewed(call, attributes, shown, round)? {
-            Ok(reviewed) => Ok(Outcome::Reviewed(reviewed)),
+        match self.reviewed(context, attributes, shown, round)? {
+            Ok(reviewed) => Ok(WebhookOutcome::AdmissionResponse(reviewed)),
             Err(why) if self.source["failurePolicy"] == "Ignore" => {
                 tracing::warn!(webhook = self.name, why, "failed to call webhook, failing open");
-                Ok(Outcome::FailedOpen)
+                Ok(WebhookOutcome::FailedOpen)
             }
             Err(why) => Err(ApiError::new(
                 StatusReason::InternalError,
                 format!("Internal error occurred: failed calling webhook {:?}: {why}", self.name),
             )
-            .with_causes([crate::status::Cause {
+            .with_causes([crate::status::StatusCause {
                 reason: String::new(),
                 message: format!("failed calling webhook {:?}: {why}", self.name),
                 field: String::new(),
@@ -146,11 +147,11 @@ impl Hook {
 
     fn reviewed(
         &self,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
-        shown: &review::Shown<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
+        shown: &review::ReviewSubject<'_>,
         round: usize,
-    ) -> Result<std::result::Result<Reviewed, String>> {
+    ) -> Result<std::result::Result<AdmissionResponse, String>> {
         let seconds = self.source["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_SECONDS);
         let endpoint =
             match Endpoint::read(&self.source["clientConfig"], Duration::from_secs(seconds)) {
@@ -158,13 +159,13 @@ impl Hook {
                 Err(why) => return Ok(Err(format!("could not get REST client: {why}"))),
             };
         let version = self.review_version();
-        let question = Question {
-            asker: format!("{round} {} {}", self.id, self.name),
+        let call = WebhookCall {
+            caller: format!("{round} {} {}", self.id, self.name),
             endpoint,
-            review: review::write(call, attributes, shown, version),
+            review: review::write(context, attributes, shown, version),
         };
-        Ok(match call.asking.ask(question)? {
-            Ok(answered) => review::read(&answered, version, shown.mutating)
+        Ok(match context.replay.call(call)? {
+            Ok(response) => review::read(&response, version, shown.mutating)
                 .map_err(|why| format!("received invalid webhook response: {why}")),
             Err(why) => Err(format!("failed to call webhook: {why}")),
         })

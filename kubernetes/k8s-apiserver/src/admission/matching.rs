@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{Attributes, Operation};
+use crate::semantics::cluster::admission::{Operation, WriteAttributes};
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};
@@ -32,7 +32,7 @@ impl Criteria<'_> {
     pub(super) fn matched(
         &self,
         cluster: &Cluster,
-        attributes: &Attributes<'_>,
+        attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<Option<Arc<ApiResource>>> {
         let namespace = self.matches_namespace(cluster, attributes, object);
@@ -60,7 +60,7 @@ impl Criteria<'_> {
     fn by_rules(
         &self,
         cluster: &Cluster,
-        attributes: &Attributes<'_>,
+        attributes: &WriteAttributes<'_>,
         field: &str,
     ) -> Option<Arc<ApiResource>> {
         let rules = self.source[field].as_array()?;
@@ -84,7 +84,7 @@ impl Criteria<'_> {
     fn matches_namespace(
         &self,
         cluster: &Cluster,
-        attributes: &Attributes<'_>,
+        attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<bool> {
         let selector = &self.source["namespaceSelector"];
@@ -103,7 +103,7 @@ impl Criteria<'_> {
         Ok(selects(selector, &namespace))
     }
 
-    fn matches_object(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {
+    fn matches_object(&self, attributes: &WriteAttributes<'_>, object: Option<&Value>) -> bool {
         let selector = &self.source["objectSelector"];
         is_empty(selector)
             || [object, attributes.old]
@@ -136,7 +136,7 @@ fn equivalents<'a>(
     })
 }
 
-fn matches_rule(rule: &Value, attributes: &Attributes<'_>, resource: &ApiResource) -> bool {
+fn matches_rule(rule: &Value, attributes: &WriteAttributes<'_>, resource: &ApiResource) -> bool {
     let has =
         |field: &str, wanted: &str| texts(&rule[field]).any(|text| text == "*" || text == wanted);
     let is_namespaced =
@@ -191,7 +191,10 @@ pub(super) fn selects(selector: &Value, object: &Value) -> bool {
 }
 
 /// The name of the object in error messages: its name, its prefix, or that it is unknown.
-pub(super) fn shown_name<'a>(attributes: &'a Attributes<'_>, object: Option<&'a Value>) -> &'a str {
+pub(super) fn shown_name<'a>(
+    attributes: &'a WriteAttributes<'_>,
+    object: Option<&'a Value>,
+) -> &'a str {
     let generated = object.map(|object| metadata::text(object, "generateName")).unwrap_or_default();
     [attributes.name.as_str(), generated, "Unknown"]
         .into_iter()

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use k8s_schema::{Schema, builtin, prune};
 use serde_json::{Value, json};
 
-use super::hooks::{self, Hook, Outcome};
-use super::review::{Reviewed, Shown};
+use super::hooks::{self, AdmissionWebhook, WebhookOutcome};
+use super::review::{AdmissionResponse, ReviewSubject};
 use super::validating::refused;
 use super::{AdmissionChain, MUTATING_WEBHOOKS, patch};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{Attributes, kind_of};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{WriteAttributes, kind_of};
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{convert, decode};
 use crate::status::{ApiError, Result};
 
 /// Which webhooks the second round calls again.
 #[derive(Default)]
-struct Progress {
+struct ReinvocationState {
     /// Webhooks with reinvocation that were called since the last change.
     invoked: BTreeSet<String>,
     /// Those of them after which another webhook changed the object.
     due: BTreeSet<String>,
 }
 
-impl Progress {
+impl ReinvocationState {
     fn changed(&mut self) {
         self.due.append(&mut self.invoked);
     }
@@ -38,15 +38,15 @@ impl Progress {
 pub(super) fn admit(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: &mut Value,
 ) -> Result<()> {
     let hooks = hooks::all(cluster, &MUTATING_WEBHOOKS);
-    let mut progress = Progress::default();
-    round(chain, cluster, call, attributes, object, (&hooks, 0), &mut progress)?;
+    let mut progress = ReinvocationState::default();
+    round(chain, cluster, context, attributes, object, (&hooks, 0), &mut progress)?;
     if !progress.due.is_empty() {
-        round(chain, cluster, call, attributes, object, (&hooks, 1), &mut progress)?;
+        round(chain, cluster, context, attributes, object, (&hooks, 1), &mut progress)?;
     }
     Ok(())
 }
@@ -54,21 +54,21 @@ pub(super) fn admit(
 fn round(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: &mut Value,
-    (hooks, round): (&[Hook], usize),
-    progress: &mut Progress,
+    (hooks, round): (&[AdmissionWebhook], usize),
+    progress: &mut ReinvocationState,
 ) -> Result<()> {
     for (index, hook) in hooks.iter().enumerate() {
         let shown = (!object.is_null()).then_some(&*object);
-        let Some(resource) = hook.matched(chain, cluster, call, attributes, shown)? else {
+        let Some(resource) = hook.matched(chain, cluster, context, attributes, shown)? else {
             continue;
         };
         if round > 0 && !progress.due.contains(&hook.id) {
             continue;
         }
-        let changed = ask(call, attributes, object, &resource, (hook, round, index))?;
+        let changed = call_webhook(context, attributes, object, &resource, (hook, round, index))?;
         if changed {
             progress.changed();
         }
@@ -80,40 +80,41 @@ fn round(
 }
 
 /// Calls one webhook; returns whether it changed the object.
-fn ask(
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+fn call_webhook(
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: &mut Value,
     resource: &Arc<ApiResource>,
-    (hook, round, index): (&Hook, usize, usize),
+    (hook, round, index): (&AdmissionWebhook, usize, usize),
 ) -> Result<bool> {
     let from = attributes.resource;
     let old = match attributes.old {
-        Some(old) => Some(convert::between(call, from, resource, old.clone())?),
+        Some(old) => Some(convert::between(context, from, resource, old.clone())?),
         None => None,
     };
     let before = if object.is_null() {
         None
     } else {
-        Some(convert::between(call, from, resource, object.clone())?)
+        Some(convert::between(context, from, resource, object.clone())?)
     };
-    let shown = Shown { resource, object: before.as_ref(), old: old.as_ref(), mutating: true };
-    let reviewed = match hook.ask(call, attributes, &shown, round)? {
-        Outcome::Reviewed(reviewed) => reviewed,
-        Outcome::FailedOpen => {
+    let shown =
+        ReviewSubject { resource, object: before.as_ref(), old: old.as_ref(), mutating: true };
+    let reviewed = match hook.call(context, attributes, &shown, round)? {
+        WebhookOutcome::AdmissionResponse(reviewed) => reviewed,
+        WebhookOutcome::FailedOpen => {
             let key = format!(
                 "failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
             );
-            call.annotate(key, hook.name.clone());
-            note_mutation(call, hook, (round, index), false);
+            context.annotate(key, hook.name.clone());
+            note_mutation(context, hook, (round, index), false);
             return Ok(false);
         }
     };
     for (key, value) in &reviewed.annotations {
-        call.annotate(format!("{}/{key}", hook.name), value.clone());
+        context.annotate(format!("{}/{key}", hook.name), value.clone());
     }
     for warning in &reviewed.warnings {
-        call.warnings.push(warning.clone());
+        context.warnings.push(warning.clone());
     }
     if !reviewed.allowed {
         return Err(refused(&hook.name, &reviewed.status));
@@ -126,12 +127,12 @@ fn ask(
                 None => decode::redefault(resource, &mut patched)?,
             }
             let changed = patched != before;
-            *object = convert::between(call, resource, from, patched)?;
+            *object = convert::between(context, resource, from, patched)?;
             changed
         }
         _ => false,
     };
-    note_mutation(call, hook, (round, index), changed);
+    note_mutation(context, hook, (round, index), changed);
     Ok(changed)
 }
 
@@ -142,7 +143,11 @@ fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
 }
 
 /// The object with the patch of the response applied; none without a patch.
-fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<Option<Value>> {
+fn patched(
+    hook: &AdmissionWebhook,
+    reviewed: &AdmissionResponse,
+    object: Option<&Value>,
+) -> Result<Option<Value>> {
     let Some((patch_type, bytes)) = &reviewed.patch else {
         return Ok(None);
     };
@@ -174,13 +179,18 @@ fn patched(hook: &Hook, reviewed: &Reviewed, object: Option<&Value>) -> Result<O
 }
 
 /// Adds the audit annotation about whether a webhook changed the object.
-fn note_mutation(call: &mut Call, hook: &Hook, (round, index): (usize, usize), mutated: bool) {
+fn note_mutation(
+    context: &mut RequestContext,
+    hook: &AdmissionWebhook,
+    (round, index): (usize, usize),
+    mutated: bool,
+) {
     let value = json!({
         "configuration": hook.configuration,
         "webhook": hook.name,
         "mutated": mutated,
     });
-    call.annotate(
+    context.annotate(
         format!("mutation.webhook.admission.k8s.io/round_{round}_index_{index}"),
         value.to_string(),
     );

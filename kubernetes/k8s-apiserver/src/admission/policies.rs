@@ -4,16 +4,16 @@ use std::sync::{Arc, LazyLock};
 use k8s_cel::{Authorizer, Bindings, Value as CelValue};
 use serde_json::{Value, json};
 
-use super::authorizer::{self, Ledger};
+use super::authorizer::{self, AuthorizationCache};
 use super::expressions::{Scope, shown};
 use super::matching::{Criteria, find_namespace, shown_name};
 use super::{AdmissionChain, review};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{Attributes, GROUP};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{GROUP, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
-use crate::status::{ApiError, Cause, Result};
+use crate::status::{ApiError, Result, StatusCause};
 use crate::storage::{StorageId, Stored};
 
 mod compiled;
@@ -22,7 +22,7 @@ mod params;
 
 use compiled::Policy;
 pub(crate) use compiled::PolicyCache;
-use decision::{Annotation, Decision, Verdict};
+use decision::{AnnotationDecision, PolicyVerdict, ValidationDecision};
 
 pub(super) static POLICIES: LazyLock<StorageId> =
     LazyLock::new(|| StorageId::new(GROUP, "validatingadmissionpolicies"));
@@ -36,7 +36,7 @@ const ANNOTATION_LEN_MAX: usize = 10 * 1024;
 const FAILURES_MAX: usize = 50;
 
 /// A denial by a policy; without a binding if the policy itself is misconfigured.
-struct Denied {
+struct Denial {
     policy: String,
     binding: Option<String>,
     message: String,
@@ -45,16 +45,16 @@ struct Denied {
 
 /// The outcome of all policies for a write.
 #[derive(Default)]
-struct Outcome {
-    denied: Vec<Denied>,
+struct PolicyOutcome {
+    denied: Vec<Denial>,
     failures: Vec<Value>,
     /// Audit annotations: each key with its distinct values.
     annotations: Vec<(String, Vec<String>)>,
 }
 
 /// A write and the resource by which it matches a policy.
-struct View<'a> {
-    attributes: &'a Attributes<'a>,
+struct PolicyView<'a> {
+    attributes: &'a WriteAttributes<'a>,
     object: Option<&'a Value>,
     resource: Arc<ApiResource>,
 }
@@ -66,11 +66,11 @@ struct View<'a> {
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: Option<&Value>,
 ) -> Result<()> {
-    let mut outcome = Outcome::default();
+    let mut outcome = PolicyOutcome::default();
     let bindings: Vec<Value> =
         cluster.store.list(&BINDINGS, None).map(|stored| stored.decode()).collect();
     for stored in cluster.store.list(&POLICIES, None) {
@@ -79,16 +79,17 @@ pub(super) fn validate(
             .filter(|binding| binding["spec"]["policyName"] == *stored.key.name)
             .collect();
         if !of_policy.is_empty() {
-            apply(chain, cluster, call, (attributes, object), stored, &of_policy, &mut outcome)?;
+            apply(chain, cluster, context, (attributes, object), stored, &of_policy, &mut outcome)?;
         }
     }
     for (key, values) in outcome.annotations {
-        call.annotate(key, values.join(", "));
+        context.annotate(key, values.join(", "));
     }
     if !outcome.failures.is_empty() {
         outcome.failures.truncate(FAILURES_MAX);
         let listed = Value::Array(outcome.failures).to_string();
-        call.annotate("validation.policy.admission.k8s.io/validation_failure".to_owned(), listed);
+        context
+            .annotate("validation.policy.admission.k8s.io/validation_failure".to_owned(), listed);
     }
     match outcome.denied.first() {
         Some(denied) => Err(refused(attributes, object, denied)),
@@ -100,11 +101,11 @@ pub(super) fn validate(
 fn apply(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
-    (attributes, object): (&Attributes<'_>, Option<&Value>),
+    context: &mut RequestContext,
+    (attributes, object): (&WriteAttributes<'_>, Option<&Value>),
     stored: &Stored,
     bindings: &[&Value],
-    outcome: &mut Outcome,
+    outcome: &mut PolicyOutcome,
 ) -> Result<()> {
     let policy = chain.policies.compiled(stored);
     let constraints = Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
@@ -123,7 +124,7 @@ fn apply(
             return Ok(());
         }
     };
-    let view = View { attributes, object, resource };
+    let view = PolicyView { attributes, object, resource };
     for binding in bindings {
         let resources =
             Criteria { source: &binding["spec"]["matchResources"], rules: "resourceRules" };
@@ -137,8 +138,8 @@ fn apply(
         match found {
             Ok(found) => {
                 for param in found {
-                    let verdict = decide(chain, cluster, call, &policy, &view, param.as_ref())?;
-                    outcome.add(call, &policy, binding, verdict);
+                    let verdict = decide(chain, cluster, context, &policy, &view, param.as_ref())?;
+                    outcome.add(context, &policy, binding, verdict);
                 }
             }
             Err(why) => outcome.misconfigured(&policy, Some(binding), &why),
@@ -151,18 +152,18 @@ fn apply(
 fn decide(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     policy: &Policy,
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     param: Option<&Value>,
-) -> Result<Verdict> {
-    let ledger = Arc::<Ledger>::default();
+) -> Result<PolicyVerdict> {
+    let ledger = Arc::<AuthorizationCache>::default();
     let shown_to = (view.object, &*view.resource);
-    let bindings =
-        bindings(cluster, call, view.attributes, shown_to, &ledger)?.with("params", shown(param));
+    let bindings = bindings(cluster, context, view.attributes, shown_to, &ledger)?
+        .with("params", shown(param));
     loop {
         let verdict = decision::decide(policy, &Scope::new(bindings.clone(), &policy.variables));
-        if !ledger.look_up(&chain.authorizer, cluster, &call.user) {
+        if !ledger.look_up(&chain.authorizer, cluster, &context.user) {
             return Ok(verdict);
         }
     }
@@ -174,14 +175,14 @@ fn decide(
 /// When the namespace of the write does not exist, or a conversion webhook has to be called first.
 pub(super) fn bindings(
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     (object, resource): (Option<&Value>, &ApiResource),
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<AuthorizationCache>,
 ) -> Result<Bindings> {
     let mut in_version = |value: Option<&Value>| {
         value
-            .map(|value| convert::between(call, attributes.resource, resource, value.clone()))
+            .map(|value| convert::between(context, attributes.resource, resource, value.clone()))
             .transpose()
     };
     let (object, old) = (in_version(object)?, in_version(attributes.old)?);
@@ -195,9 +196,9 @@ pub(super) fn bindings(
         }
         Some(namespace)
     };
-    let request = Value::Object(review::request(call, attributes, resource));
+    let request = Value::Object(review::request(context, attributes, resource));
     let request_resource = authorizer::request_resource(ledger, attributes);
-    let authorizer: Arc<dyn Authorizer> = Arc::<Ledger>::clone(ledger);
+    let authorizer: Arc<dyn Authorizer> = Arc::<AuthorizationCache>::clone(ledger);
     Ok(Bindings::new()
         .with("object", shown(object.as_ref()))
         .with("oldObject", shown(old.as_ref()))
@@ -207,14 +208,14 @@ pub(super) fn bindings(
         .with("authorizer", CelValue::authorizer(authorizer)))
 }
 
-impl Outcome {
+impl PolicyOutcome {
     /// Adds the denial by a policy or binding that cannot be applied, unless failures are ignored.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Value>, why: &str) {
         if policy.spec["failurePolicy"] == "Ignore" {
             return;
         }
         let what = if binding.is_some() { "binding" } else { "policy" };
-        self.denied.push(Denied {
+        self.denied.push(Denial {
             policy: policy.name.clone(),
             binding: binding.map(name_of),
             message: format!("failed to configure {what}: {why}"),
@@ -222,16 +223,22 @@ impl Outcome {
         });
     }
 
-    fn add(&mut self, call: &mut Call, policy: &Policy, binding: &Value, verdict: Verdict) {
+    fn add(
+        &mut self,
+        context: &mut RequestContext,
+        policy: &Policy,
+        binding: &Value,
+        verdict: PolicyVerdict,
+    ) {
         let name = name_of(binding);
         let actions = &binding["spec"]["validationActions"];
         for (index, decision) in verdict.decisions.into_iter().enumerate() {
-            let Decision::Deny { message, reason } = decision else {
+            let ValidationDecision::Deny { message, reason } = decision else {
                 continue;
             };
             for action in actions.as_array().into_iter().flatten().filter_map(Value::as_str) {
                 match action {
-                    "Deny" => self.denied.push(Denied {
+                    "Deny" => self.denied.push(Denial {
                         policy: policy.name.clone(),
                         binding: Some(name.clone()),
                         message: message.clone(),
@@ -244,7 +251,7 @@ impl Outcome {
                         "expressionIndex": index,
                         "validationActions": actions,
                     })),
-                    "Warn" => call.warnings.push(format!(
+                    "Warn" => context.warnings.push(format!(
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{name}': {message}",
                         policy.name
                     )),
@@ -254,10 +261,10 @@ impl Outcome {
         }
         for annotation in verdict.annotations {
             match annotation {
-                Annotation::Publish { key, value } => {
+                AnnotationDecision::Publish { key, value } => {
                     self.annotate(format!("{}/{key}", policy.name), &value);
                 }
-                Annotation::Deny(message) => self.denied.push(Denied {
+                AnnotationDecision::Deny(message) => self.denied.push(Denial {
                     policy: policy.name.clone(),
                     binding: Some(name.clone()),
                     message,
@@ -282,7 +289,7 @@ fn name_of(binding: &Value) -> String {
 }
 
 /// The error of a write that a policy denied.
-fn refused(attributes: &Attributes<'_>, object: Option<&Value>, denied: &Denied) -> ApiError {
+fn refused(attributes: &WriteAttributes<'_>, object: Option<&Value>, denied: &Denial) -> ApiError {
     let by = match &denied.binding {
         Some(binding) => format!(
             "ValidatingAdmissionPolicy '{}' with binding '{binding}' denied request: {}",
@@ -302,6 +309,6 @@ fn refused(attributes: &Attributes<'_>, object: Option<&Value>, denied: &Denied)
         _ => 422,
     };
     let error = ApiError::forbidden(attributes.resource.subject(), name, &by)
-        .with_causes([Cause { message: by, ..Cause::default() }]);
+        .with_causes([StatusCause { message: by, ..StatusCause::default() }]);
     error.with_reason(reason, code)
 }

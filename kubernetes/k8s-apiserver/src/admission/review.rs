@@ -3,14 +3,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::semantics::cluster::admission::{Attributes, kind_of};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{WriteAttributes, kind_of};
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
-use crate::semantics::webhook::replay::Answered;
+use crate::semantics::webhook::replay::WebhookResponse;
 
 /// The objects of a write in an admission review.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown<'a> {
+pub(super) struct ReviewSubject<'a> {
     /// The resource in the version by which the webhook matches.
     pub(super) resource: &'a ApiResource,
     /// The object in that version; none for deletions.
@@ -23,7 +23,7 @@ pub(super) struct Shown<'a> {
 
 /// The valid response of a webhook.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reviewed {
+pub(super) struct AdmissionResponse {
     pub(super) allowed: bool,
     /// The `status` of a denial; null if there is none.
     pub(super) status: Value,
@@ -47,8 +47,8 @@ fn resource_value(resource: &ApiResource) -> Value {
 
 /// The `request` of a review without its uid and objects; also the `request` of policies.
 pub(super) fn request(
-    call: &Call,
-    attributes: &Attributes<'_>,
+    context: &RequestContext,
+    attributes: &WriteAttributes<'_>,
     resource: &ApiResource,
 ) -> Map<String, Value> {
     let mut request = Map::new();
@@ -68,7 +68,7 @@ pub(super) fn request(
         }
     }
     set("operation", attributes.operation.name().into());
-    set("userInfo", call.user.to_value());
+    set("userInfo", context.user.to_value());
     set("dryRun", attributes.dry_run.into());
     set("options", attributes.options.clone());
     request
@@ -76,12 +76,12 @@ pub(super) fn request(
 
 /// The review of a write, without its uid.
 pub(super) fn write(
-    call: &Call,
-    attributes: &Attributes<'_>,
-    shown: &Shown<'_>,
+    context: &RequestContext,
+    attributes: &WriteAttributes<'_>,
+    shown: &ReviewSubject<'_>,
     version: &str,
 ) -> Value {
-    let mut request = request(call, attributes, shown.resource);
+    let mut request = request(context, attributes, shown.resource);
     request.insert("object".to_owned(), shown.object.cloned().unwrap_or_default());
     request.insert("oldObject".to_owned(), shown.old.cloned().unwrap_or_default());
     json!({
@@ -95,14 +95,18 @@ pub(super) fn write(
 ///
 /// # Errors
 /// When it is not a valid response.
-pub(super) fn read(answered: &Answered, version: &str, mutating: bool) -> Result<Reviewed, String> {
-    let review = &answered.review;
+pub(super) fn read(
+    received: &WebhookResponse,
+    version: &str,
+    mutating: bool,
+) -> Result<AdmissionResponse, String> {
+    let review = &received.review;
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
         return Err("webhook response was absent".to_owned());
     };
     let is_strict = version == "v1";
     if is_strict {
-        check_identity(answered, response)?;
+        check_identity(received, response)?;
     }
     let patch = response["patch"].as_str().filter(|patch| !patch.is_empty());
     let patch_type = response.get("patchType").and_then(Value::as_str);
@@ -130,7 +134,7 @@ pub(super) fn read(answered: &Answered, version: &str, mutating: bool) -> Result
         (true | false, _, _) => None,
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Ok(Reviewed {
+    Ok(AdmissionResponse {
         allowed: response["allowed"] == true,
         status: response.get("status").cloned().unwrap_or_default(),
         warnings: response["warnings"].as_array().into_iter().flatten().map(text).collect(),
@@ -145,11 +149,11 @@ pub(super) fn read(answered: &Answered, version: &str, mutating: bool) -> Result
 }
 
 /// Checks that a response has the kind of a review and the uid of its request.
-fn check_identity(answered: &Answered, response: &Value) -> Result<(), String> {
-    let review = &answered.review;
+fn check_identity(received: &WebhookResponse, response: &Value) -> Result<(), String> {
+    let review = &received.review;
     let uid = response["uid"].as_str().unwrap_or_default();
-    if uid != answered.uid {
-        return Err(format!("expected response.uid={:?}, got {uid:?}", answered.uid));
+    if uid != received.uid {
+        return Err(format!("expected response.uid={:?}, got {uid:?}", received.uid));
     }
     let text = |field: &str| review[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

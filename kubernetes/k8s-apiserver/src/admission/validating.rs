@@ -1,12 +1,12 @@
 //! Validating webhooks: called in parallel; the first denial is returned.
 use serde_json::Value;
 
-use super::hooks::{self, Outcome};
-use super::review::Shown;
+use super::hooks::{self, WebhookOutcome};
+use super::review::ReviewSubject;
 use super::{AdmissionChain, VALIDATING_WEBHOOKS};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::Attributes;
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::WriteAttributes;
+use crate::semantics::context::RequestContext;
 use crate::semantics::convert;
 use crate::status::{ApiError, Result};
 
@@ -17,52 +17,54 @@ use crate::status::{ApiError, Result};
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: Option<&Value>,
 ) -> Result<()> {
     let mut first = Ok(());
     let mut index = 0;
     for hook in hooks::all(cluster, &VALIDATING_WEBHOOKS) {
-        let Some(resource) = hook.matched(chain, cluster, call, attributes, object)? else {
+        let Some(resource) = hook.matched(chain, cluster, context, attributes, object)? else {
             continue;
         };
         let mut in_version = |shown: Option<&Value>| {
             shown
-                .map(|shown| convert::between(call, attributes.resource, &resource, shown.clone()))
+                .map(|shown| {
+                    convert::between(context, attributes.resource, &resource, shown.clone())
+                })
                 .transpose()
         };
         let (object, old) = (in_version(object)?, in_version(attributes.old)?);
-        let shown = Shown {
+        let shown = ReviewSubject {
             resource: &resource,
             object: object.as_ref(),
             old: old.as_ref(),
             mutating: false,
         };
-        let asked = match hook.ask(call, attributes, &shown, 0) {
+        let reviewed_by_hook = match hook.call(context, attributes, &shown, 0) {
             // The other calls can be made at the same time.
-            Err(_) if call.asking.is_pending() => Ok(()),
+            Err(_) if context.replay.is_pending() => Ok(()),
             Err(error) => Err(error),
-            Ok(Outcome::FailedOpen) => {
+            Ok(WebhookOutcome::FailedOpen) => {
                 let key = format!(
                     "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
                 );
-                call.annotate(key, hook.name.clone());
+                context.annotate(key, hook.name.clone());
                 Ok(())
             }
-            Ok(Outcome::Reviewed(reviewed)) => {
+            Ok(WebhookOutcome::AdmissionResponse(reviewed)) => {
                 for (key, value) in &reviewed.annotations {
-                    call.annotate(format!("{}/{key}", hook.name), value.clone());
+                    context.annotate(format!("{}/{key}", hook.name), value.clone());
                 }
-                call.warnings.extend(reviewed.warnings);
+                context.warnings.extend(reviewed.warnings);
                 if reviewed.allowed { Ok(()) } else { Err(refused(&hook.name, &reviewed.status)) }
             }
         };
-        first = first.and(asked);
+        first = first.and(reviewed_by_hook);
         index += 1;
     }
-    if call.asking.is_pending() {
-        return Err(crate::semantics::webhook::replay::interrupted());
+    if context.replay.is_pending() {
+        return Err(crate::semantics::webhook::replay::suspended());
     }
     first
 }

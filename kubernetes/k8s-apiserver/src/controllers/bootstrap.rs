@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 
 use super::Controllers;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
-use crate::verbs::create::{Origin, create};
+use crate::semantics::context::RequestContext;
+use crate::verbs::create::{CreateSource, create};
 
-mod prepared;
 mod roles;
+mod template;
 
-use prepared::Prepared;
+use template::BootstrapTemplate;
 
 /// Creates the first objects of a cluster.
 pub(crate) fn bootstrap(cluster: &mut Cluster, authority: &str, now: &str) {
-    static PREPARED: OnceLock<Prepared> = OnceLock::new();
-    PREPARED.get_or_init(|| Prepared::record(fill)).install(cluster, authority, now);
+    static PREPARED: OnceLock<BootstrapTemplate> = OnceLock::new();
+    PREPARED.get_or_init(|| BootstrapTemplate::record(populate)).install(cluster, authority, now);
 }
 
 /// Creates the first objects one after the other, as requests would.
-fn fill(cluster: &mut Cluster, authority: &str, now: &str) {
+fn populate(cluster: &mut Cluster, authority: &str, now: &str) {
     bootstrap_objects(&mut Controllers::new(authority), cluster, now);
     roles::install(cluster, now);
 }
@@ -95,9 +95,12 @@ fn begin_with(
     let Some(resource) = cluster.registry.find(group, version, plural).cloned() else {
         return;
     };
-    let mut call =
-        Call { manager: "kube-apiserver".to_owned(), now: now.to_owned(), ..Call::default() };
-    let created = create(cluster, &mut call, &resource, namespace, object, Origin::Create);
+    let mut context = RequestContext {
+        manager: "kube-apiserver".to_owned(),
+        now: now.to_owned(),
+        ..RequestContext::default()
+    };
+    let created = create(cluster, &mut context, &resource, namespace, object, CreateSource::Create);
     if let Err(error) = created {
         tracing::warn!(%error, plural, "could not create a part of a new cluster");
     }

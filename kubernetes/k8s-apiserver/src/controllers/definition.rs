@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_schema::Schema;
 use serde_json::{Value, json};
 
-use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::conditions::set_condition;
 use crate::semantics::definition::{CLEANUP, approval};
 use crate::semantics::registry::custom::{resource_of, schema_of};
@@ -13,9 +13,9 @@ use crate::semantics::registry::{ApiResource, versions};
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
 
-pub(crate) mod outline;
+pub(crate) mod summary;
 
-use outline::Outlines;
+use summary::DefinitionSummaries;
 
 /// The storage of definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -28,9 +28,14 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Reacts to a write of a definition.
-pub(crate) fn observe(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, notice: &Notice) {
-    let name = notice.key.name.to_string();
-    let Some(current) = &notice.current else {
+pub(crate) fn observe(
+    summaries: &mut DefinitionSummaries,
+    cluster: &mut Cluster,
+    now: &str,
+    change: &ObjectChange,
+) {
+    let name = change.key.name.to_string();
+    let Some(current) = &change.current else {
         let storages: Vec<StorageId> = cluster
             .registry
             .custom_of(&name)
@@ -41,22 +46,22 @@ pub(crate) fn observe(outlines: &mut Outlines, cluster: &mut Cluster, now: &str,
         for storage in storages {
             cluster.store.end_watches(&storage);
         }
-        resettle_names(outlines, cluster, now, &name);
+        resettle_names(summaries, cluster, now, &name);
         return;
     };
-    if !super::is_current(cluster, notice) || outlines.is_settled(current) {
+    if !super::is_current(cluster, change) || summaries.is_settled(current) {
         return;
     }
     if current.deleting {
         clean_up(cluster, now, current);
     } else {
-        establish(outlines, cluster, now, current);
+        establish(summaries, cluster, now, current);
     }
 }
 
 /// Reacts to the removal of any object, which may be the last one of a deleted definition.
-pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, notice: &Notice) {
-    let Some(resource) = cluster.registry.find_storage(&notice.storage) else {
+pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, change: &ObjectChange) {
+    let Some(resource) = cluster.registry.find_storage(&change.storage) else {
         return;
     };
     if resource.custom().is_none() {
@@ -80,7 +85,12 @@ fn definitions(cluster: &Cluster) -> Option<Arc<ApiResource>> {
 }
 
 /// Accepts the names of other definitions that conflicted with those of a removed one.
-fn resettle_names(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, gone: &str) {
+fn resettle_names(
+    summaries: &mut DefinitionSummaries,
+    cluster: &mut Cluster,
+    now: &str,
+    gone: &str,
+) {
     let Some(resource) = definitions(cluster) else {
         return;
     };
@@ -92,12 +102,17 @@ fn resettle_names(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, gon
         .cloned()
         .collect();
     for stored in waiting {
-        establish(outlines, cluster, now, &stored);
+        establish(summaries, cluster, now, &stored);
     }
 }
 
 /// Accepts the names of a definition as far as they are free, and serves it.
-fn establish(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
+fn establish(
+    summaries: &mut DefinitionSummaries,
+    cluster: &mut Cluster,
+    now: &str,
+    stored: &Arc<Stored>,
+) {
     let Some(resource) = definitions(cluster) else {
         return;
     };
@@ -105,7 +120,7 @@ fn establish(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, stored: 
     let mut object = stored.decode_as(&resource.api_version(), &resource.kind);
     let was_established = condition_is(&object, "Established", "True");
     let taken =
-        Names::of_group(outlines, cluster, object["spec"]["group"].as_str().unwrap_or_default());
+        Names::of_group(summaries, cluster, object["spec"]["group"].as_str().unwrap_or_default());
     let conflict = accept_names(&taken, &mut object);
     let conditions = &mut object["status"]["conditions"];
     let mut set = |condition: &str, status: &str, reason: &str, message: &str| {
@@ -141,7 +156,7 @@ fn establish(outlines: &mut Outlines, cluster: &mut Cluster, now: &str, stored: 
         object["spec"]["names"] = wanted;
     }
     let written = super::write_as(cluster, now, MANAGER, &resource, stored, object);
-    outlines.settle(&written);
+    summaries.settle(&written);
 }
 
 fn condition_is(object: &Value, condition_type: &str, status: &str) -> bool {
@@ -160,13 +175,13 @@ struct Names {
 }
 
 impl Names {
-    fn of_group(outlines: &mut Outlines, cluster: &Cluster, group: &str) -> Self {
+    fn of_group(summaries: &mut DefinitionSummaries, cluster: &Cluster, group: &str) -> Self {
         let mut found = Self::default();
-        for outline in outlines.all(&cluster.store) {
-            if outline.group != group {
+        for summary in summaries.all(&cluster.store) {
+            if summary.group != group {
                 continue;
             }
-            let names = &outline.accepted_names;
+            let names = &summary.accepted_names;
             let text = |name: &str| names[name].as_str().map(str::to_owned);
             found.resources.extend(["plural", "singular"].iter().filter_map(|name| text(name)));
             found.resources.extend(texts(&names["shortNames"]).map(str::to_owned));
@@ -256,7 +271,7 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         .flatten()
         .filter(|version| version["served"] == true || version["storage"] == true)
         .collect();
-    let mut resting = None;
+    let mut storage_form = None;
     served.sort_by(|left, right| {
         let name = |version: &'_ Value| version["name"].as_str().unwrap_or_default().to_owned();
         versions::compare(&name(left), &name(right))
@@ -272,7 +287,7 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
             Ok(resource) => {
                 let resource = Arc::new(resource);
                 if version["storage"] == true {
-                    resting = Some(Arc::clone(&resource));
+                    storage_form = Some(Arc::clone(&resource));
                 }
                 if version["served"] == true {
                     resources.push(resource);
@@ -287,8 +302,8 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
         drop(cluster.store.subscribe(&resource.storage));
     }
     cluster.registry.serve(name, &source, resources);
-    if let Some(resource) = resting {
-        cluster.registry.rest_as(name, &resource);
+    if let Some(resource) = storage_form {
+        cluster.registry.set_storage_form(name, &resource);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::request::parameters::Propagation;
-use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
 use crate::storage::stored::OwnerReference;
@@ -15,20 +15,20 @@ use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, FOREGROUND, ORPHAN, delete};
 
 /// Reacts to a write of any object.
-pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
-    match &notice.current {
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, change: &ObjectChange) {
+    match &change.current {
         Some(current) => {
-            if !super::is_current(cluster, notice) {
+            if !super::is_current(cluster, change) {
                 return;
             }
             if current.deleting {
-                finalize(cluster, now, &notice.storage, current);
+                finalize(cluster, now, &change.storage, current);
             } else if !current.owners.is_empty() {
-                collect_if_unowned(cluster, now, &notice.storage, &notice.key);
+                collect_if_unowned(cluster, now, &change.storage, &change.key);
             }
         }
         None => {
-            let Some(previous) = &notice.previous else {
+            let Some(previous) = &change.previous else {
                 return;
             };
             for (storage, key) in cluster.store.dependents(&previous.uid) {
@@ -119,7 +119,7 @@ fn disown(
             metadata.remove("ownerReferences");
         }
     }
-    cluster.put(&resource.storage, &stored.key, object, stored.stamp);
+    cluster.put(&resource.storage, &stored.key, object, stored.schema_id);
 }
 
 /// Handles the propagation finalizers of an owner that is marked for deletion.
@@ -210,7 +210,7 @@ pub(crate) fn drop_finalizer(
         }
     }
     let finished = crate::semantics::cluster::is_finished(resource, &object);
-    cluster.put(&resource.storage, key, object, stored.stamp);
+    cluster.put(&resource.storage, key, object, stored.schema_id);
     if finished {
         cluster.remove(&resource.storage, key);
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::semantics::cluster::{Cluster, Notice, is_finished};
+use crate::semantics::cluster::{Cluster, ObjectChange, is_finished};
 use crate::semantics::conditions::set_condition;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::storage::{ObjectKey, StorageId, Stored};
-use crate::verbs::create::{Origin, create};
+use crate::verbs::create::{CreateSource, create};
 use crate::verbs::delete::{DeleteOptions, delete};
 
 /// The storage of namespaces.
@@ -19,11 +19,11 @@ pub(crate) const STORAGE: &str = "namespaces";
 const MANAGER: &str = "kube-controller-manager";
 
 /// Reacts to a write of a namespace.
-pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
-    if !super::is_current(cluster, notice) {
+pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, change: &ObjectChange) {
+    if !super::is_current(cluster, change) {
         return;
     }
-    match (&notice.previous, &notice.current) {
+    match (&change.previous, &change.current) {
         (None, Some(current)) if !current.deleting => {
             fill(authority, cluster, now, &current.key.name)
         }
@@ -33,14 +33,19 @@ pub(crate) fn observe(authority: &str, cluster: &mut Cluster, now: &str, notice:
 }
 
 /// Reacts to the removal of any object, which may be the last one of a terminating namespace.
-pub(crate) fn observe_removal(authority: &str, cluster: &mut Cluster, now: &str, notice: &Notice) {
-    if notice.key.namespace.is_empty() {
+pub(crate) fn observe_removal(
+    authority: &str,
+    cluster: &mut Cluster,
+    now: &str,
+    change: &ObjectChange,
+) {
+    if change.key.namespace.is_empty() {
         return;
     }
-    let namespace = ObjectKey::new("", &notice.key.namespace);
+    let namespace = ObjectKey::new("", &change.key.namespace);
     let found = cluster.store.find(&StorageId::new("", STORAGE), &namespace);
     let is_content = matches!(
-        (notice.storage.as_str(), &*notice.key.name),
+        (change.storage.as_str(), &*change.key.name),
         ("serviceaccounts", "default") | ("configmaps", "kube-root-ca.crt")
     );
     match found.map(|found| found.deleting) {
@@ -82,9 +87,13 @@ fn fill(authority: &str, cluster: &mut Cluster, now: &str, namespace: &str) {
         if cluster.store.find(&resource.storage, &key).is_some() {
             continue;
         }
-        let mut call = Call { manager: MANAGER.to_owned(), now: now.to_owned(), ..Call::default() };
+        let mut context = RequestContext {
+            manager: MANAGER.to_owned(),
+            now: now.to_owned(),
+            ..RequestContext::default()
+        };
         let created =
-            create(cluster, &mut call, &resource, Some(namespace), object, Origin::Create);
+            create(cluster, &mut context, &resource, Some(namespace), object, CreateSource::Create);
         if let Err(error) = created {
             tracing::warn!(%error, namespace, plural, "could not fill a new namespace");
         }
@@ -158,21 +167,21 @@ fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
 }
 
 /// The remaining content of a terminating namespace.
-struct Remaining {
+struct RemainingContent {
     /// Plural and group of a resource, and its number of objects.
     resources: Vec<(String, usize)>,
     /// Finalizers and the number of objects that have them.
     finalizers: BTreeMap<String, usize>,
 }
 
-impl Remaining {
+impl RemainingContent {
     fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }
 }
 
-fn remaining(cluster: &Cluster, namespace: &str) -> Remaining {
-    let mut remaining = Remaining { resources: Vec::new(), finalizers: BTreeMap::new() };
+fn remaining(cluster: &Cluster, namespace: &str) -> RemainingContent {
+    let mut remaining = RemainingContent { resources: Vec::new(), finalizers: BTreeMap::new() };
     for resource in namespaced(cluster) {
         let objects: Vec<&Arc<Stored>> =
             cluster.store.list(&resource.storage, Some(namespace)).collect();
@@ -196,7 +205,7 @@ fn remaining(cluster: &Cluster, namespace: &str) -> Remaining {
     remaining
 }
 
-fn report(object: &mut Value, remaining: &Remaining, now: &str) {
+fn report(object: &mut Value, remaining: &RemainingContent, now: &str) {
     let resources: Vec<String> = remaining
         .resources
         .iter()

@@ -7,7 +7,7 @@ use k8s_schema::managed::{self, Actor};
 use serde_json::{Value, json};
 
 use crate::request::selector::LabelSelector;
-use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::registry::RBAC_GROUP;
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
@@ -20,9 +20,9 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The selectors of aggregated roles, by role name; read from the store on the first use.
 #[derive(Debug, Default)]
-pub(crate) struct Aggregators(Option<BTreeMap<Box<str>, Vec<LabelSelector>>>);
+pub(crate) struct AggregatedRoles(Option<BTreeMap<Box<str>, Vec<LabelSelector>>>);
 
-impl Aggregators {
+impl AggregatedRoles {
     fn all(&mut self, store: &Store) -> &mut BTreeMap<Box<str>, Vec<LabelSelector>> {
         self.0.get_or_insert_with(|| {
             store
@@ -36,38 +36,38 @@ impl Aggregators {
 
 /// Reacts to a write of a ClusterRole.
 pub(crate) fn observe(
-    aggregators: &mut Aggregators,
+    aggregated: &mut AggregatedRoles,
     cluster: &mut Cluster,
     now: &str,
-    notice: &Notice,
+    change: &ObjectChange,
 ) {
-    let name = &notice.key.name;
-    let aggregators = aggregators.all(&cluster.store);
-    match &notice.current {
+    let name = &change.key.name;
+    let aggregated = aggregated.all(&cluster.store);
+    match &change.current {
         Some(current) => {
             let selectors = selectors(&current.decode());
             if selectors.is_empty() {
-                aggregators.remove(name);
+                aggregated.remove(name);
             } else {
-                aggregators.insert(name.clone(), selectors);
+                aggregated.insert(name.clone(), selectors);
             }
         }
         None => {
-            aggregators.remove(name);
+            aggregated.remove(name);
         }
     }
-    let changed = [&notice.previous, &notice.current];
+    let changed = [&change.previous, &change.current];
     let concerns = |selectors: &[LabelSelector]| {
         let changed = changed.iter().copied().flatten();
         changed.into_iter().any(|role| selectors.iter().any(|one| selects(one, role)))
     };
-    let concerned: Vec<(Box<str>, Vec<LabelSelector>)> = aggregators
+    let concerned: Vec<(Box<str>, Vec<LabelSelector>)> = aggregated
         .iter()
         .filter(|(gatherer, selectors)| *gatherer == name || concerns(selectors))
         .map(|(gatherer, selectors)| (gatherer.clone(), selectors.clone()))
         .collect();
     for (gatherer, selectors) in concerned {
-        gather(cluster, now, &gatherer, &selectors);
+        aggregate(cluster, now, &gatherer, &selectors);
     }
 }
 
@@ -82,7 +82,7 @@ fn selects(selector: &LabelSelector, role: &Stored) -> bool {
 }
 
 /// Sets the rules of an aggregated role to those of the roles that it selects, ordered by name.
-fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelector]) {
+fn aggregate(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelector]) {
     let storage = StorageId::new(RBAC_GROUP, "clusterroles");
     let key = ObjectKey::new("", name);
     let Some(stored) = cluster.store.find(&storage, &key).cloned() else {
@@ -132,7 +132,7 @@ fn gather(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSelect
             if gathered.get("rules").is_none() {
                 gathered["rules"] = Value::Null;
             }
-            cluster.put(&storage, &key, gathered, stored.stamp);
+            cluster.put(&storage, &key, gathered, stored.schema_id);
         }
         Err(error) => tracing::warn!(%error, name, "failed to aggregate the rules of a role"),
     }

@@ -1,13 +1,13 @@
 //! The APIService of each served group-version, as kube-aggregator registers them.
 use serde_json::{Value, json};
 
-use super::definition::outline::Outline;
+use super::definition::summary::DefinitionSummary;
 use super::write_as;
-use crate::semantics::cluster::{Cluster, Notice};
+use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::conditions::set_condition;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::storage::{ObjectKey, StorageId};
-use crate::verbs::create::{Origin, create};
+use crate::verbs::create::{CreateSource, create};
 use crate::verbs::delete::{DeleteOptions, delete};
 
 const MANAGER: &str = "kube-apiserver";
@@ -68,9 +68,9 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
 }
 
 /// Adds and removes APIServices for the versions of a written definition.
-pub(crate) fn observe(cluster: &mut Cluster, now: &str, notice: &Notice) {
-    for stored in [&notice.previous, &notice.current].into_iter().flatten() {
-        let Outline { group, versions, .. } = &Outline::read(stored);
+pub(crate) fn observe(cluster: &mut Cluster, now: &str, change: &ObjectChange) {
+    for stored in [&change.previous, &change.current].into_iter().flatten() {
+        let DefinitionSummary { group, versions, .. } = &DefinitionSummary::read(stored);
         for version in versions {
             let is_served = cluster.registry.all().any(|resource| {
                 resource.custom().is_some()
@@ -124,8 +124,13 @@ fn add(
         "metadata": {"name": name, "labels": {AUTOMANAGED: managed}},
         "spec": spec,
     });
-    let mut call = Call { manager: MANAGER.to_owned(), now: now.to_owned(), ..Call::default() };
-    if let Err(error) = create(cluster, &mut call, &resource, None, object, Origin::Create) {
+    let mut context = RequestContext {
+        manager: MANAGER.to_owned(),
+        now: now.to_owned(),
+        ..RequestContext::default()
+    };
+    if let Err(error) = create(cluster, &mut context, &resource, None, object, CreateSource::Create)
+    {
         tracing::warn!(%error, name, "could not list a group-version");
         return;
     }

@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use super::Fault;
-use crate::ids::Stream;
+use crate::ids::IdStream;
 
 /// The longest that a watch lives once it is to be closed.
 const WATCH_LIFE: Duration = Duration::from_millis(500);
@@ -39,12 +39,12 @@ pub(super) fn hits(seed: u64, position: u64, share: f64) -> bool {
 }
 
 /// A stream of its own for each position, so that requests do not depend on each other.
-fn stream(seed: u64, position: u64) -> Stream {
-    let base = Stream(seed).draw();
-    Stream(base ^ position.wrapping_mul(Stream::STEP))
+fn stream(seed: u64, position: u64) -> IdStream {
+    let base = IdStream(seed).draw();
+    IdStream(base ^ position.wrapping_mul(IdStream::STEP))
 }
 
 /// A number of at least 0 and less than 1.
-fn fraction(stream: &mut Stream) -> f64 {
+fn fraction(stream: &mut IdStream) -> f64 {
     f64::from(u32::try_from(stream.draw() >> 32).unwrap_or(u32::MAX)) / 4_294_967_296.0
 }

@@ -9,11 +9,11 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use tower::{BoxError, Layer, Service};
 
-use super::stream::{Change, FaultyBody, WatchBody, connection_lost};
+use super::stream::{FaultyBody, StreamFault, WatchBody, connection_lost};
 use super::{Fault, Faults};
 use crate::server::CompactFirst;
 
-type Answer = BoxFuture<'static, Result<Response<FaultyBody>, BoxError>>;
+type ResponseFuture = BoxFuture<'static, Result<Response<FaultyBody>, BoxError>>;
 
 impl<S> Layer<S> for Faults {
     type Service = Faulty<S>;
@@ -41,13 +41,13 @@ where
 {
     type Response = Response<FaultyBody>;
     type Error = BoxError;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Answer {
+    fn call(&mut self, mut request: Request<B>) -> ResponseFuture {
         // The one that is ready is used, and its clone stays behind.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
@@ -73,17 +73,19 @@ where
                 request.extensions_mut().insert(CompactFirst);
                 answer(inner.call(request))
             }
-            Fault::WatchClosed(after) => changed(inner.call(request), Change::Closed, after),
-            Fault::WatchBroken(after) => changed(inner.call(request), Change::Broken, after),
-            Fault::WatchExpired(after) => changed(inner.call(request), Change::Expired, after),
+            Fault::WatchClosed(after) => changed(inner.call(request), StreamFault::Closed, after),
+            Fault::WatchBroken(after) => changed(inner.call(request), StreamFault::Broken, after),
+            Fault::WatchExpired(after) => changed(inner.call(request), StreamFault::Expired, after),
             Fault::WatchDuplicated => {
-                changed(inner.call(request), Change::Duplicated, Duration::MAX)
+                changed(inner.call(request), StreamFault::Duplicated, Duration::MAX)
             }
         }
     }
 }
 
-fn answer<R, E>(called: impl Future<Output = Result<Response<R>, E>> + Send + 'static) -> Answer
+fn answer<R, E>(
+    called: impl Future<Output = Result<Response<R>, E>> + Send + 'static,
+) -> ResponseFuture
 where
     E: Into<BoxError>,
     R: http_body::Body<Data = Bytes> + Send + 'static,
@@ -95,7 +97,7 @@ where
     })
 }
 
-fn delayed<S, B, R>(mut inner: S, request: Request<B>, time: Duration) -> Answer
+fn delayed<S, B, R>(mut inner: S, request: Request<B>, time: Duration) -> ResponseFuture
 where
     S: Service<Request<B>, Response = Response<R>> + Send + 'static,
     S::Error: Into<BoxError>,
@@ -113,9 +115,9 @@ where
 /// The answer with its stream changed, if it is one.
 fn changed<R, E>(
     called: impl Future<Output = Result<Response<R>, E>> + Send + 'static,
-    change: Change,
+    change: StreamFault,
     after: Duration,
-) -> Answer
+) -> ResponseFuture
 where
     E: Into<BoxError>,
     R: http_body::Body<Data = Bytes> + Send + 'static,

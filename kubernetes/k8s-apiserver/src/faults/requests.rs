@@ -3,7 +3,7 @@ use http::header::USER_AGENT;
 use http::{Method, Request};
 
 use super::{Chance, chance};
-use crate::request::path::{self, Route, Target};
+use crate::request::path::{self, ResourcePath, Route};
 
 /// Which requests meet a fault, and which of them in their order.
 ///
@@ -101,7 +101,7 @@ impl Requests {
     }
 
     /// Whether everything that is said holds for a request.
-    pub(super) fn matches(&self, seen: &Seen<'_>) -> bool {
+    pub(super) fn matches(&self, seen: &SeenRequest<'_>) -> bool {
         let target = seen.target.as_ref();
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -135,7 +135,7 @@ impl From<&str> for Requests {
     }
 }
 
-fn is_resource(target: &Target, wanted: &str) -> bool {
+fn is_resource(target: &ResourcePath, wanted: &str) -> bool {
     let (wanted, subresource) = match wanted.split_once('/') {
         Some((wanted, subresource)) => (wanted, Some(subresource)),
         None => (wanted, None),
@@ -150,17 +150,17 @@ fn is_resource(target: &Target, wanted: &str) -> bool {
 }
 
 /// What is looked at of a request.
-pub(super) struct Seen<'a> {
+pub(super) struct SeenRequest<'a> {
     /// Method and target.
     pub(super) line: String,
     pub(super) is_write: bool,
     pub(super) is_watch: bool,
     verb: &'static str,
-    target: Option<Target>,
+    target: Option<ResourcePath>,
     user_agent: &'a str,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenRequest<'a> {
     pub(super) fn of<B>(request: &'a Request<B>) -> Self {
         let uri = request.uri();
         let target = match path::parse(uri.path()) {

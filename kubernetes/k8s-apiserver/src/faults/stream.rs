@@ -15,7 +15,7 @@ pub type FaultyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What happens to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum StreamFault {
     /// It ends after the time.
     Closed,
     /// It fails after the time.
@@ -35,7 +35,7 @@ const EXPIRED: &[u8] =
 /// Passes a body on with a change.
 pub(super) struct WatchBody {
     inner: FaultyBody,
-    change: Change,
+    change: StreamFault,
     end: Pin<Box<Sleep>>,
     ended: bool,
     /// The beginning of a line whose end has not come yet.
@@ -44,7 +44,7 @@ pub(super) struct WatchBody {
 
 impl WatchBody {
     /// Changes `inner`, after a time if the change is one in time.
-    pub(super) fn new(inner: FaultyBody, change: Change, after: Duration) -> Self {
+    pub(super) fn new(inner: FaultyBody, change: StreamFault, after: Duration) -> Self {
         let end = Box::pin(sleep(after));
         Self { inner, change, end, ended: false, pending: BytesMut::new() }
     }
@@ -52,9 +52,9 @@ impl WatchBody {
     fn last(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.ended = true;
         match self.change {
-            Change::Closed | Change::Duplicated => None,
-            Change::Broken => Some(Err(connection_lost())),
-            Change::Expired => Some(Ok(Frame::data(Bytes::from_static(EXPIRED)))),
+            StreamFault::Closed | StreamFault::Duplicated => None,
+            StreamFault::Broken => Some(Err(connection_lost())),
+            StreamFault::Expired => Some(Ok(Frame::data(Bytes::from_static(EXPIRED)))),
         }
     }
 }
@@ -71,12 +71,12 @@ impl Body for WatchBody {
             if self.ended {
                 return Poll::Ready(None);
             }
-            if self.change != Change::Duplicated && self.end.as_mut().poll(cx).is_ready() {
+            if self.change != StreamFault::Duplicated && self.end.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(self.last());
             }
             let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
             match (frame, self.change) {
-                (Some(Ok(frame)), Change::Duplicated) => match frame.into_data() {
+                (Some(Ok(frame)), StreamFault::Duplicated) => match frame.into_data() {
                     Ok(data) => {
                         self.pending.extend_from_slice(&data);
                         let lines = twice(&mut self.pending);
@@ -86,7 +86,7 @@ impl Body for WatchBody {
                     }
                     Err(frame) => return Poll::Ready(Some(Ok(frame))),
                 },
-                (Some(Ok(_)), Change::Expired) => {}
+                (Some(Ok(_)), StreamFault::Expired) => {}
                 (frame, _) => return Poll::Ready(frame),
             }
         }

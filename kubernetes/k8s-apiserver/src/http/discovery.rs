@@ -9,20 +9,20 @@ use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource, vers
 
 mod aggregated;
 
-pub(crate) use aggregated::{Aggregated, MEDIA_TYPE, aggregated};
+pub(crate) use aggregated::{AggregatedDiscovery, MEDIA_TYPE, aggregated};
 
 /// The versions of a group, the preferred one first.
-struct Group<'a> {
+struct ApiGroup<'a> {
     name: &'a str,
-    versions: Vec<Version<'a>>,
+    versions: Vec<ApiVersion<'a>>,
 }
 
-struct Version<'a> {
+struct ApiVersion<'a> {
     name: &'a str,
     resources: Vec<&'a ApiResource>,
 }
 
-impl Group<'_> {
+impl ApiGroup<'_> {
     fn is_custom(&self) -> bool {
         let mut resources = self.versions.iter().flat_map(|version| &version.resources);
         resources.all(|resource| resource.custom().is_some())
@@ -35,9 +35,9 @@ impl Group<'_> {
 }
 
 /// All groups: the built-in ones in their order, then the others by name.
-fn groups(registry: &Registry) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut custom: Vec<Group<'_>> = Vec::new();
+fn groups(registry: &Registry) -> Vec<ApiGroup<'_>> {
+    let mut groups: Vec<ApiGroup<'_>> = Vec::new();
+    let mut custom: Vec<ApiGroup<'_>> = Vec::new();
     for resource in registry.all() {
         let place = if resource.custom().is_some()
             && !groups.iter().any(|group| group.name == resource.group)
@@ -59,17 +59,19 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
     groups
 }
 
-fn add<'a>(groups: &mut Vec<Group<'a>>, resource: &'a ApiResource) {
+fn add<'a>(groups: &mut Vec<ApiGroup<'a>>, resource: &'a ApiResource) {
     let group = match groups.iter_mut().position(|group| group.name == resource.group) {
         Some(index) => &mut groups[index],
         None => {
-            groups.push(Group { name: &resource.group, versions: Vec::new() });
+            groups.push(ApiGroup { name: &resource.group, versions: Vec::new() });
             groups.last_mut().expect("a group was pushed above")
         }
     };
     match group.versions.iter_mut().find(|version| version.name == resource.version) {
         Some(version) => version.resources.push(resource),
-        None => group.versions.push(Version { name: &resource.version, resources: vec![resource] }),
+        None => {
+            group.versions.push(ApiVersion { name: &resource.version, resources: vec![resource] })
+        }
     }
 }
 
@@ -93,13 +95,13 @@ pub(crate) fn group_list(registry: &Registry) -> Value {
     let mut groups = groups(registry);
     let built_in = groups.iter().filter(|group| !group.is_custom()).count();
     // Groups of definitions are in the order of the services of their versions.
-    groups[built_in..].sort_by_cached_key(Group::first_service);
+    groups[built_in..].sort_by_cached_key(ApiGroup::first_service);
     let groups: Vec<Value> =
         groups.iter().filter(|group| !group.name.is_empty()).map(group_document).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-fn group_document(group: &Group<'_>) -> Value {
+fn group_document(group: &ApiGroup<'_>) -> Value {
     let versions: Vec<Value> = group
         .versions
         .iter()

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha512};
 use crate::json::to_bytes;
 use crate::request::accept::View;
 use crate::semantics::convert;
-use crate::semantics::registry::{ApiResource, Origin};
+use crate::semantics::registry::{ApiResource, ResourceOrigin};
 use crate::storage::{ListPage, Stored};
 
 /// The digest of a document: SHA-512, in hexadecimal.
@@ -107,7 +107,7 @@ fn item(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, view: Vie
     }
     match (&resource.origin, view) {
         // Items of built-in lists do not repeat their type.
-        (Origin::BuiltIn, View::Full) => {
+        (ResourceOrigin::BuiltIn, View::Full) => {
             out.extend_from_slice(&convert::read_bytes(resource, stored));
         }
         _ => object(out, resource, stored, view),
@@ -133,7 +133,7 @@ pub(crate) fn list_pieces(
     begin_list(&mut first, &resource, &listing, View::Full);
     first.push(b'[');
     let mut prefix = Vec::new();
-    if let Origin::Custom(_) = resource.origin {
+    if let ResourceOrigin::Custom(_) = resource.origin {
         typed(&mut prefix, &resource.kind, &resource.api_version());
     }
     let items = listing.items.iter().map(|stored| prefix.len() + stored.bytes().len());

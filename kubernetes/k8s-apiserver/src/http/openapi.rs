@@ -23,12 +23,12 @@ use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
 
 mod binary;
+mod cache;
 mod custom;
-mod kept;
 mod version_2;
 
-use kept::Built;
-pub(crate) use kept::Kept;
+use cache::BuiltDocument;
+pub(crate) use cache::DocumentCache;
 
 /// The media types of requests for the binary forms.
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -46,16 +46,16 @@ fn info() -> Value {
 }
 
 /// A document: recorded or built.
-enum Found {
+enum OpenApiDocument {
     Packed(Document),
-    Built(Arc<Built>),
+    BuiltDocument(Arc<BuiltDocument>),
 }
 
-impl Found {
+impl OpenApiDocument {
     fn digest(&self) -> String {
         match self {
             Self::Packed(document) => document.digest.to_owned(),
-            Self::Built(built) => built.digest.clone(),
+            Self::BuiltDocument(built) => built.digest.clone(),
         }
     }
 }
@@ -66,14 +66,14 @@ impl Found {
 /// When there is no such document, or not in an accepted media type.
 pub(crate) fn answer(
     cluster: &SharedCluster,
-    documents: &Kept,
+    documents: &DocumentCache,
     parts: &Parts,
 ) -> Result<Response<Body>> {
     let path = parts.uri.path().trim_end_matches('/');
     if path == "/openapi/v3" {
         let found = cluster.read(|cluster| {
             let build = || Some(to_bytes(&index(documents, cluster)));
-            Ok(documents.find("v3", stamps(cluster, |_| true), build))
+            Ok(documents.find("v3", schema_ids(cluster, |_| true), build))
         })?;
         let index = found.map(|built| built.text.clone()).unwrap_or_default();
         let mut response = respond::bytes(StatusCode::OK, index);
@@ -107,53 +107,53 @@ fn nothing() -> Response<Body> {
     response
 }
 
-fn packed(name: &str) -> Result<Found> {
-    builtin::document(name).map(Found::Packed).ok_or_else(ApiError::no_such_path)
+fn packed(name: &str) -> Result<OpenApiDocument> {
+    builtin::document(name).map(OpenApiDocument::Packed).ok_or_else(ApiError::no_such_path)
 }
 
 /// The ids of the custom schemas in a document, which stays the same as long as they do.
-fn stamps(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
+fn schema_ids(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
     let custom = cluster.registry.all().filter(|resource| resource.custom().is_some());
-    custom.filter(|resource| is_told(resource)).map(|resource| resource.stamp).collect()
+    custom.filter(|resource| is_told(resource)).map(|resource| resource.schema_id).collect()
 }
 
 /// The document of all kinds, in JSON or in its binary form.
 fn version_2(
-    (cluster, documents): (&SharedCluster, &Kept),
+    (cluster, documents): (&SharedCluster, &DocumentCache),
     parts: &Parts,
     is_binary: bool,
 ) -> Result<Response<Body>> {
     let found = cluster.read(|cluster| {
-        let stamps = stamps(cluster, |_| true);
+        let schema_ids = schema_ids(cluster, |_| true);
         let document = || version_2::document(cluster);
         Ok(if is_binary {
             let build = || Some(version_2::protobuf(&document()).into());
-            documents.find("v2.protobuf", stamps, build)
-        } else if stamps.is_empty() {
+            documents.find("v2.protobuf", schema_ids, build)
+        } else if schema_ids.is_empty() {
             None
         } else {
-            documents.find("v2", stamps, || Some(to_bytes(&document().value)))
+            documents.find("v2", schema_ids, || Some(to_bytes(&document().value)))
         })
     })?;
     Ok(match found {
         Some(built) if is_binary => binary(built.text.clone()),
-        Some(built) => send(&parts.headers, &Found::Built(built)),
+        Some(built) => send(&parts.headers, &OpenApiDocument::BuiltDocument(built)),
         None => send(&parts.headers, &packed("v2")?),
     })
 }
 
-fn version_3(documents: &Kept, cluster: &Cluster, name: &str) -> Option<Found> {
+fn version_3(documents: &DocumentCache, cluster: &Cluster, name: &str) -> Option<OpenApiDocument> {
     if let Some(document) = builtin::document(&format!("v3/{name}")) {
-        return Some(Found::Packed(document));
+        return Some(OpenApiDocument::Packed(document));
     }
     let (group, version) = name.strip_prefix("apis/")?.split_once('/')?;
-    let stamps = stamps(cluster, |of| of.group == group && of.version == version);
+    let schema_ids = schema_ids(cluster, |of| of.group == group && of.version == version);
     let build = || custom::document(cluster, group, version).map(|value| to_bytes(&value));
-    documents.find(&format!("v3/{name}"), stamps, build).map(Found::Built)
+    documents.find(&format!("v3/{name}"), schema_ids, build).map(OpenApiDocument::BuiltDocument)
 }
 
 /// `/openapi/v3`: the paths of the documents.
-fn index(documents: &Kept, cluster: &Cluster) -> Value {
+fn index(documents: &DocumentCache, cluster: &Cluster) -> Value {
     let mut paths = Map::new();
     for document in builtin::documents() {
         if let Some(name) = document.name.strip_prefix("v3/") {
@@ -178,7 +178,7 @@ fn url(name: &str, digest: &str) -> Value {
 }
 
 /// The response with a document; one that is requested by its digest can be cached forever.
-fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
+fn with_hash(parts: &Parts, found: &OpenApiDocument) -> Response<Body> {
     let digest = found.digest();
     let query = parts.uri.query().unwrap_or_default();
     let asked = query.split('&').find_map(|pair| pair.strip_prefix("hash="));
@@ -199,15 +199,15 @@ fn with_hash(parts: &Parts, found: &Found) -> Response<Body> {
     response
 }
 
-fn send(request: &HeaderMap, found: &Found) -> Response<Body> {
+fn send(request: &HeaderMap, found: &OpenApiDocument) -> Response<Body> {
     let mut response = respond::tagged(request, &found.digest(), || match found {
-        Found::Packed(document) if accepts_gzip(request) => {
+        OpenApiDocument::Packed(document) if accepts_gzip(request) => {
             let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(document.gzip));
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             response
         }
-        Found::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
-        Found::Built(built) => {
+        OpenApiDocument::Packed(document) => respond::bytes(StatusCode::OK, document.text().into()),
+        OpenApiDocument::BuiltDocument(built) => {
             let is_worth_it = respond::is_worth_compressing(request, &built.text);
             match is_worth_it.then(|| built.gzip()).flatten() {
                 Some(gzip) => respond::gzip(StatusCode::OK, gzip.clone()),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::http::body::Body;
 use crate::http::respond;
 use crate::request::accept::{Accept, Format, PROTOBUF, View};
-use crate::request::path::{self, Route, Target};
+use crate::request::path::{self, ResourcePath, Route};
 use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 
@@ -27,7 +27,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The form that a response has to be rendered in.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct ResponseForm {
     format: Format,
     is_indented: bool,
     /// Whether only the headers are sent.
@@ -43,9 +43,9 @@ struct WatchEvent {
     object: Value,
 }
 
-impl Form {
+impl ResponseForm {
     /// Negotiates the form, and turns the request into one for JSON.
-    pub(crate) fn settle(cluster: &SharedCluster, parts: &mut Parts) -> Self {
+    pub(crate) fn negotiate(cluster: &SharedCluster, parts: &mut Parts) -> Self {
         let mut form = Self {
             format: Format::Json,
             is_indented: is_for_people(parts),
@@ -194,7 +194,7 @@ fn accepts_protobuf(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a resource is built in; custom objects have no protocol buffers.
-fn is_built_in(cluster: &SharedCluster, target: &Target) -> bool {
+fn is_built_in(cluster: &SharedCluster, target: &ResourcePath) -> bool {
     let is_built_in = cluster.read(|cluster| {
         let found = cluster.registry.find(&target.group, &target.version, &target.resource);
         Ok(found.is_none_or(|resource| resource.custom().is_none()))

@@ -21,12 +21,12 @@ use crate::json::to_bytes;
 use crate::request::accept::View;
 use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
 use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
-use crate::storage::{Change, Event, Lost, Stored};
+use crate::storage::{EventType, HistoryError, LogEvent, Stored};
 use crate::verbs::list::{Selection, read_revision};
 
 /// Default timeout of a watch.
@@ -80,7 +80,7 @@ impl Watch {
         (view, include, now): (View, IncludeObject, Timestamp),
     ) -> Result<Self> {
         check_parameters(parameters)?;
-        let asked = read_revision(&parameters.resource_version)?;
+        let requested = read_revision(&parameters.resource_version)?;
         let begin = Instant::now();
         let mut watch = Self {
             changed: cluster.store.subscribe(&resource.storage),
@@ -91,7 +91,7 @@ impl Watch {
             columns_sent: false,
             now,
             bookmarks: parameters.allow_watch_bookmarks,
-            revision: asked,
+            revision: requested,
             unconverted: None,
             initial: Vec::new().into_iter(),
             ends_initial: false,
@@ -106,7 +106,7 @@ impl Watch {
         };
         let wants_state = match parameters.send_initial_events {
             Some(wanted) => wanted,
-            None => asked == 0,
+            None => requested == 0,
         };
         if wants_state {
             watch.revision = cluster.store.revision();
@@ -119,7 +119,7 @@ impl Watch {
                 watch.begin_with(objects);
             }
             watch.ends_initial = parameters.send_initial_events == Some(true) && watch.bookmarks;
-        } else if asked == 0 {
+        } else if requested == 0 {
             watch.revision = cluster.store.revision();
         }
         Ok(watch)
@@ -148,7 +148,7 @@ impl Watch {
 
     /// Sets the initial objects after a webhook converted them.
     async fn begin_with_converted(&mut self, cluster: &SharedCluster, objects: Vec<Arc<Stored>>) {
-        match shown_later(cluster, &self.resource, objects).await {
+        match all_in_version_later(cluster, &self.resource, objects).await {
             Ok(objects) => self.begin_with(objects),
             Err(error) => {
                 self.ends_initial = false;
@@ -168,20 +168,20 @@ impl Watch {
     async fn converted(
         &self,
         cluster: &SharedCluster,
-        events: Vec<Arc<Event>>,
-    ) -> Result<Vec<Arc<Event>>> {
+        events: Vec<Arc<LogEvent>>,
+    ) -> Result<Vec<Arc<LogEvent>>> {
         let objects = events
             .iter()
             .flat_map(|event| [Some(&event.object), event.previous.as_ref()])
             .flatten()
             .cloned()
             .collect();
-        let mut shown = shown_later(cluster, &self.resource, objects).await?.into_iter();
+        let mut shown = all_in_version_later(cluster, &self.resource, objects).await?.into_iter();
         let mut next = |stored: &Arc<Stored>| shown.next().unwrap_or_else(|| Arc::clone(stored));
         Ok(events
             .iter()
             .map(|event| {
-                Arc::new(Event {
+                Arc::new(LogEvent {
                     change: event.change,
                     object: next(&event.object),
                     previous: event.previous.as_ref().map(&mut next),
@@ -227,7 +227,7 @@ impl Watch {
         while size < CHUNK_LEN
             && let Some(stored) = self.initial.next()
         {
-            let line = self.line(Change::Added, &stored);
+            let line = self.line(EventType::Added, &stored);
             size += line.len();
             self.ready.push_back(line);
         }
@@ -255,53 +255,53 @@ impl Watch {
     async fn collect(&mut self, cluster: &SharedCluster) {
         self.changed.mark_unchanged();
         self.now = cluster.now();
-        let news =
-            cluster.read(|cluster| Ok(cluster.store.news(&self.resource.storage, self.revision)));
-        let news = match news {
-            Ok(news) => news,
+        let batch = cluster
+            .read(|cluster| Ok(cluster.store.events_after(&self.resource.storage, self.revision)));
+        let batch = match batch {
+            Ok(batch) => batch,
             Err(error) => return self.end_with(&error),
         };
-        match news {
-            Ok(news) => {
+        match batch {
+            Ok(batch) => {
                 let events = if self.resource.is_converted_by_webhook() {
-                    self.converted(cluster, news.events).await
+                    self.converted(cluster, batch.events).await
                 } else {
-                    Ok(news.events)
+                    Ok(batch.events)
                 };
                 match events {
                     Ok(events) => events.iter().for_each(|event| self.take(event)),
                     Err(error) => self.end_with(&error),
                 }
-                self.revision = news.revision;
+                self.revision = batch.revision;
             }
-            Err(Lost::Compacted { oldest }) => {
+            Err(HistoryError::Compacted { oldest }) => {
                 let error = ApiError::new(
                     StatusReason::Expired,
                     format!("too old resource version: {} ({oldest})", self.revision),
                 );
                 self.end_with(&error);
             }
-            Err(Lost::Gone) => self.ended = true,
+            Err(HistoryError::Gone) => self.ended = true,
         }
     }
 
     /// Encodes an event under the selection: an object that becomes selected is added.
-    fn take(&mut self, event: &Event) {
-        let is_selected = event.change != Change::Deleted
+    fn take(&mut self, event: &LogEvent) {
+        let is_selected = event.change != EventType::DeleteOutcome
             && self.selection.matches(&self.resource, &event.object);
         let was_selected = event
             .previous
             .as_ref()
             .is_some_and(|previous| self.selection.matches(&self.resource, previous));
         let change = match (was_selected, is_selected) {
-            (false, true) => Change::Added,
-            (true, true) => Change::Modified,
-            (true, false) => Change::Deleted,
+            (false, true) => EventType::Added,
+            (true, true) => EventType::Modified,
+            (true, false) => EventType::DeleteOutcome,
             (false, false) => return,
         };
         let line = if change == event.change && self.view == View::Full {
             self.shared_line(event)
-        } else if change == Change::Deleted && event.change == Change::Modified {
+        } else if change == EventType::DeleteOutcome && event.change == EventType::Modified {
             self.line_of_lost(event)
         } else {
             self.line(change, &event.object)
@@ -310,7 +310,7 @@ impl Watch {
     }
 
     /// The line of an event that all watches of the same version share.
-    fn shared_line(&mut self, event: &Event) -> Bytes {
+    fn shared_line(&mut self, event: &LogEvent) -> Bytes {
         let version = self.resource.api_version();
         let (made_for, line) = event
             .line
@@ -319,13 +319,13 @@ impl Watch {
     }
 
     /// The line of an object that is no longer selected: its state before, at the event's revision.
-    fn line_of_lost(&mut self, event: &Event) -> Bytes {
+    fn line_of_lost(&mut self, event: &LogEvent) -> Bytes {
         let last =
             event.previous.as_ref().unwrap_or(&event.object).at_revision(event.object.revision);
-        self.line(Change::Deleted, &Arc::new(last))
+        self.line(EventType::DeleteOutcome, &Arc::new(last))
     }
 
-    fn line(&mut self, change: Change, stored: &Arc<Stored>) -> Bytes {
+    fn line(&mut self, change: EventType, stored: &Arc<Stored>) -> Bytes {
         let mut out = Vec::with_capacity(stored.bytes().len() + 128);
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(change.name().as_bytes());
@@ -369,19 +369,20 @@ impl Watch {
 ///
 /// # Errors
 /// When the webhook fails to convert one.
-async fn shown_later(
+async fn all_in_version_later(
     cluster: &SharedCluster,
     resource: &ApiResource,
     objects: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>> {
-    let mut call = Call::default();
+    let mut context = RequestContext::default();
     loop {
-        let shown = cluster
-            .read(|cluster| convert::shown_all(cluster, &mut call, resource, objects.clone()));
-        if !call.asking.is_pending() {
+        let shown = cluster.read(|cluster| {
+            convert::all_in_version(cluster, &mut context, resource, objects.clone())
+        });
+        if !context.replay.is_pending() {
             return shown;
         }
-        cluster.ask(&mut call.asking).await?;
+        cluster.call_webhooks(&mut context.replay).await?;
     }
 }
 

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// Objects, or a subresource of one.
-    Resource(Target),
+    Resource(ResourcePath),
     /// `/api`: versions of the core group.
     CoreVersions,
     /// `/apis`: all other groups.
@@ -58,7 +58,7 @@ impl IssuerDocument {
 
 /// The resource part of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ResourcePath {
     /// API group, empty for the core group.
     pub(crate) group: String,
     /// API version.
@@ -148,7 +148,7 @@ fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {
         [resource, name, subresource @ ..] => (*resource, Some(*name), Some(subresource.join("/"))),
         [] => return Route::Unknown,
     };
-    Route::Resource(Target {
+    Route::Resource(ResourcePath {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.map(str::to_owned),

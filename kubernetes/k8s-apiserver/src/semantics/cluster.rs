@@ -22,14 +22,14 @@ pub(crate) struct Cluster {
     /// The source of uids and generated names.
     pub(crate) ids: Ids,
     /// The writes that the controllers have not handled yet, oldest first.
-    pub(crate) notices: VecDeque<Notice>,
+    pub(crate) unsettled: VecDeque<ObjectChange>,
     /// Webhooks, policies and the other checks that take part in writes.
     pub(crate) admission: Arc<dyn Admission>,
 }
 
 /// One write to an object, as the controllers handle it.
 #[derive(Clone, Debug)]
-pub(crate) struct Notice {
+pub(crate) struct ObjectChange {
     /// The resource that was written to.
     pub(crate) storage: StorageId,
     /// The key of the object.
@@ -47,7 +47,7 @@ impl Cluster {
             store: Store::at_revision(history, 0),
             registry: Registry::new(),
             ids: Ids::new(seed),
-            notices: VecDeque::new(),
+            unsettled: VecDeque::new(),
             admission: Arc::new(NoAdmission),
         }
     }
@@ -58,11 +58,11 @@ impl Cluster {
         storage: &StorageId,
         key: &ObjectKey,
         value: Value,
-        stamp: u64,
+        schema_id: u64,
     ) -> Arc<Stored> {
         let previous = self.store.find(storage, key).cloned();
-        let current = self.store.put(storage, key, value, stamp);
-        self.notices.push_back(Notice {
+        let current = self.store.put(storage, key, value, schema_id);
+        self.unsettled.push_back(ObjectChange {
             storage: storage.clone(),
             key: key.clone(),
             previous,
@@ -77,7 +77,7 @@ impl Cluster {
     pub(crate) fn remove(&mut self, storage: &StorageId, key: &ObjectKey) -> Option<Arc<Stored>> {
         let previous = self.store.find(storage, key).cloned()?;
         let last = self.store.remove(storage, key)?;
-        self.notices.push_back(Notice {
+        self.unsettled.push_back(ObjectChange {
             storage: storage.clone(),
             key: key.clone(),
             previous: Some(previous),
@@ -91,7 +91,7 @@ impl Cluster {
         &mut self,
         resource: &ApiResource,
         key: &ObjectKey,
-        (value, stamp): (Value, u64),
+        (value, schema_id): (Value, u64),
     ) -> Arc<Stored> {
         if is_finished(resource, &value)
             && let Some(last) = self.remove(&resource.storage, key)
@@ -101,9 +101,9 @@ impl Cluster {
             let revision = &value["metadata"]["resourceVersion"];
             let revision = revision.as_str().and_then(|text| text.parse().ok());
             let revision = revision.unwrap_or(last.revision);
-            return Arc::new(Stored::new(key.clone(), &mut value, revision, stamp));
+            return Arc::new(Stored::new(key.clone(), &mut value, revision, schema_id));
         }
-        self.put(&resource.storage, key, value, stamp)
+        self.put(&resource.storage, key, value, schema_id)
     }
 }
 

@@ -3,12 +3,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::request::parameters::Parameters;
-use crate::semantics::webhook::replay::Asking;
+use crate::semantics::webhook::replay::WebhookReplay;
 use crate::user::UserInfo;
 
 /// The context in which a verb runs, apart from its target and its object.
 #[derive(Debug, Default)]
-pub(crate) struct Call {
+pub(crate) struct RequestContext {
     /// The query parameters.
     pub(crate) parameters: Parameters,
     /// The field manager, for `managedFields`.
@@ -20,14 +20,14 @@ pub(crate) struct Call {
     /// Warnings for the `Warning` headers of the response.
     pub(crate) warnings: Vec<String>,
     /// The webhook calls of the request and their responses.
-    pub(crate) asking: Asking,
+    pub(crate) replay: WebhookReplay,
     /// The annotations that admission adds to the audit event of the request.
     pub(crate) annotations: BTreeMap<String, String>,
     /// The fields that occur twice in the body, as messages of strict field validation.
     pub(crate) duplicate_fields: Vec<String>,
 }
 
-impl Call {
+impl RequestContext {
     /// Adds an annotation to the audit event of the request, unless it has the key already.
     pub(crate) fn annotate(&mut self, key: String, value: String) {
         self.annotations.entry(key).or_insert(value);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::json::to_bytes;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, CustomVersion, Registry};
 use crate::status::Result;
 use crate::storage::Stored;
@@ -32,7 +32,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 /// Whether the stored form of an object is its form in the version of `resource`.
 pub(crate) fn is_verbatim(resource: &ApiResource, stored: &Stored) -> bool {
     match resource.custom() {
-        Some(custom) => stored.stamp == resource.stamp && !is_exchanged(custom, resource),
+        Some(custom) => stored.schema_id == resource.schema_id && !is_exchanged(custom, resource),
         None => !is_converted(resource),
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
 /// # Errors
 /// When a webhook has to be called first, or fails to convert it.
 pub(crate) fn between(
-    call: &mut Call,
+    context: &mut RequestContext,
     from: &ApiResource,
     to: &ApiResource,
     mut object: Value,
@@ -162,7 +162,7 @@ pub(crate) fn between(
         return Ok(object);
     }
     if let Some(webhook) = to.custom().and_then(|custom| custom.conversion.as_ref()) {
-        let converted = webhook::convert(call, webhook, &to.api_version(), vec![object])?;
+        let converted = webhook::convert(context, webhook, &to.api_version(), vec![object])?;
         return Ok(converted.into_iter().next().unwrap_or_default());
     }
     if from.custom().is_none() {
@@ -179,28 +179,28 @@ pub(crate) fn between(
 ///
 /// # Errors
 /// When a webhook has to be called first, or fails to convert it.
-pub(crate) fn to_rest(
+pub(crate) fn to_stored_form(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     mut object: Value,
 ) -> Result<(Value, u64)> {
-    if let Some(resting) = cluster.registry.resting(resource) {
-        let mut at_rest = between(call, resource, &resting, object)?;
-        fit(&resting, &mut at_rest);
-        return Ok((at_rest, resting.stamp));
+    if let Some(storage_form) = cluster.registry.storage_form(resource) {
+        let mut at_rest = between(context, resource, &storage_form, object)?;
+        fit(&storage_form, &mut at_rest);
+        return Ok((at_rest, storage_form.schema_id));
     }
     to_storage(resource, &mut object);
-    Ok((object, resource.stamp))
+    Ok((object, resource.schema_id))
 }
 
 /// Converts objects to the version of `resource`, if a webhook converts them.
 ///
 /// # Errors
 /// When a webhook has to be called first, or fails to convert one.
-pub(crate) fn shown_all(
+pub(crate) fn all_in_version(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     mut objects: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>> {
@@ -211,7 +211,7 @@ pub(crate) fn shown_all(
     let mut places = Vec::new();
     let mut others = Vec::new();
     for (place, stored) in objects.iter().enumerate() {
-        let version = cluster.registry.version_of(resource, stored.stamp);
+        let version = cluster.registry.version_of(resource, stored.schema_id);
         if version != resource.version {
             places.push(place);
             others.push(stored.decode_as(&format!("{}/{version}", resource.group), &resource.kind));
@@ -220,12 +220,16 @@ pub(crate) fn shown_all(
     if others.is_empty() {
         return Ok(objects);
     }
-    let converted = webhook::convert(call, webhook, &desired, others)?;
+    let converted = webhook::convert(context, webhook, &desired, others)?;
     for (place, mut value) in places.into_iter().zip(converted) {
         fit(resource, &mut value);
         let stored = &objects[place];
-        objects[place] =
-            Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp));
+        objects[place] = Arc::new(Stored::new(
+            stored.key.clone(),
+            &mut value,
+            stored.revision,
+            resource.schema_id,
+        ));
     }
     Ok(objects)
 }
@@ -236,11 +240,11 @@ pub(crate) fn shown_all(
 /// When a webhook has to be called first, or fails to convert it.
 pub(crate) fn shown(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     stored: &Arc<Stored>,
 ) -> Result<Arc<Stored>> {
-    let shown = shown_all(cluster, call, resource, vec![Arc::clone(stored)])?;
+    let shown = all_in_version(cluster, context, resource, vec![Arc::clone(stored)])?;
     Ok(shown.into_iter().next().unwrap_or_else(|| Arc::clone(stored)))
 }
 
@@ -254,7 +258,7 @@ pub(crate) fn written(
     object: Option<Value>,
 ) -> Value {
     match object {
-        Some(mut object) if cluster.registry.resting(resource).is_some() => {
+        Some(mut object) if cluster.registry.storage_form(resource).is_some() => {
             object["metadata"]["resourceVersion"] = stored.revision.to_string().into();
             object
         }
@@ -273,7 +277,7 @@ pub(crate) fn marked(resource: &ApiResource, before: &Stored, stored: &Stored) -
             metadata.insert(field.to_owned(), kept);
         }
     }
-    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.stamp))
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, resource.schema_id))
 }
 
 /// Prunes and defaults a custom object by the schema of `resource`.

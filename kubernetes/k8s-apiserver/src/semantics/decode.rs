@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::metadata;
 use crate::request::parameters::FieldValidation;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::kinds;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, Result, Subject};
@@ -203,19 +203,23 @@ fn cannot_be_handled(resource: &ApiResource, why: &str) -> ApiError {
 /// # Errors
 /// When a value has the wrong type.
 pub(crate) fn normalize_merged(
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     object: &mut Value,
 ) -> Result<()> {
     // The merge has pruned and defaulted it; a custom object is not decoded again.
-    if resource.custom().is_some() { Ok(()) } else { normalize(call, resource, object) }
+    if resource.custom().is_some() { Ok(()) } else { normalize(context, resource, object) }
 }
 
 /// Drops or rejects unknown fields, by the field validation of the request, and sets defaults.
 ///
 /// # Errors
 /// When unknown fields are refused, or a value has the wrong type.
-pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+pub(crate) fn normalize(
+    context: &mut RequestContext,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
     // The server writes `managedFields`, which schemas do not describe.
     let managed = metadata::of(object).remove("managedFields");
     // An empty list resets the ownership of a built-in object; of a custom one it is dropped.
@@ -223,7 +227,7 @@ pub(crate) fn normalize(call: &mut Call, resource: &ApiResource, object: &mut Va
         resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
     };
     let managed = managed.filter(is_told);
-    let result = fit(call, resource, object);
+    let result = fit(context, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
@@ -248,13 +252,13 @@ pub(crate) fn redefault(resource: &ApiResource, object: &mut Value) -> Result<()
     result
 }
 
-fn fit(call: &mut Call, resource: &ApiResource, object: &mut Value) -> Result<()> {
+fn fit(context: &mut RequestContext, resource: &ApiResource, object: &mut Value) -> Result<()> {
     let refused = |problem: String| cannot_be_handled(resource, &problem);
     // A document that cannot be decoded has no unknown fields to report.
     check_decodable(resource, object).map_err(refused)?;
     if !keeps_unknown(resource) {
         let unknown = schema::prune(resource.schema(), object);
-        report_unknown(call, resource, &unknown)?;
+        report_unknown(context, resource, &unknown)?;
     }
     complete(resource, object).map_err(refused)?;
     if resource.custom().is_none() {
@@ -292,18 +296,22 @@ fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(
     Ok(())
 }
 
-fn report_unknown(call: &mut Call, resource: &ApiResource, unknown: &[String]) -> Result<()> {
+fn report_unknown(
+    context: &mut RequestContext,
+    resource: &ApiResource,
+    unknown: &[String],
+) -> Result<()> {
     // Only the fields in the document of the request count, not those that defaulting adds.
-    let duplicates = std::mem::take(&mut call.duplicate_fields);
+    let duplicates = std::mem::take(&mut context.duplicate_fields);
     if unknown.is_empty() && duplicates.is_empty() {
         return Ok(());
     }
     let listed = duplicates
         .into_iter()
         .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
-    match call.parameters.field_validation {
+    match context.parameters.field_validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => call.warnings.extend(listed),
+        FieldValidation::Warn => context.warnings.extend(listed),
         FieldValidation::Strict => {
             return Err(cannot_be_handled(
                 resource,

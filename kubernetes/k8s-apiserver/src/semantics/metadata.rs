@@ -3,7 +3,7 @@ use k8s_schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::warnings;
 use crate::status::{ApiError, Result, StatusReason};
@@ -30,7 +30,7 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 ///
 /// # Errors
 /// When the object names another one.
-pub(crate) fn settle_namespace(
+pub(crate) fn set_namespace(
     resource: &ApiResource,
     namespace: Option<&str>,
     object: &mut Value,
@@ -60,7 +60,7 @@ pub(crate) fn settle_namespace(
 ///
 /// # Errors
 /// When it has neither a name nor a prefix for one.
-pub(crate) fn settle_name(
+pub(crate) fn generate_name(
     cluster: &mut Cluster,
     resource: &ApiResource,
     object: &mut Value,
@@ -95,17 +95,17 @@ pub(crate) fn settle_name(
 }
 
 /// Drops duplicate owner references, with a warning; `when` is the end of its text.
-pub(crate) fn drop_duplicate_owners(call: &mut Call, object: &mut Value, when: &str) {
+pub(crate) fn drop_duplicate_owners(context: &mut RequestContext, object: &mut Value, when: &str) {
     if object["metadata"].get("ownerReferences").is_none() {
         return;
     }
     if let Some(uids) = warnings::drop_duplicate_owners(of(object)) {
-        call.warnings.push(warnings::about_owners(&uids, when));
+        context.warnings.push(warnings::about_owners(&uids, when));
     }
 }
 
 /// Sets the metadata of a new object that only the server may set: uid and creation time.
-pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
+pub(crate) fn initialize(cluster: &mut Cluster, context: &RequestContext, object: &mut Value) {
     let uid = cluster.ids.next_uid();
     let metadata = of(object);
     for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
@@ -113,11 +113,11 @@ pub(crate) fn begin(cluster: &mut Cluster, call: &Call, object: &mut Value) {
         metadata.remove(field);
     }
     metadata.insert("uid".to_owned(), uid.into());
-    metadata.insert("creationTimestamp".to_owned(), call.now.clone().into());
+    metadata.insert("creationTimestamp".to_owned(), context.now.clone().into());
 }
 
 /// Whether updates cannot change a field of the metadata.
-fn field_is_settled(live: &Value, field: &str) -> bool {
+fn is_kept(live: &Value, field: &str) -> bool {
     field == "deletionTimestamp" && !text(live, field).is_empty()
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn check_uid(
 ///
 /// # Errors
 /// When the object was changed since the update was made, or another one has its name.
-pub(crate) fn keep(
+pub(crate) fn carry_over(
     resource: &ApiResource,
     key: &ObjectKey,
     live: &Value,
@@ -185,7 +185,7 @@ pub(crate) fn keep(
     // Validation rejects other values of these.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let is_left_out = |value: &Value| value.is_null() || value == "";
-        if metadata.get(field).is_none_or(is_left_out) || field_is_settled(live, field) {
+        if metadata.get(field).is_none_or(is_left_out) || is_kept(live, field) {
             metadata.remove(field);
             metadata.extend(live_metadata.get(field).map(|kept| (field.to_owned(), kept.clone())));
         }

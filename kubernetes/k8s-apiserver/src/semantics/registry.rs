@@ -11,7 +11,7 @@ pub(crate) mod versions;
 
 pub(crate) use conversion::ConversionWebhook;
 pub(crate) use resource::{
-    ApiResource, CustomVersion, Origin, PrinterColumn, ScalePaths, Scope, Subresource,
+    ApiResource, CustomVersion, PrinterColumn, ResourceOrigin, ScalePaths, Scope, Subresource,
 };
 
 use crate::storage::StorageId;
@@ -32,9 +32,9 @@ pub(crate) struct Registry {
     sources: BTreeMap<String, u64>,
     by_name: BTreeMap<ResourceName, Arc<ApiResource>>,
     /// The storage versions of definitions with a conversion webhook, by the same name.
-    resting: BTreeMap<String, Arc<ApiResource>>,
+    storage_form: BTreeMap<String, Arc<ApiResource>>,
     /// The version of each schema id of custom resources, former schemas included.
-    stamps: BTreeMap<u64, String>,
+    schema_ids: BTreeMap<u64, String>,
     last_schema_id: u64,
 }
 
@@ -49,8 +49,8 @@ impl Registry {
             custom: BTreeMap::new(),
             sources: BTreeMap::new(),
             by_name,
-            resting: BTreeMap::new(),
-            stamps: BTreeMap::new(),
+            storage_form: BTreeMap::new(),
+            schema_ids: BTreeMap::new(),
             last_schema_id: 0,
         }
     }
@@ -100,7 +100,7 @@ impl Registry {
         self.withdraw(definition);
         self.sources.insert(definition.to_owned(), digest(source));
         for resource in &resources {
-            self.stamps.insert(resource.stamp, resource.version.clone());
+            self.schema_ids.insert(resource.schema_id, resource.version.clone());
             self.by_name.insert(name_of(resource), Arc::clone(resource));
         }
         self.custom.insert(definition.to_owned(), resources);
@@ -109,7 +109,7 @@ impl Registry {
     /// Stops serving the resources of a definition.
     pub(crate) fn withdraw(&mut self, definition: &str) {
         self.sources.remove(definition);
-        self.resting.remove(definition);
+        self.storage_form.remove(definition);
         for resource in self.custom.remove(definition).unwrap_or_default() {
             self.by_name.remove(&name_of(&resource));
         }
@@ -123,27 +123,27 @@ impl Registry {
 
     /// Whether any custom resource is converted by a webhook.
     pub(crate) fn has_conversion_webhooks(&self) -> bool {
-        !self.resting.is_empty()
+        !self.storage_form.is_empty()
     }
 
     /// The storage version of a custom resource with a conversion webhook; none for others.
-    pub(crate) fn resting(&self, resource: &ApiResource) -> Option<Arc<ApiResource>> {
-        if self.resting.is_empty() {
+    pub(crate) fn storage_form(&self, resource: &ApiResource) -> Option<Arc<ApiResource>> {
+        if self.storage_form.is_empty() {
             return None;
         }
-        self.resting.get(&format!("{}.{}", resource.plural, resource.group)).cloned()
+        self.storage_form.get(&format!("{}.{}", resource.plural, resource.group)).cloned()
     }
 
     /// The version that an object of a custom resource is stored in, by its schema id.
-    pub(crate) fn version_of<'a>(&'a self, resource: &'a ApiResource, stamp: u64) -> &'a str {
-        self.stamps.get(&stamp).map_or(&resource.version, |version| version)
+    pub(crate) fn version_of<'a>(&'a self, resource: &'a ApiResource, schema_id: u64) -> &'a str {
+        self.schema_ids.get(&schema_id).map_or(&resource.version, |version| version)
     }
 
     /// Sets the storage version of a definition, if it has a conversion webhook.
-    pub(crate) fn rest_as(&mut self, definition: &str, resource: &Arc<ApiResource>) {
-        self.stamps.insert(resource.stamp, resource.version.clone());
+    pub(crate) fn set_storage_form(&mut self, definition: &str, resource: &Arc<ApiResource>) {
+        self.schema_ids.insert(resource.schema_id, resource.version.clone());
         if resource.custom().is_some_and(|custom| custom.conversion.is_some()) {
-            self.resting.insert(definition.to_owned(), Arc::clone(resource));
+            self.storage_form.insert(definition.to_owned(), Arc::clone(resource));
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::metadata;
 use crate::names::NameRule;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, CustomVersion, ScalePaths, Scope};
 use crate::semantics::{definition, kinds, warnings};
@@ -17,7 +17,7 @@ use crate::status::{ApiError, Result};
 /// With everything that is wrong with it.
 pub(crate) fn check(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     before: Option<(&Value, ObjectPart)>,
     object: &Value,
@@ -29,7 +29,7 @@ pub(crate) fn check(
             if !errors.iter().any(|error| error.kind.blocks_expressions()) {
                 let verdict = resource.schema().evaluate_rules(object, live);
                 errors.extend(verdict.errors);
-                call.warnings.extend(verdict.warnings);
+                context.warnings.extend(verdict.warnings);
             }
             errors
         }
@@ -42,7 +42,7 @@ pub(crate) fn check(
         }
     };
     if errors.is_empty() {
-        call.warnings.extend(warnings::of_object(resource, live, object));
+        context.warnings.extend(warnings::of_object(resource, live, object));
         return Ok(());
     }
     let mut subject = resource.kind_subject();

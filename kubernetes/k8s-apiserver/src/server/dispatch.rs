@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use crate::access;
 use crate::clock::rfc3339_seconds;
 use crate::http::body::Body;
-use crate::http::discovery::{self, Aggregated};
+use crate::http::discovery::{self, AggregatedDiscovery};
 use crate::http::{encode, health, openapi, respond};
 use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{self, Route};
-use crate::semantics::context::Call;
-use crate::semantics::webhook::replay::Asking;
+use crate::semantics::context::RequestContext;
+use crate::semantics::webhook::replay::WebhookReplay;
 use crate::server::Shared;
 use crate::status::{ApiError, Result};
 use crate::user::UserInfo;
@@ -40,14 +40,14 @@ pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) ->
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
-    let mut asking = Asking::default();
+    let mut replay = WebhookReplay::default();
     for _ in 0..ROUNDS_MAX {
-        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut asking));
-        if !asking.is_pending() {
-            admitted.annotate(&asking.annotations);
+        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut replay));
+        if !replay.is_pending() {
+            admitted.annotate(&replay.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
         }
-        if let Err(error) = shared.cluster.ask(&mut asking).await {
+        if let Err(error) = shared.cluster.call_webhooks(&mut replay).await {
             return admitted.complete(respond::error(&error));
         }
     }
@@ -61,27 +61,27 @@ fn answer(
     parts: &Parts,
     route: &Route,
     body: &Bytes,
-    (user, asking): (&Arc<UserInfo>, &mut Asking),
+    (user, replay): (&Arc<UserInfo>, &mut WebhookReplay),
 ) -> Result<Response<Body>> {
     if let Route::Resource(target) = route {
         let mut parameters =
             Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
         parameters.watch |= target.watch;
-        let mut call = Call {
+        let mut context = RequestContext {
             manager: manager(&parameters, &parts.headers),
-            now: asking.began(|| rfc3339_seconds(shared.cluster.now())),
+            now: replay.started_at(|| rfc3339_seconds(shared.cluster.now())),
             warnings: Vec::new(),
             user: Arc::clone(user),
-            asking: std::mem::take(asking),
+            replay: std::mem::take(replay),
             annotations: BTreeMap::new(),
             parameters,
             duplicate_fields: Vec::new(),
         };
-        let answered = objects::answer(shared, parts, target, &mut call, body);
-        *asking = call.asking;
-        asking.annotations = call.annotations;
+        let answered = objects::answer(shared, parts, target, &mut context, body);
+        *replay = context.replay;
+        replay.annotations = context.annotations;
         let mut response = answered.unwrap_or_else(|error| respond::error(&error));
-        respond::warn(&mut response, &call.warnings);
+        respond::warn(&mut response, &context.warnings);
         return Ok(response);
     }
     // kube-apiserver serves these under any method.
@@ -170,7 +170,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
 }
 
 /// The response with aggregated discovery; `304` if the client has it.
-fn aggregated(headers: &HeaderMap, found: Aggregated) -> Response<Body> {
+fn aggregated(headers: &HeaderMap, found: AggregatedDiscovery) -> Response<Body> {
     let mut response = respond::tagged(headers, &found.tag, || {
         let mut response = respond::compressed(headers, StatusCode::OK, found.text);
         response

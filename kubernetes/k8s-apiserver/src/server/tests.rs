@@ -5,8 +5,8 @@ use k8s_schema::FieldError;
 use serde_json::Value;
 
 use super::*;
-use crate::semantics::cluster::admission::{Admission, Attributes};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{Admission, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -23,14 +23,20 @@ impl Admission for PanicsOn {
         false
     }
 
-    fn admit(&self, _: &Cluster, _: &mut Call, _: &Attributes<'_>, _: &mut Value) -> Result<()> {
+    fn admit(
+        &self,
+        _: &Cluster,
+        _: &mut RequestContext,
+        _: &WriteAttributes<'_>,
+        _: &mut Value,
+    ) -> Result<()> {
         Ok(())
     }
 
     fn authorize_content(
         &self,
         _: &Cluster,
-        _: &Call,
+        _: &RequestContext,
         _: &ApiResource,
         _: Option<&Value>,
         _: bool,
@@ -42,8 +48,8 @@ impl Admission for PanicsOn {
     fn validate(
         &self,
         _: &Cluster,
-        _: &mut Call,
-        attributes: &Attributes<'_>,
+        _: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         _: Option<&Value>,
     ) -> Result<()> {
         assert_ne!(attributes.resource.kind, self.0, "a defect in admission");

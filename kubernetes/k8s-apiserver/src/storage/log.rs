@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::{Lost, Stored};
+use super::{HistoryError, Stored};
 
 /// How many past events are kept for watches and for lists at earlier revisions.
 ///
@@ -28,28 +28,28 @@ impl Default for History {
 
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum EventType {
     Added,
     Modified,
-    Deleted,
+    DeleteOutcome,
 }
 
-impl Change {
+impl EventType {
     /// The type of a watch event.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
             Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
+            Self::DeleteOutcome => "DELETED",
         }
     }
 }
 
 /// One write to an object.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct LogEvent {
     /// Whether the object was added, modified or deleted.
-    pub(crate) change: Change,
+    pub(crate) change: EventType,
     /// The object after the write; for a deletion, its last state under the deletion's revision.
     pub(crate) object: Arc<Stored>,
     /// The object before the write; none if it was added.
@@ -58,11 +58,11 @@ pub(crate) struct Event {
     pub(crate) line: OnceLock<(Arc<str>, Bytes)>,
 }
 
-impl Event {
+impl LogEvent {
     /// The event of an object that was added or modified.
     pub(crate) fn put(object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
         Self {
-            change: if previous.is_some() { Change::Modified } else { Change::Added },
+            change: if previous.is_some() { EventType::Modified } else { EventType::Added },
             object,
             previous,
             line: OnceLock::new(),
@@ -71,7 +71,12 @@ impl Event {
 
     /// The event of an object that was deleted.
     pub(crate) fn removed(object: Arc<Stored>, previous: Arc<Stored>) -> Self {
-        Self { change: Change::Deleted, object, previous: Some(previous), line: OnceLock::new() }
+        Self {
+            change: EventType::DeleteOutcome,
+            object,
+            previous: Some(previous),
+            line: OnceLock::new(),
+        }
     }
 
     fn weight(&self) -> usize {
@@ -83,7 +88,7 @@ impl Event {
 #[derive(Debug)]
 pub(super) struct Log {
     history: History,
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Arc<LogEvent>>,
     weight: usize,
     /// The log is complete after this revision.
     compacted: u64,
@@ -102,7 +107,7 @@ impl Log {
         }
     }
 
-    pub(super) fn push(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: LogEvent) {
         let revision = event.object.revision;
         self.weight += event.weight();
         self.events.push_back(Arc::new(event));
@@ -135,7 +140,7 @@ impl Log {
     }
 
     /// All events of the log.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Event>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LogEvent>> {
         self.events.iter()
     }
 
@@ -143,9 +148,9 @@ impl Log {
     pub(super) fn after(
         &self,
         revision: u64,
-    ) -> Result<impl DoubleEndedIterator<Item = &Arc<Event>>, Lost> {
+    ) -> Result<impl DoubleEndedIterator<Item = &Arc<LogEvent>>, HistoryError> {
         if revision < self.compacted {
-            return Err(Lost::Compacted { oldest: self.compacted });
+            return Err(HistoryError::Compacted { oldest: self.compacted });
         }
         let start = self.events.partition_point(|event| event.object.revision <= revision);
         Ok(self.events.range(start..))

@@ -81,8 +81,8 @@ pub(crate) struct Stored {
     pub(crate) uid: Box<str>,
     /// The revision of the write that stored it.
     pub(crate) revision: u64,
-    /// The id of the schema that it was validated against; see `ApiResource::stamp`.
-    pub(crate) stamp: u64,
+    /// The id of the schema that it was validated against; see `ApiResource::schema_id`.
+    pub(crate) schema_id: u64,
     /// Labels in the order of their keys.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// The owner references.
@@ -95,14 +95,14 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Encodes `value`, which loses its `apiVersion` and `kind`.
-    pub(crate) fn new(key: ObjectKey, value: &mut Value, revision: u64, stamp: u64) -> Self {
+    pub(crate) fn new(key: ObjectKey, value: &mut Value, revision: u64, schema_id: u64) -> Self {
         if let Some(object) = value.as_object_mut() {
             object.remove("apiVersion");
             object.remove("kind");
         }
         let bytes =
             serde_json::to_vec(value).expect("a JSON value with string keys always encodes");
-        Self::of_parts(key, &value["metadata"], bytes.into(), revision, stamp)
+        Self::of_parts(key, &value["metadata"], bytes.into(), revision, schema_id)
     }
 
     /// An object that is encoded already, without its `apiVersion` and `kind`.
@@ -111,14 +111,14 @@ impl Stored {
         metadata: &Value,
         bytes: Bytes,
         revision: u64,
-        stamp: u64,
+        schema_id: u64,
     ) -> Self {
         let text = |value: &Value| -> Box<str> { value.as_str().unwrap_or_default().into() };
         Self {
             key,
             uid: text(&metadata["uid"]),
             revision,
-            stamp,
+            schema_id,
             labels: metadata["labels"]
                 .as_object()
                 .into_iter()
@@ -145,7 +145,7 @@ impl Stored {
     pub(crate) fn at_revision(&self, revision: u64) -> Self {
         let mut value = self.decode();
         value["metadata"]["resourceVersion"] = revision.to_string().into();
-        Self::new(self.key.clone(), &mut value, revision, self.stamp)
+        Self::new(self.key.clone(), &mut value, revision, self.schema_id)
     }
 
     /// The same object with another uid and encoding.

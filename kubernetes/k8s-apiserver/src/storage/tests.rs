@@ -49,7 +49,7 @@ fn the_past_can_be_listed_while_the_log_reaches_back() {
     let find = |name| store.find_at(&storage, &ObjectKey::new("a", name), then).unwrap();
     assert!(find("y").is_some() && find("z").is_none());
     assert_eq!(past[0].decode()["data"]["a"], "1");
-    assert_eq!(store.news(&storage, then).unwrap().events.len(), 3);
+    assert_eq!(store.events_after(&storage, then).unwrap().events.len(), 3);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_log_that_is_full_forgets_its_beginning() {
     for round in 0..5_000 {
         put(&mut store, "a", "x", &round.to_string());
     }
-    assert!(matches!(store.news(&storage, 1), Err(Lost::Compacted { .. })));
-    assert!(store.news(&storage, 4_999).is_ok());
+    assert!(matches!(store.events_after(&storage, 1), Err(HistoryError::Compacted { .. })));
+    assert!(store.events_after(&storage, 4_999).is_ok());
 }
 
 #[test]
@@ -72,16 +72,16 @@ fn a_compaction_forgets_what_was_and_nothing_that_is() {
     put(&mut store, "a", "x", "3");
     store.compact(second);
     assert!(
-        matches!(store.news(&storage, first), Err(Lost::Compacted { oldest }) if oldest == second)
+        matches!(store.events_after(&storage, first), Err(HistoryError::Compacted { oldest }) if oldest == second)
     );
     assert!(store.list_at(&storage, None, first, None).is_err());
     assert!(store.find_at(&storage, &ObjectKey::new("a", "x"), first).is_err());
-    assert_eq!(store.news(&storage, second).unwrap().events.len(), 1);
+    assert_eq!(store.events_after(&storage, second).unwrap().events.len(), 1);
     assert_eq!(store.count_in(&storage, Some("a")), 1);
     // A resource that comes later has no more history than the others.
     let other = StorageId::new("", "secrets");
     drop(store.subscribe(&other));
-    assert!(matches!(store.news(&other, first), Err(Lost::Compacted { .. })));
+    assert!(matches!(store.events_after(&other, first), Err(HistoryError::Compacted { .. })));
     assert_eq!(store.oldest(&other), second);
 }
 

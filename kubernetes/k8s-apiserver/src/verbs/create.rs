@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::request::parameters::DryRun;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{self, Attributes, Operation};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, decode, kinds, metadata, validation};
-use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::status::{ApiError, Result, StatusCause, StatusReason};
 use crate::storage::{ObjectKey, StorageId};
 
 /// The end of warnings about changes that admission made.
@@ -19,7 +19,7 @@ pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// The request that creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum CreateSource {
     /// A create request.
     Create,
     /// A server-side apply, which has already set `managedFields`.
@@ -32,32 +32,32 @@ pub(crate) enum Origin {
 /// When the object is invalid or denied, or an object of its name exists.
 pub(crate) fn create(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
     mut object: Value,
-    origin: Origin,
+    origin: CreateSource,
 ) -> Result<Value> {
     decode::check_type(resource, &mut object)?;
-    metadata::settle_namespace(resource, namespace, &mut object)?;
-    if origin == Origin::Create && !metadata::text(&object, "resourceVersion").is_empty() {
+    metadata::set_namespace(resource, namespace, &mut object)?;
+    if origin == CreateSource::Create && !metadata::text(&object, "resourceVersion").is_empty() {
         return Err(ApiError::new(
             StatusReason::Unknown,
             "resourceVersion should not be set on objects to be created",
         ));
     }
     match origin {
-        Origin::Create => decode::normalize(call, resource, &mut object)?,
-        Origin::Apply => decode::normalize_merged(call, resource, &mut object)?,
+        CreateSource::Create => decode::normalize(context, resource, &mut object)?,
+        CreateSource::Apply => decode::normalize_merged(context, resource, &mut object)?,
     }
-    metadata::drop_duplicate_owners(call, &mut object, "");
-    if origin == Origin::Create {
+    metadata::drop_duplicate_owners(context, &mut object, "");
+    if origin == CreateSource::Create {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(
             resource.schema(),
             None,
             object,
-            &actor(call, resource, &resource.api_version(), ""),
+            &actor(context, resource, &resource.api_version(), ""),
         );
     }
     let generated = metadata::text(&object, "name").is_empty();
@@ -65,19 +65,19 @@ pub(crate) fn create(
     kinds::admit_create(cluster, resource, &mut object)?;
     let named = metadata::text(&object, "name").to_owned();
     let namespace = namespace.unwrap_or_default();
-    let attributes = Attributes::new(call, Operation::Create, resource, namespace, &named);
-    admission::admit(cluster, call, &attributes, &mut object)?;
-    metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
-    metadata::settle_name(cluster, resource, &mut object)?;
+    let attributes = WriteAttributes::new(context, Operation::Create, resource, namespace, &named);
+    admission::admit(cluster, context, &attributes, &mut object)?;
+    metadata::drop_duplicate_owners(context, &mut object, AFTER_ADMISSION);
+    metadata::generate_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
-    let named_by_url = origin == Origin::Apply;
-    admission::authorize_content(cluster, call, resource, None, named_by_url, &mut object)?;
-    metadata::begin(cluster, call, &mut object);
+    let named_by_url = origin == CreateSource::Apply;
+    admission::authorize_content(cluster, context, resource, None, named_by_url, &mut object)?;
+    metadata::initialize(cluster, context, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;
-    validation::check(cluster, call, resource, None, &object)?;
-    let attributes = Attributes { name: key.name.to_string(), ..attributes };
-    admission::validate(cluster, call, &attributes, Some(&object))?;
+    validation::check(cluster, context, resource, None, &object)?;
+    let attributes = WriteAttributes { name: key.name.to_string(), ..attributes };
+    admission::validate(cluster, context, &attributes, Some(&object))?;
     if let Some(existing) = cluster.store.find(&resource.storage, &key) {
         let mut error = ApiError::already_exists(resource.subject(), &key.name);
         if existing.deleting {
@@ -95,12 +95,12 @@ pub(crate) fn create(
             error
         });
     }
-    if call.parameters.dry_run == DryRun::All {
+    if context.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
-    let kept = cluster.registry.resting(resource).map(|_| object.clone());
-    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
-    let stored = cluster.put(&resource.storage, &key, at_rest, stamp);
+    let kept = cluster.registry.storage_form(resource).map(|_| object.clone());
+    let (at_rest, schema_id) = convert::to_stored_form(cluster, context, resource, object)?;
+    let stored = cluster.put(&resource.storage, &key, at_rest, schema_id);
     Ok(convert::written(cluster, resource, &stored, kept))
 }
 
@@ -135,7 +135,7 @@ fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -
                 key.namespace
             ),
         )
-        .with_causes([Cause {
+        .with_causes([StatusCause {
             reason: "NamespaceTerminating".to_owned(),
             message: format!("namespace {} is being terminated", key.namespace),
             field: "metadata.namespace".to_owned(),

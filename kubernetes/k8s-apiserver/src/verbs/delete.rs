@@ -4,14 +4,14 @@ use std::sync::Arc;
 use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::{Value, json};
 
-use super::list::Query;
+use super::list::ListQuery;
 use crate::clock::rfc3339_seconds;
 use crate::request::parameters::{
     DryRun, OptionsKind, Parameters, Propagation, parse_dry_run, parse_propagation,
 };
-use crate::semantics::cluster::admission::{self, Attributes, Operation};
+use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
 use crate::semantics::cluster::{Cluster, is_finished};
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, definition, kinds, metadata};
 use crate::status::{ApiError, Result, StatusReason};
@@ -42,14 +42,14 @@ pub(crate) struct DeleteOptions {
 
 /// The outcome of a deletion.
 #[derive(Clone, Debug)]
-pub(crate) enum Deleted {
+pub(crate) enum DeleteOutcome {
     /// The object was removed; its last state.
     Gone(Arc<Stored>),
     /// The object was marked for deletion, and finalizers or a grace period block its removal.
     Marked(Arc<Stored>),
 }
 
-impl Deleted {
+impl DeleteOutcome {
     /// The outcome in the version of `resource`; `before` is the object in that version.
     fn shown(self, resource: &ApiResource, before: &Stored) -> Self {
         if !resource.is_converted_by_webhook() {
@@ -136,18 +136,18 @@ impl DeleteOptions {
 /// # Errors
 /// When it does not exist, a precondition fails, it may not be deleted, or admission denies it or
 /// has to call a webhook first.
-pub(crate) fn delete_asked(
+pub(crate) fn delete_with_admission(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
-) -> Result<Deleted> {
+) -> Result<DeleteOutcome> {
     if !admission::is_configured(cluster) {
-        return delete(cluster, &call.now, resource, key, options);
+        return delete(cluster, &context.now, resource, key, options);
     }
-    let before = admit(cluster, call, resource, key, options, &key.name)?;
-    let deleted = delete(cluster, &call.now, resource, key, options)?;
+    let before = admit(cluster, context, resource, key, options, &key.name)?;
+    let deleted = delete(cluster, &context.now, resource, key, options)?;
     Ok(deleted.shown(resource, &before))
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn delete_asked(
 /// `name` is the name in the review, which is empty in a deletion of a collection.
 fn admit(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
@@ -167,14 +167,15 @@ fn admit(
     };
     check_immortal(resource, key)?;
     check_preconditions(resource, stored, options)?;
-    let shown = convert::shown(cluster, call, resource, stored)?;
+    let shown = convert::shown(cluster, context, resource, stored)?;
     let live = convert::read(resource, &shown);
-    let mut attributes = Attributes::new(call, Operation::Delete, resource, &key.namespace, name)
-        .of("", Some(&live));
+    let mut attributes =
+        WriteAttributes::new(context, Operation::Delete, resource, &key.namespace, name)
+            .of("", Some(&live));
     attributes.options = options.to_value();
     attributes.dry_run = options.dry_run == DryRun::All;
-    admission::admit(cluster, call, &attributes, &mut Value::Null)?;
-    admission::validate(cluster, call, &attributes, None)?;
+    admission::admit(cluster, context, &attributes, &mut Value::Null)?;
+    admission::validate(cluster, context, &attributes, None)?;
     Ok(shown)
 }
 
@@ -237,7 +238,7 @@ pub(crate) fn delete(
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     options: &DeleteOptions,
-) -> Result<Deleted> {
+) -> Result<DeleteOutcome> {
     let Some(stored) = cluster.store.find(&resource.storage, key).cloned() else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
@@ -270,19 +271,19 @@ pub(crate) fn delete(
         }
         // The response for a pod has its deletion timestamp.
         let last = if resource.is("", "Pod") { with_value(&stored, object) } else { stored };
-        return Ok(Deleted::Gone(last));
+        return Ok(DeleteOutcome::Gone(last));
     }
     if dry {
-        return Ok(Deleted::Marked(with_value(&stored, object)));
+        return Ok(DeleteOutcome::Marked(with_value(&stored, object)));
     }
-    let marked = cluster.put(&resource.storage, key, object, stored.stamp);
-    Ok(Deleted::Marked(marked))
+    let marked = cluster.put(&resource.storage, key, object, stored.schema_id);
+    Ok(DeleteOutcome::Marked(marked))
 }
 
 /// A stored object with another value, at its own revision.
 fn with_value(stored: &Stored, mut value: Value) -> Arc<Stored> {
     value["metadata"]["resourceVersion"] = stored.revision.to_string().into();
-    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.stamp))
+    Arc::new(Stored::new(stored.key.clone(), &mut value, stored.revision, stored.schema_id))
 }
 
 /// A time some seconds later; a malformed one is returned as it is.
@@ -301,10 +302,10 @@ fn delete_again(
     stored: Arc<Stored>,
     mut object: Value,
     options: &DeleteOptions,
-) -> Deleted {
+) -> DeleteOutcome {
     let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     let Some(grace) = options.grace_period_seconds.filter(|grace| (0..left).contains(grace)) else {
-        return Deleted::Marked(stored);
+        return DeleteOutcome::Marked(stored);
     };
     let metadata = metadata::of(&mut object);
     let end = metadata.get("deletionTimestamp").and_then(Value::as_str).unwrap_or_default();
@@ -312,14 +313,14 @@ fn delete_again(
     metadata.insert("deletionTimestamp".to_owned(), end.into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
     if options.dry_run == DryRun::All {
-        return Deleted::Marked(with_value(&stored, object));
+        return DeleteOutcome::Marked(with_value(&stored, object));
     }
     if is_finished(resource, &object) {
         cluster.remove(&resource.storage, key);
-        return Deleted::Gone(with_value(&stored, object));
+        return DeleteOutcome::Gone(with_value(&stored, object));
     }
-    let stamp = stored.stamp;
-    Deleted::Marked(cluster.put(&resource.storage, key, object, stamp))
+    let schema_id = stored.schema_id;
+    DeleteOutcome::Marked(cluster.put(&resource.storage, key, object, schema_id))
 }
 
 fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions) -> i64 {
@@ -418,9 +419,9 @@ fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<
 }
 
 /// The response to a deletion of one object.
-pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
+pub(crate) fn answer(resource: &ApiResource, deleted: &DeleteOutcome) -> Value {
     match deleted {
-        Deleted::Gone(stored) if !kinds::returns_deleted_object(resource) => {
+        DeleteOutcome::Gone(stored) if !kinds::returns_deleted_object(resource) => {
             let mut details = json!({
                 "name": stored.key.name,
                 "kind": resource.plural,
@@ -437,7 +438,9 @@ pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
                 "details": details,
             })
         }
-        Deleted::Gone(stored) | Deleted::Marked(stored) => convert::read(resource, stored),
+        DeleteOutcome::Gone(stored) | DeleteOutcome::Marked(stored) => {
+            convert::read(resource, stored)
+        }
     }
 }
 
@@ -447,7 +450,7 @@ pub(crate) fn answer(resource: &ApiResource, deleted: &Deleted) -> Value {
 /// When the query or an option is invalid, or admission denies a deletion.
 pub(crate) fn delete_collection(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
     body: Option<&Value>,
@@ -455,12 +458,12 @@ pub(crate) fn delete_collection(
     if namespace.is_none() && resource.scope == Scope::Namespaced {
         return Err(ApiError::method_not_allowed());
     }
-    let options = DeleteOptions::read(&call.parameters, body)?;
-    let query = Query::read(resource, namespace, &call.parameters)?;
+    let options = DeleteOptions::read(&context.parameters, body)?;
+    let query = ListQuery::read(resource, namespace, &context.parameters)?;
     let mut listing = query.run(cluster, resource)?;
-    listing.items = admit_all(cluster, call, resource, listing.items, &options)?;
+    listing.items = admit_all(cluster, context, resource, listing.items, &options)?;
     for stored in &listing.items {
-        match delete(cluster, &call.now, resource, &stored.key, &options) {
+        match delete(cluster, &context.now, resource, &stored.key, &options) {
             // Deleting an object before it may have removed it already.
             Err(error) if error.reason == StatusReason::NotFound => {}
             Err(error) => return Err(error),
@@ -474,7 +477,7 @@ pub(crate) fn delete_collection(
 /// request.
 fn admit_all(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     items: Vec<Arc<Stored>>,
     options: &DeleteOptions,
@@ -484,10 +487,10 @@ fn admit_all(
     }
     let asked: Vec<_> = items
         .iter()
-        .map(|stored| admit(cluster, call, resource, &stored.key, options, ""))
+        .map(|stored| admit(cluster, context, resource, &stored.key, options, ""))
         .collect();
-    if call.asking.is_pending() {
-        return Err(crate::semantics::webhook::replay::interrupted());
+    if context.replay.is_pending() {
+        return Err(crate::semantics::webhook::replay::suspended());
     }
     asked.into_iter().collect()
 }

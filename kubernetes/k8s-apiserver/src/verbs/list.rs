@@ -8,13 +8,13 @@ use crate::request::selector::{FieldSelector, LabelSelector};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::convert;
 use crate::semantics::registry::ApiResource;
-use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::status::{ApiError, Result, StatusCause, StatusReason};
 use crate::storage::{AsOf, ListPage, Store, Stored};
 
 mod selectable;
 mod token;
 
-use token::Continued;
+use token::ContinueToken;
 
 /// The kind of the parameters in error messages.
 const OPTIONS: OptionsKind = OptionsKind("ListOptions");
@@ -30,11 +30,11 @@ pub(crate) struct Selection {
 
 /// A list request.
 #[derive(Clone, Debug)]
-pub(crate) struct Query {
+pub(crate) struct ListQuery {
     /// The selected objects.
     pub(crate) selection: Selection,
     limit: usize,
-    continued: Option<Continued>,
+    continued: Option<ContinueToken>,
     /// The state to list if the request accepts any; for tests of stale reads.
     as_of: Option<AsOf>,
     exact: Option<u64>,
@@ -147,7 +147,7 @@ fn check_parameters(parameters: &Parameters) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(OPTIONS.invalid_all(&problems)) }
 }
 
-impl Query {
+impl ListQuery {
     /// Reads a list request.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ fn too_new(asked: u64, store: &Store) -> ApiError {
         StatusReason::Timeout,
         format!("Timeout: Too large resource version: {asked}, current: {}", store.revision()),
     )
-    .with_causes([Cause {
+    .with_causes([StatusCause {
         reason: "ResourceVersionTooLarge".to_owned(),
         message: "Too large resource version".to_owned(),
         field: String::new(),

@@ -4,18 +4,18 @@ use k8s_schema::patch as schema_patch;
 use k8s_schema::{FieldError, FieldErrorKind, go_kind};
 use serde_json::Value;
 
-use super::create::{Origin, create};
-use super::update::{Aim, Ownership, check_name, find, namespace_of, update};
+use super::create::{CreateSource, create};
+use super::update::{Ownership, WriteTarget, check_name, find, namespace_of, update};
 use crate::request::content::MediaType;
 use crate::request::parameters::{FieldValidation, OptionsKind};
 use crate::semantics::cluster::Cluster;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::{convert, decode, metadata};
-use crate::status::{ApiError, Cause, Result, StatusReason};
+use crate::status::{ApiError, Result, StatusCause, StatusReason};
 
-mod told;
+mod invalid_result;
 
 /// The patch of a request.
 #[derive(Clone, Debug)]
@@ -34,35 +34,35 @@ pub(crate) struct Patch {
 /// When the patch cannot be applied, or its result is invalid or denied.
 pub(crate) fn patch(
     cluster: &mut Cluster,
-    call: &mut Call,
-    aim: Aim<'_>,
+    context: &mut RequestContext,
+    target: WriteTarget<'_>,
     patch: &Patch,
 ) -> Result<(Value, bool)> {
-    check_options(call, patch.media_type)?;
+    check_options(context, patch.media_type)?;
     if patch.media_type == MediaType::ApplyPatch {
-        return apply(cluster, call, aim, &patch.document);
+        return apply(cluster, context, target, &patch.document);
     }
-    let Some(live) = find(cluster, call, aim.resource, aim.key)? else {
-        return Err(ApiError::not_found(aim.resource.subject(), &aim.key.name));
+    let Some(live) = find(cluster, context, target.resource, target.key)? else {
+        return Err(ApiError::not_found(target.resource.subject(), &target.key.name));
     };
-    let mut patched = patched(aim, &live, patch)?;
-    decode::check_type(aim.resource, &mut patched)
-        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
-    metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut patched)?;
-    check_name(aim.key, &patched)?;
-    let updated = update(cluster, call, aim, &live, patched, Ownership::Record)
-        .map_err(|error| told::undecodable(aim, &live, patch, error))?;
+    let mut patched = patched(target, &live, patch)?;
+    decode::check_type(target.resource, &mut patched)
+        .map_err(|error| invalid_result::undecodable(target, &live, patch, error))?;
+    metadata::set_namespace(target.resource, namespace_of(target.key), &mut patched)?;
+    check_name(target.key, &patched)?;
+    let updated = update(cluster, context, target, &live, patched, Ownership::Record)
+        .map_err(|error| invalid_result::undecodable(target, &live, patch, error))?;
     Ok((updated, false))
 }
 
 /// Applies a patch to an object.
-fn patched(aim: Aim<'_>, live: &Value, patch: &Patch) -> Result<Value> {
+fn patched(target: WriteTarget<'_>, live: &Value, patch: &Patch) -> Result<Value> {
     match patch.media_type {
         MediaType::JsonPatch => {
             schema_patch::json_patch(live, &patch.document).map_err(refused_patch)
         }
         MediaType::StrategicMergePatch => {
-            schema_patch::strategic_merge_patch(aim.resource.schema(), live, &patch.document)
+            schema_patch::strategic_merge_patch(target.resource.schema(), live, &patch.document)
                 .map_err(refused_patch)
         }
         MediaType::MergePatch
@@ -98,13 +98,13 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
 ///
 /// # Errors
 /// When an option is not valid for the kind of patch.
-pub(crate) fn check_options(call: &Call, media_type: MediaType) -> Result<()> {
+pub(crate) fn check_options(context: &RequestContext, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
-        call.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
+        context.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
             FieldError::new("fieldManager", FieldErrorKind::Required, "is required for apply patch")
         })
     } else {
-        call.parameters.force.is_some().then(|| {
+        context.parameters.force.is_some().then(|| {
             FieldError::new(
                 "force",
                 FieldErrorKind::Forbidden,
@@ -137,61 +137,67 @@ pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
 /// Server-side apply.
 fn apply(
     cluster: &mut Cluster,
-    call: &mut Call,
-    aim: Aim<'_>,
+    context: &mut RequestContext,
+    target: WriteTarget<'_>,
     document: &Value,
 ) -> Result<(Value, bool)> {
     let mut applied = document.clone();
-    check_applied_type(aim, &applied)?;
-    decode::check_applied_type(aim.resource, &mut applied)?;
-    let live = find(cluster, call, aim.resource, aim.key)?;
-    check_existence(aim, live.as_ref(), &applied)?;
-    let api_version = aim.resource.api_version();
+    check_applied_type(target, &applied)?;
+    decode::check_applied_type(target.resource, &mut applied)?;
+    let live = find(cluster, context, target.resource, target.key)?;
+    check_existence(target, live.as_ref(), &applied)?;
+    let api_version = target.resource.api_version();
     let registry = &cluster.registry;
     let versions = |object: &Value, version: &str| {
-        convert::to_version(registry, aim.resource, object, version)
+        convert::to_version(registry, target.resource, object, version)
     };
     let merged = managed::server_side_apply(
-        managed::Kind::new(aim.resource.schema(), &versions),
+        managed::Kind::new(target.resource.schema(), &versions),
         live.as_ref(),
         &applied,
-        &actor(call, aim.resource, &api_version, aim.part.subresource()),
-        call.parameters.force.unwrap_or_default(),
+        &actor(context, target.resource, &api_version, target.part.subresource()),
+        context.parameters.force.unwrap_or_default(),
     )
     .map_err(|error| {
-        let of = (api_version.as_str(), aim.resource.kind.as_str());
+        let of = (api_version.as_str(), target.resource.kind.as_str());
         refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
     })?;
     let mut merged = merged;
-    report_duplicates(call)?;
-    check_name(aim.key, &merged)?;
+    report_duplicates(context)?;
+    check_name(target.key, &merged)?;
     if let Some(live) = &live {
-        check_preconditions(aim, live, &applied)?;
+        check_preconditions(target, live, &applied)?;
     }
     match live {
         Some(live) => {
-            metadata::settle_namespace(aim.resource, namespace_of(aim.key), &mut merged)?;
-            let updated = update(cluster, call, aim, &live, merged, Ownership::Recorded)?;
+            metadata::set_namespace(target.resource, namespace_of(target.key), &mut merged)?;
+            let updated = update(cluster, context, target, &live, merged, Ownership::Recorded)?;
             Ok((updated, false))
         }
-        None if aim.part == ObjectPart::Main => {
-            let created =
-                create(cluster, call, aim.resource, namespace_of(aim.key), merged, Origin::Apply)?;
+        None if target.part == ObjectPart::Main => {
+            let created = create(
+                cluster,
+                context,
+                target.resource,
+                namespace_of(target.key),
+                merged,
+                CreateSource::Apply,
+            )?;
             Ok((created, true))
         }
-        None => Err(ApiError::not_found(aim.resource.subject(), &aim.key.name)),
+        None => Err(ApiError::not_found(target.resource.subject(), &target.key.name)),
     }
 }
 
 /// Reports the duplicate keys of an applied document, of which the last one was applied.
-fn report_duplicates(call: &mut Call) -> Result<()> {
-    let duplicates = std::mem::take(&mut call.duplicate_fields);
+fn report_duplicates(context: &mut RequestContext) -> Result<()> {
+    let duplicates = std::mem::take(&mut context.duplicate_fields);
     if duplicates.is_empty() {
         return Ok(());
     }
-    match call.parameters.field_validation {
+    match context.parameters.field_validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => call.warnings.extend(duplicates),
+        FieldValidation::Warn => context.warnings.extend(duplicates),
         FieldValidation::Strict => {
             return Err(ApiError::bad_request(format!(
                 "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
@@ -204,10 +210,10 @@ fn report_duplicates(call: &mut Call) -> Result<()> {
 }
 
 /// Checks that an applied document names its type.
-fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
+fn check_applied_type(target: WriteTarget<'_>, applied: &Value) -> Result<()> {
     let text = |field: &str| applied[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if api_version == aim.resource.api_version() && kind == aim.resource.kind {
+    if api_version == target.resource.api_version() && kind == target.resource.kind {
         return Ok(());
     }
     let shown =
@@ -216,30 +222,30 @@ fn check_applied_type(aim: Aim<'_>, applied: &Value) -> Result<()> {
 }
 
 /// Checks that an apply that creates an object names no uid.
-fn check_existence(aim: Aim<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
+fn check_existence(target: WriteTarget<'_>, live: Option<&Value>, applied: &Value) -> Result<()> {
     let uid = metadata::text(applied, "uid");
     if live.is_some() || uid.is_empty() {
         return Ok(());
     }
     Err(ApiError::conflict(
-        aim.resource.subject(),
-        &aim.key.name,
+        target.resource.subject(),
+        &target.key.name,
         &format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         ),
     ))
 }
 
-fn check_preconditions(aim: Aim<'_>, live: &Value, applied: &Value) -> Result<()> {
+fn check_preconditions(target: WriteTarget<'_>, live: &Value, applied: &Value) -> Result<()> {
     let uid = metadata::text(applied, "uid");
     let revision = metadata::text(applied, "resourceVersion");
     if !revision.is_empty() && metadata::text(live, "resourceVersion") != revision {
-        return Err(ApiError::modified(aim.resource.subject(), &aim.key.name));
+        return Err(ApiError::modified(target.resource.subject(), &target.key.name));
     }
     if !uid.is_empty() && metadata::text(live, "uid") != uid {
         return Err(ApiError::invalid(
-            aim.resource.kind_subject(),
-            &aim.key.name,
+            target.resource.kind_subject(),
+            &target.key.name,
             &[FieldError::new("metadata.uid", FieldErrorKind::Invalid, "field is immutable")
                 .with_value(uid.into())],
         ));
@@ -266,7 +272,7 @@ pub(crate) fn refused_apply(
     };
     match error {
         ApplyError::Conflicts(conflicts) => {
-            let causes = conflicts.iter().map(|conflict| Cause {
+            let causes = conflicts.iter().map(|conflict| StatusCause {
                 reason: "FieldManagerConflict".to_owned(),
                 message: conflict.cause(),
                 field: conflict.path.clone(),

@@ -9,11 +9,11 @@ use super::update;
 use crate::request::parameters::DryRun;
 use crate::request::selector::LabelSelector;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{self, Attributes, Operation};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
-use crate::status::{ApiError, Cause, Result, StatusReason, Subject};
+use crate::status::{ApiError, Result, StatusCause, StatusReason, Subject};
 use crate::storage::{ObjectKey, StorageId};
 
 /// Binds a pod to the node that `binding` names.
@@ -22,18 +22,19 @@ use crate::storage::{ObjectKey, StorageId};
 /// When the binding is invalid, or the pod does not exist or is assigned to a node already.
 pub(crate) fn bind(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     binding: &Value,
 ) -> Result<Value> {
-    let attributes = Attributes::new(call, Operation::Create, resource, &key.namespace, &key.name)
-        .of("binding", None);
-    let binding = &admitted(cluster, call, &attributes, binding)?;
+    let attributes =
+        WriteAttributes::new(context, Operation::Create, resource, &key.namespace, &key.name)
+            .of("binding", None);
+    let binding = &admitted(cluster, context, &attributes, binding)?;
     check_name(key, binding, "Binding")?;
     let node = check_target(binding)?.to_owned();
-    admission::validate(cluster, call, &attributes, Some(binding))?;
-    let Some(mut pod) = update::find(cluster, call, resource, key)? else {
+    admission::validate(cluster, context, &attributes, Some(binding))?;
+    let Some(mut pod) = update::find(cluster, context, resource, key)? else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     metadata::check_uid(resource, key, metadata::text(&pod, "uid"), binding)?;
@@ -47,8 +48,8 @@ pub(crate) fn bind(
             pod["metadata"][field][name] = value.clone();
         }
     }
-    set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True"}), &call.now);
-    let is_dry = call.parameters.dry_run == DryRun::All;
+    set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True"}), &context.now);
+    let is_dry = context.parameters.dry_run == DryRun::All;
     store(cluster, resource, key, pod, is_dry);
     Ok(success())
 }
@@ -59,22 +60,23 @@ pub(crate) fn bind(
 /// When the pod does not exist, or its disruption budget does not allow the eviction.
 pub(crate) fn evict(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     eviction: &Value,
 ) -> Result<Value> {
-    let attributes = Attributes::new(call, Operation::Create, resource, &key.namespace, &key.name)
-        .of("eviction", None);
-    let eviction = &admitted(cluster, call, &attributes, eviction)?;
+    let attributes =
+        WriteAttributes::new(context, Operation::Create, resource, &key.namespace, &key.name)
+            .of("eviction", None);
+    let eviction = &admitted(cluster, context, &attributes, eviction)?;
     check_name(key, eviction, "Eviction")?;
-    admission::validate(cluster, call, &attributes, Some(eviction))?;
-    let mut options = DeleteOptions::read(&call.parameters, Some(&eviction["deleteOptions"]))?;
-    if call.parameters.dry_run == DryRun::All {
+    admission::validate(cluster, context, &attributes, Some(eviction))?;
+    let mut options = DeleteOptions::read(&context.parameters, Some(&eviction["deleteOptions"]))?;
+    if context.parameters.dry_run == DryRun::All {
         options.dry_run = DryRun::All;
     }
     let is_dry = options.dry_run == DryRun::All;
-    let Some(mut pod) = update::find(cluster, call, resource, key)? else {
+    let Some(mut pod) = update::find(cluster, context, resource, key)? else {
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
     let is_ending = !metadata::text(&pod, "deletionTimestamp").is_empty();
@@ -90,18 +92,18 @@ pub(crate) fn evict(
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         });
-        set_condition(&mut pod, target, &call.now);
+        set_condition(&mut pod, target, &context.now);
         store(cluster, resource, key, pod, is_dry);
     }
-    delete::delete(cluster, &call.now, resource, key, &options)?;
+    delete::delete(cluster, &context.now, resource, key, &options)?;
     Ok(success())
 }
 
 /// Runs mutating admission for a binding or an eviction.
 fn admitted(
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     given: &Value,
 ) -> Result<Value> {
     let mut object = given.clone();
@@ -113,11 +115,11 @@ fn admitted(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         )));
     }
-    metadata::settle_namespace(attributes.resource, Some(&attributes.namespace), &mut object)?;
+    metadata::set_namespace(attributes.resource, Some(&attributes.namespace), &mut object)?;
     let slash = if group.is_empty() { "" } else { "/" };
     object["apiVersion"] = format!("{group}{slash}{version}").into();
     object["kind"] = kind.into();
-    admission::admit(cluster, call, attributes, &mut object)?;
+    admission::admit(cluster, context, attributes, &mut object)?;
     Ok(object)
 }
 
@@ -196,7 +198,7 @@ fn store(
 ) {
     if !is_dry {
         crate::semantics::convert::to_storage(resource, &mut object);
-        cluster.put(&resource.storage, key, object, resource.stamp);
+        cluster.put(&resource.storage, key, object, resource.schema_id);
     }
 }
 
@@ -213,7 +215,7 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
                 && LabelSelector::of_object(selector)
                     .is_some_and(|selector| selector.matches(label))
         })
-        .map(|stored| (stored.key.clone(), stored.decode(), stored.stamp))
+        .map(|stored| (stored.key.clone(), stored.decode(), stored.schema_id))
         .collect();
     if guards.len() > 1 {
         return Err(ApiError::new(
@@ -222,7 +224,7 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
              not support.",
         ));
     }
-    let Some((guard, mut budget, stamp)) = guards.into_iter().next() else { return Ok(()) };
+    let Some((guard, mut budget, schema_id)) = guards.into_iter().next() else { return Ok(()) };
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or_default();
     let allowed = number("disruptionsAllowed");
     if allowed <= 0 {
@@ -236,7 +238,7 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
             StatusReason::TooManyRequests,
             "Cannot evict pod as it would violate the pod's disruption budget.",
         )
-        .with_causes([Cause {
+        .with_causes([StatusCause {
             reason: "DisruptionBudget".to_owned(),
             message,
             field: String::new(),
@@ -244,7 +246,7 @@ fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: boo
     }
     if !is_dry {
         budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
-        cluster.put(&storage, &guard, budget, stamp);
+        cluster.put(&storage, &guard, budget, schema_id);
     }
     Ok(())
 }

@@ -6,12 +6,12 @@ use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
 use super::patch::{check_options, refused_apply};
-use super::update::{Aim, Ownership, check_name, find, update};
+use super::update::{Ownership, WriteTarget, check_name, find, update};
 use crate::request::content::MediaType;
 use crate::request::selector::format_labels;
 use crate::semantics::cluster::Cluster;
-use crate::semantics::cluster::admission::{self, Attributes, Operation};
-use crate::semantics::context::Call;
+use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
+use crate::semantics::context::RequestContext;
 use crate::semantics::metadata;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, ScalePaths};
@@ -84,11 +84,11 @@ fn built_in_selector(object: &Value) -> Option<String> {
 /// When the object does not exist.
 pub(crate) fn get(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
 ) -> Result<Value> {
-    find(cluster, call, resource, key)?
+    find(cluster, context, resource, key)?
         .map(|object| scale_of(resource, &object))
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))
 }
@@ -99,12 +99,12 @@ pub(crate) fn get(
 /// When the object does not exist, or the scale is invalid or denied.
 pub(crate) fn write(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     change: impl FnOnce(Value) -> Result<Value>,
 ) -> Result<Value> {
-    let live = find(cluster, call, resource, key)?
+    let live = find(cluster, context, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let present = tracked_scale(cluster, resource, &live);
     let wanted = checked(key, change(scale_of(resource, &live))?)?;
@@ -119,9 +119,9 @@ pub(crate) fn write(
         spec.remove("replicas");
     }
     let schema = builtin::scale_schema();
-    let scale = managed::track_update(schema, Some(&present), scale, &actor(call));
+    let scale = managed::track_update(schema, Some(&present), scale, &actor(context));
     let revision = metadata::text(&wanted, "resourceVersion").to_owned();
-    store(cluster, call, resource, key, &live, (scale, &revision))
+    store(cluster, context, resource, key, &live, (scale, &revision))
 }
 
 /// Applies a scale server-side.
@@ -130,16 +130,16 @@ pub(crate) fn write(
 /// When the object does not exist, another manager owns its replicas, or the scale is invalid.
 pub(crate) fn apply(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     document: &Value,
 ) -> Result<Value> {
-    check_options(call, MediaType::ApplyPatch)?;
-    let live = find(cluster, call, resource, key)?
+    check_options(context, MediaType::ApplyPatch)?;
+    let live = find(cluster, context, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
     let present = tracked_scale(cluster, resource, &live);
-    let force = call.parameters.force.unwrap_or_default();
+    let force = context.parameters.force.unwrap_or_default();
     if resource.custom().is_some() && present["metadata"].get("managedFields").is_none() {
         return Err(ApiError::new(
             StatusReason::Unknown,
@@ -152,19 +152,19 @@ pub(crate) fn apply(
         builtin::scale_schema(),
         Some(&present),
         document,
-        &actor(call),
+        &actor(context),
         force,
     )
     .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
-    store(cluster, call, resource, key, &live, (scale, ""))
+    store(cluster, context, resource, key, &live, (scale, ""))
 }
 
-fn actor(call: &Call) -> Actor<'_> {
+fn actor(context: &RequestContext) -> Actor<'_> {
     Actor {
-        manager: &call.manager,
+        manager: &context.manager,
         api_version: API_VERSION,
         subresource: "scale",
-        now: &call.now,
+        now: &context.now,
         reset_fields: &[],
     }
 }
@@ -196,16 +196,17 @@ fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Val
 /// Stores the replicas of a scale and their ownership.
 fn store(
     cluster: &mut Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
     live: &Value,
     (mut scale, revision): (Value, &str),
 ) -> Result<Value> {
     let before = scale_of(resource, live);
-    let attributes = Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
-        .of("scale", Some(&before));
-    admission::admit(cluster, call, &attributes, &mut scale)?;
+    let attributes =
+        WriteAttributes::new(context, Operation::Update, resource, &key.namespace, &key.name)
+            .of("scale", Some(&before));
+    admission::admit(cluster, context, &attributes, &mut scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     // Errors of custom objects are about the whole object.
     if replicas < 0 && resource.custom().is_none() {
@@ -220,7 +221,7 @@ fn store(
             .with_value(replicas.into())],
         ));
     }
-    admission::validate(cluster, call, &attributes, Some(&scale))?;
+    admission::validate(cluster, context, &attributes, Some(&scale))?;
     let owners =
         ownership::of_parent(entries(live), entries(&scale), &resource.api_version(), |version| {
             replicas_path(cluster, resource, version)
@@ -233,8 +234,8 @@ fn store(
     if !owners.is_empty() {
         metadata.insert("managedFields".to_owned(), owners.into());
     }
-    let aim = Aim { resource, key, part: ObjectPart::Subresource("scale") };
-    let updated = update(cluster, call, aim, live, object, Ownership::Recorded)?;
+    let target = WriteTarget { resource, key, part: ObjectPart::Subresource("scale") };
+    let updated = update(cluster, context, target, live, object, Ownership::Recorded)?;
     Ok(scale_of(resource, &updated))
 }
 

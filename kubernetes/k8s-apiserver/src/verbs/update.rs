@@ -4,11 +4,11 @@ use std::sync::Arc;
 use k8s_schema::{FieldError, FieldErrorKind, managed};
 use serde_json::Value;
 
-use super::create::{AFTER_ADMISSION, Origin, create};
+use super::create::{AFTER_ADMISSION, CreateSource, create};
 use crate::request::parameters::DryRun;
-use crate::semantics::cluster::admission::{self, Attributes, Operation};
+use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
 use crate::semantics::cluster::{Cluster, is_finished};
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
@@ -18,7 +18,7 @@ use crate::storage::ObjectKey;
 
 /// The target of a write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Aim<'a> {
+pub(crate) struct WriteTarget<'a> {
     /// The resource in the version of the request.
     pub(crate) resource: &'a Arc<ApiResource>,
     /// The key of the object.
@@ -44,27 +44,33 @@ pub(crate) enum Ownership {
 /// When the object is invalid or denied, or it was changed in between.
 pub(crate) fn put(
     cluster: &mut Cluster,
-    call: &mut Call,
-    aim: Aim<'_>,
+    context: &mut RequestContext,
+    target: WriteTarget<'_>,
     mut object: Value,
 ) -> Result<(Value, bool)> {
-    let Aim { resource, key, part } = aim;
+    let WriteTarget { resource, key, part } = target;
     decode::check_type(resource, &mut object)?;
     check_name(key, &object)?;
     let live_uid = cluster.store.find(&resource.storage, key).map(|stored| stored.uid.clone());
     if live_uid.is_some() || kinds::may_create_on_update(resource) {
         metadata::check_uid(resource, key, live_uid.as_deref().unwrap_or_default(), &object)?;
     }
-    let Some(live) = find(cluster, call, resource, key)? else {
+    let Some(live) = find(cluster, context, resource, key)? else {
         if part == ObjectPart::Main && kinds::may_create_on_update(resource) {
             metadata::of(&mut object).remove("resourceVersion");
-            let created =
-                create(cluster, call, resource, namespace_of(key), object, Origin::Create)?;
+            let created = create(
+                cluster,
+                context,
+                resource,
+                namespace_of(key),
+                object,
+                CreateSource::Create,
+            )?;
             return Ok((created, true));
         }
         return Err(ApiError::not_found(resource.subject(), &key.name));
     };
-    metadata::settle_namespace(resource, namespace_of(key), &mut object)?;
+    metadata::set_namespace(resource, namespace_of(key), &mut object)?;
     let has_revision = !metadata::text(&object, "resourceVersion").is_empty();
     if !has_revision && !kinds::may_update_unconditionally(resource) {
         return Err(ApiError::invalid(
@@ -78,8 +84,8 @@ pub(crate) fn put(
             .with_value(0.into())],
         ));
     }
-    metadata::drop_duplicate_owners(call, &mut object, "");
-    let updated = update(cluster, call, aim, &live, object, Ownership::Record)?;
+    metadata::drop_duplicate_owners(context, &mut object, "");
+    let updated = update(cluster, context, target, &live, object, Ownership::Record)?;
     Ok((updated, false))
 }
 
@@ -94,7 +100,7 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 /// When a conversion webhook has to be called first, or fails.
 pub(crate) fn find(
     cluster: &Cluster,
-    call: &mut Call,
+    context: &mut RequestContext,
     resource: &ApiResource,
     key: &ObjectKey,
 ) -> Result<Option<Value>> {
@@ -102,7 +108,7 @@ pub(crate) fn find(
         return Ok(None);
     };
     if resource.is_converted_by_webhook() {
-        let shown = convert::shown(cluster, call, resource, stored)?;
+        let shown = convert::shown(cluster, context, resource, stored)?;
         return Ok(Some(convert::read(resource, &shown)));
     }
     Ok(Some(convert::read(resource, stored)))
@@ -135,18 +141,18 @@ pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
 /// When the object is invalid or denied, or it was changed in between.
 pub(crate) fn update(
     cluster: &mut Cluster,
-    call: &mut Call,
-    aim: Aim<'_>,
+    context: &mut RequestContext,
+    target: WriteTarget<'_>,
     live: &Value,
     mut object: Value,
     ownership: Ownership,
 ) -> Result<Value> {
-    let Aim { resource, key, part } = aim;
+    let WriteTarget { resource, key, part } = target;
     match ownership {
-        Ownership::Record => decode::normalize(call, resource, &mut object)?,
-        Ownership::Recorded => decode::normalize_merged(call, resource, &mut object)?,
+        Ownership::Record => decode::normalize(context, resource, &mut object)?,
+        Ownership::Recorded => decode::normalize_merged(context, resource, &mut object)?,
     }
-    metadata::keep(resource, key, live, &mut object)?;
+    metadata::carry_over(resource, key, live, &mut object)?;
     if ownership == Ownership::Record {
         let registry = &cluster.registry;
         let versions = |object: &Value, version: &str| {
@@ -156,45 +162,45 @@ pub(crate) fn update(
             managed::Kind::new(resource.schema(), &versions),
             Some(live),
             object,
-            &actor(call, resource, &resource.api_version(), part.subresource()),
+            &actor(context, resource, &resource.api_version(), part.subresource()),
         );
     }
     // A scale has passed admission in its own kind.
     let attributes = (part != ObjectPart::Subresource("scale")).then(|| {
-        Attributes::new(call, Operation::Update, resource, &key.namespace, &key.name)
+        WriteAttributes::new(context, Operation::Update, resource, &key.namespace, &key.name)
             .of(part.subresource(), Some(live))
     });
     if let Some(attributes) = &attributes {
-        admission::admit(cluster, call, attributes, &mut object)?;
-        metadata::drop_duplicate_owners(call, &mut object, AFTER_ADMISSION);
-        metadata::keep(resource, key, live, &mut object)?;
+        admission::admit(cluster, context, attributes, &mut object)?;
+        metadata::drop_duplicate_owners(context, &mut object, AFTER_ADMISSION);
+        metadata::carry_over(resource, key, live, &mut object)?;
     }
     let mut object = restrict(resource, part, live, object);
-    admission::authorize_content(cluster, call, resource, Some(live), true, &mut object)?;
+    admission::authorize_content(cluster, context, resource, Some(live), true, &mut object)?;
     kinds::prepare_update(resource, part, live, &mut object)?;
     bump_generation(resource, part, live, &mut object);
-    validation::check(cluster, call, resource, Some((live, part)), &object)?;
+    validation::check(cluster, context, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;
     if let Some(attributes) = &attributes {
-        admission::validate(cluster, call, attributes, Some(&object))?;
+        admission::validate(cluster, context, attributes, Some(&object))?;
     }
     if is_same(live, &object) && is_same_at_rest(cluster, resource, key, &object) {
         return Ok(live.clone());
     }
-    if call.parameters.dry_run == DryRun::All {
+    if context.parameters.dry_run == DryRun::All {
         return Ok(object);
     }
     let finished = is_finished(resource, &object);
-    let kept = cluster.registry.resting(resource).map(|_| object.clone());
-    let (at_rest, stamp) = convert::to_rest(cluster, call, resource, object)?;
+    let kept = cluster.registry.storage_form(resource).map(|_| object.clone());
+    let (at_rest, schema_id) = convert::to_stored_form(cluster, context, resource, object)?;
     if finished {
-        let last = cluster.put_or_finish(resource, key, (at_rest, stamp));
+        let last = cluster.put_or_finish(resource, key, (at_rest, schema_id));
         // The removal with the last finalizer is not a write of its own.
         let mut last = convert::written(cluster, resource, &last, kept);
         last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
         return Ok(last);
     }
-    let stored = cluster.put(&resource.storage, key, at_rest, stamp);
+    let stored = cluster.put(&resource.storage, key, at_rest, schema_id);
     Ok(convert::written(cluster, resource, &stored, kept))
 }
 

@@ -1,4 +1,4 @@
-//! Asking webhooks, each in its time, all at once.
+//! Calls to webhooks, in parallel, each with its timeout.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,59 +9,59 @@ use http_body_util::Full;
 use serde_json::Value;
 
 use super::Webhooks;
-use crate::semantics::webhook::replay::{Answer, Answered, Pending};
+use crate::semantics::webhook::replay::{PendingCall, WebhookResponse, WebhookResult};
 
 /// How much of an answer that is no review an error repeats.
 const SHOWN_LEN_MAX: usize = 2_048;
 
 /// Asks all questions at once; the answers come in the order of the questions.
-pub(crate) async fn ask_all(
+pub(crate) async fn call_all(
     webhooks: &Webhooks,
-    pending: Vec<(String, Pending)>,
-) -> Vec<(String, Answer)> {
+    pending: Vec<(String, PendingCall)>,
+) -> Vec<(String, WebhookResult)> {
     let asked = pending.into_iter().map(|(key, pending)| async move {
-        let url = pending.question.endpoint.request_url();
-        let answer = ask(webhooks, pending).await;
+        let url = pending.call.endpoint.request_url();
+        let answer = call_one(webhooks, pending).await;
         (key, answer.map_err(|cause| cause.written(&url)))
     });
     join_all(asked).await
 }
 
 /// Why no review came back.
-enum Failure {
+enum CallError {
     /// The request did not get through.
     Transport(String),
     /// It did, but what came back is no review.
-    Answer(String),
+    WebhookResult(String),
 }
 
-impl Failure {
+impl CallError {
     fn written(self, url: &str) -> String {
         match self {
             Self::Transport(cause) => format!("Post \"{url}\": {cause}"),
-            Self::Answer(cause) => cause,
+            Self::WebhookResult(cause) => cause,
         }
     }
 }
 
-async fn ask(webhooks: &Webhooks, pending: Pending) -> Result<Answered, Failure> {
-    let Pending { question, uid } = pending;
-    let mut review = question.review;
+async fn call_one(webhooks: &Webhooks, pending: PendingCall) -> Result<WebhookResponse, CallError> {
+    let PendingCall { call, uid } = pending;
+    let mut review = call.review;
     review["request"]["uid"] = uid.as_str().into();
     let body = Full::new(Bytes::from(review.to_string()));
-    let request = Request::post(question.endpoint.request_url())
+    let request = Request::post(call.endpoint.request_url())
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, */*")
         .header(USER_AGENT, "kube-apiserver-admission")
         .body(body)
-        .map_err(|error| Failure::Transport(error.to_string()))?;
-    let sent = webhooks.send(&question.endpoint, request);
-    let response = tokio::time::timeout(question.endpoint.timeout(), sent)
+        .map_err(|error| CallError::Transport(error.to_string()))?;
+    let sent = webhooks.send(&call.endpoint, request);
+    let response = tokio::time::timeout(call.endpoint.timeout(), sent)
         .await
-        .map_err(|_| Failure::Transport("context deadline exceeded".to_owned()))?
-        .map_err(Failure::Transport)?;
-    let review = read(&response).map_err(Failure::Answer)?;
-    Ok(Answered { uid, review: Arc::new(review) })
+        .map_err(|_| CallError::Transport("context deadline exceeded".to_owned()))?
+        .map_err(CallError::Transport)?;
+    let review = read(&response).map_err(CallError::WebhookResult)?;
+    Ok(WebhookResponse { uid, review: Arc::new(review) })
 }
 
 fn read(response: &Response<Bytes>) -> Result<Value, String> {

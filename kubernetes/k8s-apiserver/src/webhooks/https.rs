@@ -55,7 +55,7 @@ pub(super) async fn send(
     let mut exchange = std::pin::pin!(exchange);
     // The connection has to be driven, and ends with the exchange.
     tokio::select! {
-        answered = &mut exchange => answered,
+        response = &mut exchange => response,
         ended = connection => match ended {
             Ok(()) => exchange.await,
             Err(error) => Err(error.to_string()),

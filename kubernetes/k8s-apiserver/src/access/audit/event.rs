@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::policy::{AuditLevel, AuditStage};
-use crate::access::attributes::Attributes;
+use crate::access::attributes::AuthorizationAttributes;
 use crate::access::audit::Audit;
 use crate::access::connection::Connection;
 use crate::clock::Clock;
@@ -22,7 +22,7 @@ use crate::user::UserInfo;
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// The audit record of a request while it is handled.
-pub(crate) struct Record {
+pub(crate) struct AuditRecord {
     audit: Audit,
     clock: Arc<dyn Clock>,
     level: AuditLevel,
@@ -31,7 +31,7 @@ pub(crate) struct Record {
     event: Value,
 }
 
-impl Record {
+impl AuditRecord {
     /// Begins the record of a request; none if the policy does not record it.
     pub(crate) fn begin(
         audit: &Audit,
@@ -39,7 +39,7 @@ impl Record {
         next_id: impl FnOnce() -> String,
         parts: &Parts,
         user: &UserInfo,
-        attributes: &Attributes<'_>,
+        attributes: &AuthorizationAttributes<'_>,
     ) -> Option<Self> {
         let record = Self::of(audit, clock, next_id, parts, user, attributes)?;
         record.emit(AuditStage::RequestReceived, record.event.clone());
@@ -52,7 +52,7 @@ impl Record {
         clock: &Arc<dyn Clock>,
         next_id: impl FnOnce() -> String,
         parts: &Parts,
-        attributes: &Attributes<'_>,
+        attributes: &AuthorizationAttributes<'_>,
     ) {
         let nobody = UserInfo::default();
         let Some(mut record) = Self::of(audit, clock, next_id, parts, &nobody, attributes) else {
@@ -72,7 +72,7 @@ impl Record {
         next_id: impl FnOnce() -> String,
         parts: &Parts,
         user: &UserInfo,
-        attributes: &Attributes<'_>,
+        attributes: &AuthorizationAttributes<'_>,
     ) -> Option<Self> {
         let (level, omitted) = audit.policy.judge(user, attributes);
         if level == AuditLevel::None {
@@ -201,7 +201,7 @@ impl Record {
 }
 
 /// Records the end of a watch when it is dropped.
-struct Ending(Option<Record>);
+struct Ending(Option<AuditRecord>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -220,7 +220,7 @@ fn micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-fn object_reference(attributes: &Attributes<'_>) -> Option<Value> {
+fn object_reference(attributes: &AuthorizationAttributes<'_>) -> Option<Value> {
     let about = attributes.resource.as_ref()?;
     let mut reference = serde_json::Map::new();
     for (field, text) in [

@@ -1,7 +1,7 @@
 //! The audit policy: how much of which request is recorded.
 use serde::Deserialize;
 
-use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::access::attributes::{AuthorizationAttributes, ResourceAttributes};
 use crate::user::UserInfo;
 
 /// How much of a request is recorded.
@@ -86,7 +86,7 @@ impl AuditPolicy {
     pub(crate) fn judge(
         &self,
         user: &UserInfo,
-        attributes: &Attributes<'_>,
+        attributes: &AuthorizationAttributes<'_>,
     ) -> (AuditLevel, Vec<AuditStage>) {
         match self.rules.iter().find(|rule| rule.matches(user, attributes)) {
             Some(rule) => {
@@ -98,7 +98,7 @@ impl AuditPolicy {
 }
 
 impl AuditRule {
-    fn matches(&self, user: &UserInfo, attributes: &Attributes<'_>) -> bool {
+    fn matches(&self, user: &UserInfo, attributes: &AuthorizationAttributes<'_>) -> bool {
         let is_listed =
             |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
         let is_member =

@@ -23,13 +23,13 @@ const STORAGES: [(&str, bool); 4] = [
 /// Authorizes requests by the roles and bindings of a cluster.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
-    index: RwLock<Index>,
+    index: RwLock<RoleIndex>,
     allows_everything: bool,
 }
 
 /// The roles and bindings at one revision.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct RoleIndex {
     /// The revision up to which it is complete; none before it is built.
     revision: Option<u64>,
     /// The rules of the roles; the namespace of ClusterRoles is empty.
@@ -75,7 +75,7 @@ impl Authorizer {
     }
 
     /// Calls `look` with the index of the present state of `store`.
-    pub(super) fn with<T>(&self, store: &Store, look: impl FnOnce(&Index) -> T) -> T {
+    pub(super) fn with<T>(&self, store: &Store, look: impl FnOnce(&RoleIndex) -> T) -> T {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         if index.revision == Some(store.revision()) {
             return look(&index);
@@ -87,10 +87,10 @@ impl Authorizer {
     }
 }
 
-impl Index {
+impl RoleIndex {
     /// Applies the writes since the last revision, or reads everything if they were compacted.
     fn follow(&mut self, store: &Store) {
-        let followed = self.revision.is_some_and(|seen| self.take_news(store, seen));
+        let followed = self.revision.is_some_and(|seen| self.follow_log(store, seen));
         if !followed {
             *self = Self::default();
             for (plural, is_role) in STORAGES {
@@ -102,13 +102,13 @@ impl Index {
         self.revision = Some(store.revision());
     }
 
-    fn take_news(&mut self, store: &Store, seen: u64) -> bool {
+    fn follow_log(&mut self, store: &Store, seen: u64) -> bool {
         if store.revision() < seen {
             return false;
         }
         for (plural, is_role) in STORAGES {
             let storage = StorageId::new(RBAC_GROUP, plural);
-            match store.news(&storage, seen) {
+            match store.events_after(&storage, seen) {
                 Ok(news) => {
                     for event in news.events {
                         self.forget(is_role, &event.object.key);
@@ -118,8 +118,8 @@ impl Index {
                     }
                 }
                 // There never was such an object.
-                Err(crate::storage::Lost::Gone) => {}
-                Err(crate::storage::Lost::Compacted { .. }) => return false,
+                Err(crate::storage::HistoryError::Gone) => {}
+                Err(crate::storage::HistoryError::Compacted { .. }) => return false,
             }
         }
         true

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::access::attributes::{AuthorizationAttributes, ResourceAttributes};
 
 const ALL: &str = "*";
 
@@ -66,7 +66,7 @@ impl Rule {
     }
 
     /// Whether it allows a request with these attributes.
-    pub(crate) fn allows(&self, attributes: &Attributes<'_>) -> bool {
+    pub(crate) fn allows(&self, attributes: &AuthorizationAttributes<'_>) -> bool {
         has(&self.verbs, ALL, &attributes.verb)
             && match &attributes.resource {
                 Some(about) => self.allows_resource(about),

@@ -10,14 +10,14 @@ const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
 /// The result of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum ValidationDecision {
     Admit,
     Deny { message: String, reason: String },
 }
 
 /// The result of an audit annotation that has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Annotation {
+pub(super) enum AnnotationDecision {
     Publish {
         key: String,
         value: String,
@@ -28,9 +28,9 @@ pub(super) enum Annotation {
 
 /// The results of all validations and audit annotations of a policy.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Verdict {
-    pub(super) decisions: Vec<Decision>,
-    pub(super) annotations: Vec<Annotation>,
+pub(super) struct PolicyVerdict {
+    pub(super) decisions: Vec<ValidationDecision>,
+    pub(super) annotations: Vec<AnnotationDecision>,
 }
 
 impl Policy {
@@ -39,20 +39,20 @@ impl Policy {
     }
 
     /// The result of an expression that failed to evaluate.
-    fn failed(&self, message: String) -> Decision {
+    fn failed(&self, message: String) -> ValidationDecision {
         if self.ignores_failures() {
-            return Decision::Admit;
+            return ValidationDecision::Admit;
         }
-        Decision::Deny { message, reason: String::new() }
+        ValidationDecision::Deny { message, reason: String::new() }
     }
 }
 
 /// Evaluates a policy.
-pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
-    let only = |decision| Verdict { decisions: vec![decision], annotations: Vec::new() };
+pub(super) fn decide(policy: &Policy, scope: &Scope) -> PolicyVerdict {
+    let only = |decision| PolicyVerdict { decisions: vec![decision], annotations: Vec::new() };
     match policy.conditions.hold(scope) {
         Ok(true) => {}
-        Ok(false) => return Verdict::default(),
+        Ok(false) => return PolicyVerdict::default(),
         Err(why) => return only(policy.failed(why)),
     }
     let mut budget = Budget::default();
@@ -66,8 +66,8 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
     let mut decisions = Vec::new();
     for (validation, value) in policy.validations.iter().zip(values) {
         decisions.push(match value {
-            Ok(CelValue::Bool(true)) => Decision::Admit,
-            Ok(_) => Decision::Deny {
+            Ok(CelValue::Bool(true)) => ValidationDecision::Admit,
+            Ok(_) => ValidationDecision::Deny {
                 message: message(validation, scope, &mut budget),
                 reason: validation.reason.clone(),
             },
@@ -79,7 +79,7 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> Verdict {
         .iter()
         .filter_map(|annotation| annotate(policy, scope, annotation))
         .collect();
-    Verdict { decisions, annotations }
+    PolicyVerdict { decisions, annotations }
 }
 
 /// The message of a failed validation: of its message expression, its message, or the expression
@@ -101,15 +101,23 @@ fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> Strin
         .unwrap_or_else(|| format!("failed expression: {}", validation.expression.trim()))
 }
 
-fn annotate(policy: &Policy, scope: &Scope, annotation: &AuditAnnotation) -> Option<Annotation> {
+fn annotate(
+    policy: &Policy,
+    scope: &Scope,
+    annotation: &AuditAnnotation,
+) -> Option<AnnotationDecision> {
     let mut budget = Budget::default();
-    let failed = |why: String| (!policy.ignores_failures()).then_some(Annotation::Deny(why));
+    let failed =
+        |why: String| (!policy.ignores_failures()).then_some(AnnotationDecision::Deny(why));
     match scope.evaluate(&annotation.compiled, &annotation.expression, &mut budget) {
         Ok(CelValue::String(text)) if !text.trim().is_empty() => {
-            Some(Annotation::Publish { key: annotation.key.clone(), value: text.trim().to_owned() })
+            Some(AnnotationDecision::Publish {
+                key: annotation.key.clone(),
+                value: text.trim().to_owned(),
+            })
         }
         Ok(CelValue::String(_) | CelValue::Null) => None,
-        Ok(other) => Some(Annotation::Deny(format!(
+        Ok(other) => Some(AnnotationDecision::Deny(format!(
             "valueExpression '{}' resulted in unsupported return type: {}. Return type must be \
              either string or null.",
             annotation.expression,

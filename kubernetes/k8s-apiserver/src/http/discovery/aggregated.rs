@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{Group, groups};
+use super::{ApiGroup, groups};
 use crate::http::encode;
 use crate::json::to_bytes;
 use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource};
@@ -14,7 +14,7 @@ pub(crate) const MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The document of aggregated discovery and its entity tag.
-pub(crate) struct Aggregated {
+pub(crate) struct AggregatedDiscovery {
     /// The document as JSON.
     pub(crate) text: Bytes,
     /// The entity tag: a digest of the document, without quotes.
@@ -22,18 +22,18 @@ pub(crate) struct Aggregated {
 }
 
 /// `/api` or `/apis` with everything below it.
-pub(crate) fn aggregated(registry: &Registry, core: bool) -> Aggregated {
+pub(crate) fn aggregated(registry: &Registry, core: bool) -> AggregatedDiscovery {
     let items = groups(registry)
         .iter()
         .filter(|group| group.name.is_empty() == core)
-        .map(ShownGroup::of)
+        .map(DiscoveredGroup::of)
         .collect();
     let mut list = List { kind: None, api_version: None, metadata: Metadata::default(), items };
     // The digest is of the list without `kind` and `apiVersion`.
     let tag = encode::digest(&to_bytes(&list));
     list.kind = Some("APIGroupDiscoveryList");
     list.api_version = Some("apidiscovery.k8s.io/v2");
-    Aggregated { text: to_bytes(&list), tag }
+    AggregatedDiscovery { text: to_bytes(&list), tag }
 }
 
 #[derive(Default, Serialize)]
@@ -50,25 +50,25 @@ struct List<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     api_version: Option<&'static str>,
     metadata: Metadata<'a>,
-    items: Vec<ShownGroup<'a>>,
+    items: Vec<DiscoveredGroup<'a>>,
 }
 
 #[derive(Serialize)]
-struct ShownGroup<'a> {
+struct DiscoveredGroup<'a> {
     metadata: Metadata<'a>,
-    versions: Vec<ShownVersion<'a>>,
+    versions: Vec<DiscoveredVersion<'a>>,
 }
 
 #[derive(Serialize)]
-struct ShownVersion<'a> {
+struct DiscoveredVersion<'a> {
     version: &'a str,
-    resources: Vec<ShownResource<'a>>,
+    resources: Vec<DiscoveredResource<'a>>,
     freshness: &'static str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownResource<'a> {
+struct DiscoveredResource<'a> {
     resource: &'a str,
     response_kind: ResponseKind<'a>,
     scope: &'static str,
@@ -79,12 +79,12 @@ struct ShownResource<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     categories: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<ShownSubresource<'a>>,
+    subresources: Vec<DiscoveredSubresource<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownSubresource<'a> {
+struct DiscoveredSubresource<'a> {
     subresource: &'a str,
     response_kind: ResponseKind<'a>,
     verbs: &'a [String],
@@ -97,14 +97,14 @@ struct ResponseKind<'a> {
     kind: &'a str,
 }
 
-impl<'a> ShownGroup<'a> {
-    fn of(group: &Group<'a>) -> Self {
-        let versions = group.versions.iter().map(|version| ShownVersion {
+impl<'a> DiscoveredGroup<'a> {
+    fn of(group: &ApiGroup<'a>) -> Self {
+        let versions = group.versions.iter().map(|version| DiscoveredVersion {
             version: version.name,
             resources: version
                 .resources
                 .iter()
-                .map(|resource| ShownResource::of(resource))
+                .map(|resource| DiscoveredResource::of(resource))
                 .collect(),
             freshness: "Current",
         });
@@ -112,14 +112,14 @@ impl<'a> ShownGroup<'a> {
     }
 }
 
-impl<'a> ShownResource<'a> {
+impl<'a> DiscoveredResource<'a> {
     fn of(resource: &'a ApiResource) -> Self {
         let own = ResponseKind {
             group: &resource.group,
             version: &resource.version,
             kind: &resource.kind,
         };
-        let subresource = |shown: &'a Subresource| ShownSubresource {
+        let subresource = |shown: &'a Subresource| DiscoveredSubresource {
             subresource: &shown.name,
             response_kind: ResponseKind {
                 group: &shown.group,

@@ -80,7 +80,7 @@ pub(super) struct CellExpression {
 enum Source {
     Text(&'static str),
     Path(&'static str),
-    Call { function: Function, path: &'static str, argument: &'static str },
+    RequestContext { function: Function, path: &'static str, argument: &'static str },
 }
 
 impl CellExpression {
@@ -95,12 +95,12 @@ impl CellExpression {
             None => (text, None),
         };
         let source = match source.strip_suffix(')') {
-            Some(call) => {
-                let (name, arguments) = call.split_once('(')?;
+            Some(context) => {
+                let (name, arguments) = context.split_once('(')?;
                 let (path, argument) = arguments.split_once(", ").unwrap_or((arguments, ""));
                 let (_, function) = FUNCTIONS.iter().find(|(known, _)| *known == name)?;
                 let path = path.strip_prefix('.')?;
-                Source::Call { function: *function, path, argument }
+                Source::RequestContext { function: *function, path, argument }
             }
             None => Source::Path(source.strip_prefix('.')?),
         };
@@ -112,7 +112,7 @@ impl CellExpression {
         let found = match &self.source {
             Source::Text(text) => return (*text).into(),
             Source::Path(path) => at(object, path).clone(),
-            Source::Call { function, path, argument } => {
+            Source::RequestContext { function, path, argument } => {
                 let value = at(object, path);
                 if value.is_null() && self.fallback.is_some() {
                     Value::Null

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Cluster;
 use crate::request::parameters::{DryRun, FieldValidation};
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::status::Result;
 
@@ -29,8 +29,8 @@ pub(crate) trait Admission: Debug + Send + Sync {
     fn admit(
         &self,
         cluster: &Cluster,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         object: &mut Value,
     ) -> Result<()>;
 
@@ -41,7 +41,7 @@ pub(crate) trait Admission: Debug + Send + Sync {
     fn authorize_content(
         &self,
         cluster: &Cluster,
-        call: &Call,
+        context: &RequestContext,
         resource: &ApiResource,
         live: Option<&Value>,
         is_named_by_url: bool,
@@ -55,8 +55,8 @@ pub(crate) trait Admission: Debug + Send + Sync {
     fn validate(
         &self,
         cluster: &Cluster,
-        call: &mut Call,
-        attributes: &Attributes<'_>,
+        context: &mut RequestContext,
+        attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<()>;
 
@@ -73,14 +73,20 @@ impl Admission for NoAdmission {
         false
     }
 
-    fn admit(&self, _: &Cluster, _: &mut Call, _: &Attributes<'_>, _: &mut Value) -> Result<()> {
+    fn admit(
+        &self,
+        _: &Cluster,
+        _: &mut RequestContext,
+        _: &WriteAttributes<'_>,
+        _: &mut Value,
+    ) -> Result<()> {
         Ok(())
     }
 
     fn authorize_content(
         &self,
         _: &Cluster,
-        _: &Call,
+        _: &RequestContext,
         _: &ApiResource,
         _: Option<&Value>,
         _: bool,
@@ -92,8 +98,8 @@ impl Admission for NoAdmission {
     fn validate(
         &self,
         _: &Cluster,
-        _: &mut Call,
-        _: &Attributes<'_>,
+        _: &mut RequestContext,
+        _: &WriteAttributes<'_>,
         _: Option<&Value>,
     ) -> Result<()> {
         Ok(())
@@ -133,7 +139,7 @@ impl Operation {
 
 /// A write, as admission looks at it.
 #[derive(Clone, Debug)]
-pub(crate) struct Attributes<'a> {
+pub(crate) struct WriteAttributes<'a> {
     /// What is done.
     pub(crate) operation: Operation,
     /// The resource in the version of the request.
@@ -152,10 +158,10 @@ pub(crate) struct Attributes<'a> {
     pub(crate) dry_run: bool,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> WriteAttributes<'a> {
     /// The attributes of a write of `resource`.
     pub(crate) fn new(
-        call: &Call,
+        context: &RequestContext,
         operation: Operation,
         resource: &'a Arc<ApiResource>,
         namespace: &str,
@@ -172,8 +178,8 @@ impl<'a> Attributes<'a> {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             old: None,
-            options: options(call, operation),
-            dry_run: call.parameters.dry_run == DryRun::All,
+            options: options(context, operation),
+            dry_run: context.parameters.dry_run == DryRun::All,
         }
     }
 
@@ -218,8 +224,8 @@ pub(crate) fn kind_of<'a>(resource: &'a ApiResource, subresource: &str) -> [&'a 
 }
 
 /// The options of an operation, as they are shown to webhooks.
-fn options(call: &Call, operation: Operation) -> Value {
-    let parameters = &call.parameters;
+fn options(context: &RequestContext, operation: Operation) -> Value {
+    let parameters = &context.parameters;
     let mut options = Map::new();
     options.insert("kind".to_owned(), operation.options_kind().into());
     options.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
@@ -252,14 +258,14 @@ pub(crate) fn is_configured(cluster: &Cluster) -> bool {
 /// When the write is denied, or a webhook failed or has to be called first.
 pub(crate) fn admit(
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: &mut Value,
 ) -> Result<()> {
     if attributes.is_exempt() {
         return Ok(());
     }
-    cluster.admission.admit(cluster, call, attributes, object)
+    cluster.admission.admit(cluster, context, attributes, object)
 }
 
 /// Fills in and checks what depends on who writes an object, such as the permissions in a role.
@@ -271,14 +277,14 @@ pub(crate) fn admit(
 /// When the user may not write such content.
 pub(crate) fn authorize_content(
     cluster: &Cluster,
-    call: &Call,
+    context: &RequestContext,
     resource: &ApiResource,
     live: Option<&Value>,
     is_named_by_url: bool,
     object: &mut Value,
 ) -> Result<()> {
     let admission = &cluster.admission;
-    admission.authorize_content(cluster, call, resource, live, is_named_by_url, object)
+    admission.authorize_content(cluster, context, resource, live, is_named_by_url, object)
 }
 
 /// Validating admission; what configures admission is exempt.
@@ -287,12 +293,12 @@ pub(crate) fn authorize_content(
 /// When the write is denied, or a webhook failed or has to be called first.
 pub(crate) fn validate(
     cluster: &Cluster,
-    call: &mut Call,
-    attributes: &Attributes<'_>,
+    context: &mut RequestContext,
+    attributes: &WriteAttributes<'_>,
     object: Option<&Value>,
 ) -> Result<()> {
     if attributes.is_exempt() {
         return Ok(());
     }
-    cluster.admission.validate(cluster, call, attributes, object)
+    cluster.admission.validate(cluster, context, attributes, object)
 }

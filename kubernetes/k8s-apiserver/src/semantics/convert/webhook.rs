@@ -3,9 +3,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ConversionWebhook;
-use crate::semantics::webhook::replay::{Answered, Question};
+use crate::semantics::webhook::replay::{WebhookCall, WebhookResponse};
 use crate::status::{ApiError, Result, StatusReason};
 
 /// Converts objects of one kind, each of which is in another version than `desired`.
@@ -13,7 +13,7 @@ use crate::status::{ApiError, Result, StatusReason};
 /// # Errors
 /// When the webhook has to be asked first, or does not answer with the same objects converted.
 pub(crate) fn convert(
-    call: &mut Call,
+    context: &mut RequestContext,
     conversion: &ConversionWebhook,
     desired: &str,
     objects: Vec<Value>,
@@ -28,8 +28,8 @@ pub(crate) fn convert(
         Ok(endpoint) => Arc::clone(endpoint),
         Err(why) => return Err(failed(format!("failed: {why}"))),
     };
-    let question = Question {
-        asker: format!("convert {}", conversion.definition),
+    let call = WebhookCall {
+        caller: format!("convert {}", conversion.definition),
         endpoint,
         review: json!({
             "kind": "ConversionReview",
@@ -37,8 +37,8 @@ pub(crate) fn convert(
             "request": {"desiredAPIVersion": desired, "objects": objects},
         }),
     };
-    let answered = call.asking.ask(question)?.map_err(|why| failed(format!("failed: {why}")))?;
-    let converted = read(&answered, conversion.review_version)
+    let response = context.replay.call(call)?.map_err(|why| failed(format!("failed: {why}")))?;
+    let converted = read(&response, conversion.review_version)
         .map_err(|why| failed(format!("failed: {why}")))?;
     if converted.len() != objects.len() {
         return Err(failed(format!(
@@ -55,8 +55,11 @@ pub(crate) fn convert(
 }
 
 /// The objects of an answer.
-fn read(answered: &Answered, review_version: &str) -> std::result::Result<Vec<Value>, String> {
-    let review = &answered.review;
+fn read(
+    received: &WebhookResponse,
+    review_version: &str,
+) -> std::result::Result<Vec<Value>, String> {
+    let review = &received.review;
     let text = |field: &str| review[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let is_strict = review_version == "v1";
@@ -70,8 +73,8 @@ fn read(answered: &Answered, review_version: &str) -> std::result::Result<Vec<Va
         return Err("no response provided".to_owned());
     };
     let uid = response["uid"].as_str().unwrap_or_default();
-    if is_strict && uid != answered.uid {
-        return Err(format!("expected response.uid={:?}, got {uid:?}", answered.uid));
+    if is_strict && uid != received.uid {
+        return Err(format!("expected response.uid={:?}, got {uid:?}", received.uid));
     }
     let result = &response["result"];
     if result["status"] != "Success" {

@@ -14,7 +14,7 @@ use super::approval::{self, Approval};
 
 /// The defects of a stored definition that its updates may retain.
 #[derive(Clone, Copy, Debug, Default)]
-struct Leniency {
+struct UpdateLeniency {
     tolerance: Tolerance,
     /// Some version had no schema.
     missing_schemas: bool,
@@ -88,11 +88,11 @@ pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn leniency_of(live: &Value) -> Leniency {
+fn leniency_of(live: &Value) -> UpdateLeniency {
     let schemas = || {
         list(&live["spec"], "versions").iter().map(|version| &version["schema"]["openAPIV3Schema"])
     };
-    Leniency {
+    UpdateLeniency {
         tolerance: schemas()
             .filter(|schema| schema.is_object())
             .fold(Tolerance::default(), Tolerance::of),
@@ -100,7 +100,7 @@ fn leniency_of(live: &Value) -> Leniency {
     }
 }
 
-fn validate_spec(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
+fn validate_spec(spec: &Value, leniency: UpdateLeniency, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     let problems = text_rules::subdomain(group);
     if group.is_empty() {

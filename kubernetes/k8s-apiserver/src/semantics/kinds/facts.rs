@@ -1,5 +1,5 @@
 //! Small tables about kinds.
-use crate::semantics::registry::{ApiResource, Origin};
+use crate::semantics::registry::{ApiResource, ResourceOrigin};
 
 /// Kinds whose `metadata.generation` counts.
 const WITH_GENERATION: [(&str, &[&str]); 11] = [
@@ -60,32 +60,32 @@ fn names(table: &[(&str, &[&str])], resource: &ApiResource) -> bool {
 /// Whether changes of an object are counted in `metadata.generation`.
 pub(crate) fn has_generation(resource: &ApiResource) -> bool {
     match resource.origin {
-        Origin::Custom(_) => true,
-        Origin::BuiltIn => names(&WITH_GENERATION, resource),
+        ResourceOrigin::Custom(_) => true,
+        ResourceOrigin::BuiltIn => names(&WITH_GENERATION, resource),
     }
 }
 
 /// Whether a put may create the object.
 pub(crate) fn may_create_on_update(resource: &ApiResource) -> bool {
     match resource.origin {
-        Origin::Custom(_) => false,
-        Origin::BuiltIn => names(&CREATED_ON_UPDATE, resource),
+        ResourceOrigin::Custom(_) => false,
+        ResourceOrigin::BuiltIn => names(&CREATED_ON_UPDATE, resource),
     }
 }
 
 /// Whether a put may leave the resource version out.
 pub(crate) fn may_update_unconditionally(resource: &ApiResource) -> bool {
     match resource.origin {
-        Origin::Custom(_) => false,
-        Origin::BuiltIn => !names(&CONDITIONAL_UPDATE_ONLY, resource),
+        ResourceOrigin::Custom(_) => false,
+        ResourceOrigin::BuiltIn => !names(&CONDITIONAL_UPDATE_ONLY, resource),
     }
 }
 
 /// Whether a delete is answered with the object.
 pub(crate) fn returns_deleted_object(resource: &ApiResource) -> bool {
     match resource.origin {
-        Origin::Custom(_) => false,
-        Origin::BuiltIn => names(&DELETED_OBJECT_RETURNED, resource),
+        ResourceOrigin::Custom(_) => false,
+        ResourceOrigin::BuiltIn => names(&DELETED_OBJECT_RETURNED, resource),
     }
 }
 
@@ -94,11 +94,11 @@ pub(crate) fn reset_fields(resource: &ApiResource, subresource: &str) -> &'stati
     match (subresource, &resource.origin) {
         ("", _) if resource.has_status() => &["status"],
         ("", _) => &[],
-        ("status", Origin::Custom(_)) => &["spec", "metadata"],
-        ("status", Origin::BuiltIn) if resource.is("apps", "Deployment") => {
+        ("status", ResourceOrigin::Custom(_)) => &["spec", "metadata"],
+        ("status", ResourceOrigin::BuiltIn) if resource.is("apps", "Deployment") => {
             &["spec", "metadata.labels"]
         }
-        ("status", Origin::BuiltIn) => &["spec"],
+        ("status", ResourceOrigin::BuiltIn) => &["spec"],
         _ => &[],
     }
 }

@@ -7,7 +7,7 @@ use super::pod;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::metadata;
 use crate::semantics::part::ObjectPart;
-use crate::semantics::registry::{ApiResource, Origin};
+use crate::semantics::registry::{ApiResource, ResourceOrigin};
 use crate::status::{ApiError, Result};
 
 /// The finalizer of namespaces, in their spec.
@@ -112,7 +112,7 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
     let Some(fields) = object.as_object_mut() else {
         return Ok(());
     };
-    if let Origin::Custom(_) = resource.origin {
+    if let ResourceOrigin::Custom(_) = resource.origin {
         if resource.has_status() {
             fields.remove("status");
         }

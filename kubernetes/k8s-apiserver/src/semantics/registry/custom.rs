@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::conversion::ConversionWebhook;
 use super::resource::{
-    ApiResource, CustomVersion, Origin, PrinterColumn, ScalePaths, Scope, Subresource,
+    ApiResource, CustomVersion, PrinterColumn, ResourceOrigin, ScalePaths, Scope, Subresource,
 };
 use super::versions;
 use crate::storage::StorageId;
@@ -55,7 +55,7 @@ pub(crate) fn resource_of(
     definition: &Value,
     version: &Value,
     stored_schema: &Schema,
-    stamp: u64,
+    schema_id: u64,
 ) -> Result<ApiResource, Vec<FieldError>> {
     let spec = &definition["spec"];
     let names = &spec["names"];
@@ -103,8 +103,8 @@ pub(crate) fn resource_of(
         scope: if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
         verbs: CUSTOM_VERBS.map(str::to_owned).to_vec(),
         subresources: served_subresources,
-        stamp,
-        origin: Origin::Custom(Box::new(custom)),
+        schema_id,
+        origin: ResourceOrigin::Custom(Box::new(custom)),
         schema: OnceLock::new(),
     })
 }

@@ -31,8 +31,8 @@ pub(crate) struct ApiResource {
     /// The storage of the objects, which all versions share.
     pub(crate) storage: StorageId,
     /// The id of the schema: objects that were validated against it are stored with the same id.
-    pub(crate) stamp: u64,
-    pub(crate) origin: Origin,
+    pub(crate) schema_id: u64,
+    pub(crate) origin: ResourceOrigin,
     pub(super) schema: OnceLock<Schema>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Subresource {
 
 /// Where a resource comes from.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum ResourceOrigin {
     BuiltIn,
     Custom(Box<CustomVersion>),
 }
@@ -121,8 +121,8 @@ impl ApiResource {
                 })
                 .collect(),
             storage: StorageId::new(&resource.group, &resource.plural),
-            stamp: 0,
-            origin: Origin::BuiltIn,
+            schema_id: 0,
+            origin: ResourceOrigin::BuiltIn,
             schema: OnceLock::new(),
         }
     }
@@ -130,9 +130,9 @@ impl ApiResource {
     /// The schema of its objects.
     pub(crate) fn schema(&self) -> &Schema {
         self.schema.get_or_init(|| match &self.origin {
-            Origin::BuiltIn => builtin::schema(&self.group, &self.version, &self.kind)
+            ResourceOrigin::BuiltIn => builtin::schema(&self.group, &self.version, &self.kind)
                 .unwrap_or_else(Schema::untyped),
-            Origin::Custom(version) => version.schema.clone(),
+            ResourceOrigin::Custom(version) => version.schema.clone(),
         })
     }
 
@@ -158,8 +158,8 @@ impl ApiResource {
     /// The properties of a custom resource; none for built-in ones.
     pub(crate) fn custom(&self) -> Option<&CustomVersion> {
         match &self.origin {
-            Origin::BuiltIn => None,
-            Origin::Custom(version) => Some(version),
+            ResourceOrigin::BuiltIn => None,
+            ResourceOrigin::Custom(version) => Some(version),
         }
     }
 
@@ -170,7 +170,7 @@ impl ApiResource {
 
     /// Whether it is this built-in kind.
     pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
-        matches!(self.origin, Origin::BuiltIn) && self.group == group && self.kind == kind
+        matches!(self.origin, ResourceOrigin::BuiltIn) && self.group == group && self.kind == kind
     }
 
     /// Whether it has a subresource.

@@ -17,9 +17,9 @@ use crate::status::ApiError;
 
 /// A call to a webhook.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct WebhookCall {
     /// Identifies the caller: calls of different callers are different, whatever their review.
-    pub(crate) asker: String,
+    pub(crate) caller: String,
     /// The webhook.
     pub(crate) endpoint: Arc<Endpoint>,
     /// The review to send; its `request` has no uid yet.
@@ -28,17 +28,17 @@ pub(crate) struct Question {
 
 /// A call that is to be made, with the uid that the response has to repeat.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
-    pub(crate) question: Question,
+pub(crate) struct PendingCall {
+    pub(crate) call: WebhookCall,
     pub(crate) uid: String,
 }
 
 /// The response to a call, or why it failed.
-pub(crate) type Answer = Result<Answered, String>;
+pub(crate) type WebhookResult = Result<WebhookResponse, String>;
 
 /// The response to a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct WebhookResponse {
     /// The uid of the call.
     pub(crate) uid: String,
     /// The review as the webhook sent it.
@@ -47,37 +47,37 @@ pub(crate) struct Answered {
 
 /// The webhook calls of one request, across its runs.
 #[derive(Debug, Default)]
-pub(crate) struct Asking {
-    answers: BTreeMap<String, Answer>,
-    pending: BTreeMap<String, Question>,
+pub(crate) struct WebhookReplay {
+    answers: BTreeMap<String, WebhookResult>,
+    pending: BTreeMap<String, WebhookCall>,
     ids: Option<Ids>,
-    began: Option<String>,
+    started_at: Option<String>,
     /// The audit annotations of the last run.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// The error of a suspended verb; it runs again once its calls were made. No client sees it.
-pub(crate) fn interrupted() -> ApiError {
-    ApiError::internal("a question to a webhook is still open")
+pub(crate) fn suspended() -> ApiError {
+    ApiError::internal("a call to a webhook is still open")
 }
 
-impl Asking {
+impl WebhookReplay {
     /// The response to a call; a call without one is registered as pending.
     ///
     /// # Errors
     /// When there is no response yet: the verb has to return this error.
-    pub(crate) fn ask(&mut self, question: Question) -> Result<Answer, ApiError> {
-        let key = format!("{} {}", question.asker, question.review);
+    pub(crate) fn call(&mut self, call: WebhookCall) -> Result<WebhookResult, ApiError> {
+        let key = format!("{} {}", call.caller, call.review);
         if let Some(answer) = self.answers.get(&key) {
             return Ok(answer.clone());
         }
-        self.pending.insert(key, question);
-        Err(interrupted())
+        self.pending.insert(key, call);
+        Err(suspended())
     }
 
     /// The time of the first run of the request.
-    pub(crate) fn began(&mut self, now: impl FnOnce() -> String) -> String {
-        self.began.get_or_insert_with(now).clone()
+    pub(crate) fn started_at(&mut self, now: impl FnOnce() -> String) -> String {
+        self.started_at.get_or_insert_with(now).clone()
     }
 
     /// Whether calls are pending.
@@ -86,20 +86,20 @@ impl Asking {
     }
 
     /// Takes the pending calls, each with its key and a uid from `ids`.
-    pub(crate) fn take_pending(&mut self, ids: &mut Ids) -> Vec<(String, Pending)> {
+    pub(crate) fn take_pending(&mut self, ids: &mut Ids) -> Vec<(String, PendingCall)> {
         std::mem::take(&mut self.pending)
             .into_iter()
-            .map(|(key, question)| (key, Pending { question, uid: ids.next_review() }))
+            .map(|(key, call)| (key, PendingCall { call, uid: ids.next_review() }))
             .collect()
     }
 
     /// Records the result of a call.
-    pub(crate) fn answer(&mut self, key: String, answer: Answer) {
+    pub(crate) fn record(&mut self, key: String, answer: WebhookResult) {
         self.answers.insert(key, answer);
     }
 
     /// The ids of the request, the same at the beginning of each of its runs.
-    pub(crate) fn own_ids(&mut self, ids: &mut Ids) -> Ids {
+    pub(crate) fn request_ids(&mut self, ids: &mut Ids) -> Ids {
         self.ids.get_or_insert_with(|| ids.fork()).clone()
     }
 }

@@ -16,9 +16,9 @@ use crate::http::{encode, health, respond};
 use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
-use crate::request::path::Target;
+use crate::request::path::ResourcePath;
 use crate::request::strict;
-use crate::semantics::context::Call;
+use crate::semantics::context::RequestContext;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::semantics::{convert, warnings};
@@ -26,8 +26,8 @@ use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::ObjectKey;
 use crate::verbs::delete::{self, DeleteOptions};
-use crate::verbs::list::{Query, Selection, read_revision};
-use crate::verbs::update::{self, Aim};
+use crate::verbs::list::{ListQuery, Selection, read_revision};
+use crate::verbs::update::{self, WriteTarget};
 use crate::verbs::{create, patch, pods, scale};
 
 const NO_NAME: &str = "name must be provided";
@@ -36,10 +36,10 @@ const NO_NAME: &str = "name must be provided";
 const PIECES_LEN_MIN: usize = 1 << 20;
 
 /// A request for a resource that is served.
-struct Request<'a> {
+struct ObjectRequest<'a> {
     shared: &'a Arc<Shared>,
     parts: &'a Parts,
-    target: &'a Target,
+    target: &'a ResourcePath,
     body: &'a Bytes,
     resource: Arc<ApiResource>,
     accept: Accept,
@@ -50,8 +50,8 @@ struct Request<'a> {
 pub(super) fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
-    target: &Target,
-    call: &mut Call,
+    target: &ResourcePath,
+    context: &mut RequestContext,
     body: &Bytes,
 ) -> Result<Response<Body>> {
     let found = shared.cluster.read(|cluster| {
@@ -74,7 +74,7 @@ pub(super) fn answer(
         }
         return Err(ApiError::no_such_path());
     }
-    call.warnings.extend(warnings::of_resource(&resource));
+    context.warnings.extend(warnings::of_resource(&resource));
     let is_custom = resource.custom().is_some();
     let is_everywhere = resource.scope == Scope::Namespaced && target.namespace.is_none();
     if is_custom && is_everywhere && parts.method != Method::GET {
@@ -83,18 +83,18 @@ pub(super) fn answer(
     let is_list = target.name.is_none() && parts.method == Method::GET;
     let accept = Accept::negotiate(&parts.headers, is_list)?;
     let include = match accept.view {
-        View::Table => IncludeObject::read(call.parameters.include_object.as_deref())?,
+        View::Table => IncludeObject::read(context.parameters.include_object.as_deref())?,
         View::Full | View::Metadata => IncludeObject::Metadata,
     };
-    let request = Request { shared, parts, target, body, accept, include, resource };
+    let request = ObjectRequest { shared, parts, target, body, accept, include, resource };
     match (&target.name, &target.subresource) {
-        (None, _) => request.collection(call),
-        (Some(name), None) => request.object(call, name),
-        (Some(name), Some(subresource)) => request.subresource(call, name, subresource),
+        (None, _) => request.collection(context),
+        (Some(name), None) => request.object(context, name),
+        (Some(name), Some(subresource)) => request.subresource(context, name, subresource),
     }
 }
 
-impl Request<'_> {
+impl ObjectRequest<'_> {
     fn namespace(&self) -> Option<&str> {
         self.target.namespace.as_deref()
     }
@@ -111,18 +111,18 @@ impl Request<'_> {
         if self.resource.serves(verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
     }
 
-    fn collection(&self, call: &mut Call) -> Result<Response<Body>> {
+    fn collection(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         let is_custom = self.resource.custom().is_some();
         match self.parts.method {
-            Method::GET if call.parameters.watch => {
+            Method::GET if context.parameters.watch => {
                 self.require("watch")?;
                 let selection =
-                    Selection::read(&self.resource, self.namespace(), &call.parameters)?;
-                self.watch(call, selection)
+                    Selection::read(&self.resource, self.namespace(), &context.parameters)?;
+                self.watch(context, selection)
             }
-            Method::GET => self.list(call),
-            Method::POST => self.create(call),
-            Method::DELETE => self.delete_collection(call),
+            Method::GET => self.list(context),
+            Method::POST => self.create(context),
+            Method::DELETE => self.delete_collection(context),
             // Custom resources accept every method on collections, and then fail without a name.
             Method::PUT if is_custom => Err(ApiError::bad_request(NO_NAME)),
             Method::PATCH if is_custom => {
@@ -133,41 +133,41 @@ impl Request<'_> {
         }
     }
 
-    fn object(&self, call: &mut Call, name: &str) -> Result<Response<Body>> {
+    fn object(&self, context: &mut RequestContext, name: &str) -> Result<Response<Body>> {
         let key = self.key(name)?;
-        let aim = Aim { resource: &self.resource, key: &key, part: ObjectPart::Main };
+        let target = WriteTarget { resource: &self.resource, key: &key, part: ObjectPart::Main };
         match self.parts.method {
             Method::GET if self.target.watch => {
                 let selection =
-                    Selection::read(&self.resource, self.namespace(), &call.parameters)?
+                    Selection::read(&self.resource, self.namespace(), &context.parameters)?
                         .of_name(name);
-                self.watch(call, selection)
+                self.watch(context, selection)
             }
             Method::GET => {
-                read_revision(&call.parameters.resource_version)?;
-                self.get(call, &key)
+                read_revision(&context.parameters.resource_version)?;
+                self.get(context, &key)
             }
             Method::PUT => {
                 self.require("update")?;
-                self.put(call, aim)
+                self.put(context, target)
             }
             Method::PATCH => {
                 self.require("patch")?;
-                self.patch(call, aim)
+                self.patch(context, target)
             }
             Method::DELETE => {
                 self.require("delete")?;
-                self.delete(call, &key)
+                self.delete(context, &key)
             }
             // A creation of a custom object ignores the name in the path.
-            Method::POST if self.resource.custom().is_some() => self.create(call),
+            Method::POST if self.resource.custom().is_some() => self.create(context),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
     fn subresource(
         &self,
-        call: &mut Call,
+        context: &mut RequestContext,
         name: &str,
         subresource: &str,
     ) -> Result<Response<Body>> {
@@ -180,26 +180,26 @@ impl Request<'_> {
         let known = self.resource.subresource(subresource).ok_or_else(unknown)?;
         let key = self.key(name)?;
         if self.resource.is("", "ServiceAccount") && subresource == "token" {
-            return self.token(call, &key);
+            return self.token(context, &key);
         }
         if self.resource.is("", "Pod") && matches!(subresource, "binding" | "eviction") {
-            return self.move_pod(call, &key, subresource);
+            return self.move_pod(context, &key, subresource);
         }
         let part = match subresource {
             "status" => ObjectPart::Status,
-            "scale" => return self.scale(call, &key),
+            "scale" => return self.scale(context, &key),
             "finalize" => ObjectPart::Subresource("finalize"),
             "approval" => ObjectPart::Subresource("approval"),
             "ephemeralcontainers" => ObjectPart::Subresource("ephemeralcontainers"),
             "resize" => ObjectPart::Subresource("resize"),
             _ => return Err(ApiError::method_not_allowed()),
         };
-        let aim = Aim { resource: &self.resource, key: &key, part };
+        let target = WriteTarget { resource: &self.resource, key: &key, part };
         let serves = |verb: &str| known.verbs.iter().any(|served| served == verb);
         match self.parts.method {
-            Method::GET if serves("get") => self.get(call, &key),
-            Method::PUT if serves("update") => self.put(call, aim),
-            Method::PATCH if serves("patch") => self.patch(call, aim),
+            Method::GET if serves("get") => self.get(context, &key),
+            Method::PUT if serves("update") => self.put(context, target),
+            Method::PATCH if serves("patch") => self.patch(context, target),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -207,7 +207,7 @@ impl Request<'_> {
     /// Handles the `binding` and `eviction` subresources of pods.
     fn move_pod(
         &self,
-        call: &mut Call,
+        context: &mut RequestContext,
         key: &ObjectKey,
         subresource: &str,
     ) -> Result<Response<Body>> {
@@ -222,12 +222,12 @@ impl Request<'_> {
         let done = self
             .shared
             .cluster
-            .write_for(call, |cluster, call| act(cluster, call, resource, key, &object))?;
+            .write_for(context, |cluster, context| act(cluster, context, resource, key, &object))?;
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
     }
 
     /// Handles the `token` subresource of service accounts.
-    fn token(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+    fn token(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         if self.parts.method != Method::POST {
             return Err(ApiError::method_not_allowed());
         }
@@ -235,14 +235,14 @@ impl Request<'_> {
         let issued = access::token_request::create(
             &self.shared.access,
             &self.shared.cluster,
-            call,
+            context,
             key,
             request,
         )?;
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &issued))
     }
 
-    fn get(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+    fn get(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
         let as_of = self.parts.extensions.get().copied();
         let stored = self.shared.cluster.read(|cluster| {
@@ -251,7 +251,7 @@ impl Request<'_> {
                 .find_as_of(&self.resource.storage, key, as_of)
                 .ok_or_else(|| ApiError::not_found(self.resource.subject(), &key.name))?;
             if self.resource.is_converted_by_webhook() {
-                return convert::shown(cluster, call, &self.resource, stored);
+                return convert::shown(cluster, context, &self.resource, stored);
             }
             Ok(Arc::clone(stored))
         })?;
@@ -276,13 +276,14 @@ impl Request<'_> {
         Ok(respond::document(status, self.accept.format, shown))
     }
 
-    fn list(&self, call: &mut Call) -> Result<Response<Body>> {
+    fn list(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         self.require("list")?;
-        let query = Query::read(&self.resource, self.namespace(), &call.parameters)?
+        let query = ListQuery::read(&self.resource, self.namespace(), &context.parameters)?
             .stale(self.parts.extensions.get().copied());
         let listing = self.shared.cluster.read(|cluster| {
             let mut listing = query.run(cluster, &self.resource)?;
-            listing.items = convert::shown_all(cluster, call, &self.resource, listing.items)?;
+            listing.items =
+                convert::all_in_version(cluster, context, &self.resource, listing.items)?;
             Ok(listing)
         })?;
         let is_plain = self.accept.view == View::Full && self.accept.format == Format::Json;
@@ -312,14 +313,14 @@ impl Request<'_> {
         Ok(respond::compressed(&self.parts.headers, StatusCode::OK, encoded))
     }
 
-    fn watch(&self, call: &Call, selection: Selection) -> Result<Response<Body>> {
+    fn watch(&self, context: &RequestContext, selection: Selection) -> Result<Response<Body>> {
         let now = self.shared.cluster.now();
-        let watch = self.shared.cluster.write(&call.now, |cluster| {
+        let watch = self.shared.cluster.write(&context.now, |cluster| {
             Watch::begin(
                 cluster,
                 &self.resource,
                 selection,
-                &call.parameters,
+                &context.parameters,
                 (self.accept.view, self.include, now),
             )
         })?;
@@ -333,14 +334,15 @@ impl Request<'_> {
         Ok(response)
     }
 
-    fn create(&self, call: &mut Call) -> Result<Response<Body>> {
+    fn create(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
-        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        context.duplicate_fields =
+            strict::duplicates_of(self.parts, self.body, &context.parameters);
         let namespace = self.namespace();
         if let Some(answer) = access::review::answer(
             (&self.shared.access, &self.shared.cluster),
-            call,
+            context,
             &self.resource,
             namespace,
             &object,
@@ -353,14 +355,14 @@ impl Request<'_> {
         if object.is_null() {
             object = Value::Object(serde_json::Map::new());
         }
-        let created = self.shared.cluster.write_for(call, |cluster, call| {
+        let created = self.shared.cluster.write_for(context, |cluster, context| {
             create::create(
                 cluster,
-                call,
+                context,
                 &self.resource,
                 self.namespace(),
                 object,
-                create::Origin::Create,
+                create::CreateSource::Create,
             )
         })?;
         self.show(StatusCode::CREATED, &created)
@@ -370,13 +372,14 @@ impl Request<'_> {
         decode_object(&self.parts.headers, self.body, &self.resource.kind)
     }
 
-    fn put(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+    fn put(&self, context: &mut RequestContext, target: WriteTarget<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
-        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
+        context.duplicate_fields =
+            strict::duplicates_of(self.parts, self.body, &context.parameters);
         let (updated, is_new) = self
             .shared
             .cluster
-            .write_for(call, |cluster, call| update::put(cluster, call, aim, object))?;
+            .write_for(context, |cluster, context| update::put(cluster, context, target, object))?;
         self.show(written(is_new), &updated)
     }
 
@@ -425,38 +428,46 @@ impl Request<'_> {
         Ok(patch::Patch { media_type, document })
     }
 
-    fn patch(&self, call: &mut Call, aim: Aim<'_>) -> Result<Response<Body>> {
+    fn patch(
+        &self,
+        context: &mut RequestContext,
+        target: WriteTarget<'_>,
+    ) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        call.duplicate_fields = strict::duplicates_of(self.parts, self.body, &call.parameters);
-        let (patched, is_new) = self
-            .shared
-            .cluster
-            .write_for(call, |cluster, call| patch::patch(cluster, call, aim, &document))?;
+        context.duplicate_fields =
+            strict::duplicates_of(self.parts, self.body, &context.parameters);
+        let (patched, is_new) = self.shared.cluster.write_for(context, |cluster, context| {
+            patch::patch(cluster, context, target, &document)
+        })?;
         self.show(written(is_new), &patched)
     }
 
-    fn scale(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
+    fn scale(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         let resource = &self.resource;
         let scale = match self.parts.method {
             Method::GET => {
-                self.shared.cluster.read(|cluster| scale::get(cluster, call, resource, key))?
+                self.shared.cluster.read(|cluster| scale::get(cluster, context, resource, key))?
             }
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
-                self.shared.cluster.write_for(call, |cluster, call| {
-                    scale::write(cluster, call, resource, key, |_| Ok(wanted))
+                self.shared.cluster.write_for(context, |cluster, context| {
+                    scale::write(cluster, context, resource, key, |_| Ok(wanted))
                 })?
             }
             Method::PATCH => {
                 let patch = self.read_patch()?;
-                self.shared.cluster.write_for(call, |cluster, call| {
+                self.shared.cluster.write_for(context, |cluster, context| {
                     if patch.media_type == MediaType::ApplyPatch {
-                        return scale::apply(cluster, call, resource, key, &patch.document);
+                        return scale::apply(cluster, context, resource, key, &patch.document);
                     }
-                    scale::write(cluster, call, resource, key, |present| match patch.media_type {
-                        MediaType::JsonPatch => schema_patch::json_patch(&present, &patch.document)
-                            .map_err(|error| ApiError::bad_request(error.to_string())),
-                        _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
+                    scale::write(cluster, context, resource, key, |present| {
+                        match patch.media_type {
+                            MediaType::JsonPatch => {
+                                schema_patch::json_patch(&present, &patch.document)
+                                    .map_err(|error| ApiError::bad_request(error.to_string()))
+                            }
+                            _ => Ok(schema_patch::merge_patch(&present, &patch.document)),
+                        }
                     })
                 })?
             }
@@ -473,21 +484,21 @@ impl Request<'_> {
         decode_object(&self.parts.headers, self.body, "DeleteOptions").map(Some)
     }
 
-    fn delete(&self, call: &mut Call, key: &ObjectKey) -> Result<Response<Body>> {
-        let options = DeleteOptions::read(&call.parameters, self.delete_body()?.as_ref())?;
-        let deleted = self.shared.cluster.write_for(call, |cluster, call| {
-            delete::delete_asked(cluster, call, &self.resource, key, &options)
+    fn delete(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
+        let options = DeleteOptions::read(&context.parameters, self.delete_body()?.as_ref())?;
+        let deleted = self.shared.cluster.write_for(context, |cluster, context| {
+            delete::delete_with_admission(cluster, context, &self.resource, key, &options)
         })?;
         self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
     }
 
-    fn delete_collection(&self, call: &mut Call) -> Result<Response<Body>> {
+    fn delete_collection(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
-        let listing = self.shared.cluster.write_for(call, |cluster, call| {
+        let listing = self.shared.cluster.write_for(context, |cluster, context| {
             delete::delete_collection(
                 cluster,
-                call,
+                context,
                 &self.resource,
                 self.namespace(),
                 body.as_ref(),

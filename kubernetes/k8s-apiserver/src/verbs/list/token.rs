@@ -20,7 +20,7 @@ const PRESENT: i64 = -1;
 
 /// The content of a continue token.
 #[derive(Clone, Debug)]
-pub(super) struct Continued {
+pub(super) struct ContinueToken {
     /// The revision of the list; none continues with the present state.
     pub(super) revision: Option<u64>,
     /// The key of the last object of the page.
@@ -46,7 +46,7 @@ pub(super) fn write(revision: Option<u64>, key: &ObjectKey, left: Option<usize>)
 ///
 /// # Errors
 /// When it is none of ours.
-pub(super) fn read(text: &str) -> Result<Continued> {
+pub(super) fn read(text: &str) -> Result<ContinueToken> {
     let invalid = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
@@ -80,5 +80,5 @@ pub(super) fn read(text: &str) -> Result<Continued> {
         _ => Some(token["rv"].as_u64().ok_or_else(malformed)?),
     };
     let left = token["left"].as_u64().and_then(|left| usize::try_from(left).ok());
-    Ok(Continued { revision, after: ObjectKey::new(namespace, name), left })
+    Ok(ContinueToken { revision, after: ObjectKey::new(namespace, name), left })
 }

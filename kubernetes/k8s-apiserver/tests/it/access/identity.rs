@@ -1,5 +1,5 @@
 //! Who asks, and as whom.
-use k8s_apiserver::{AccessOptions, Authorization, StaticToken, Unidentified, UserInfo};
+use k8s_apiserver::{AccessOptions, Authorization, FallbackUser, StaticToken, UserInfo};
 
 use super::Subject;
 
@@ -39,7 +39,7 @@ fn requests_come_from_whom_they_say_or_else_from_whom_the_options_say() {
     for (who, status, part) in cases {
         subject.check(who, WHOAMI, "{}", status, part);
     }
-    let anonymous = AccessOptions { in_process: Unidentified::Anonymous, ..options() };
+    let anonymous = AccessOptions { in_process: FallbackUser::Anonymous, ..options() };
     let subject = Subject::new(anonymous);
     subject.check("", "GET /api/v1/pods", "", 403, r#"User "system:anonymous" cannot list"#);
     subject.check("", "GET /healthz", "", 200, "ok");
@@ -49,7 +49,7 @@ fn requests_come_from_whom_they_say_or_else_from_whom_the_options_say() {
 fn without_authorization_everybody_may_do_everything() {
     let subject = Subject::new(AccessOptions {
         authorization: Authorization::AlwaysAllow,
-        in_process: Unidentified::Anonymous,
+        in_process: FallbackUser::Anonymous,
         ..options()
     });
     subject.check("", "GET /api/v1/pods", "", 200, "");

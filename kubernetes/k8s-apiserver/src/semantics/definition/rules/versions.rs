@@ -7,7 +7,7 @@ use k8s_schema::{
 };
 use serde_json::{Value, json};
 
-use super::{Leniency, invalid, list, required, text};
+use super::{UpdateLeniency, invalid, list, required, text};
 
 /// Largest number of selectable fields of a version.
 const SELECTABLE_MAX: usize = 8;
@@ -37,7 +37,7 @@ fn has_defaults(value: &Value) -> bool {
 }
 
 /// Checks the versions, without the fields that all share.
-pub(super) fn check(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
+pub(super) fn check(spec: &Value, leniency: UpdateLeniency, errors: &mut Vec<FieldError>) {
     let versions = list(spec, "versions");
     for (index, version) in versions.iter().enumerate() {
         let has_schema = version["schema"]["openAPIV3Schema"].is_object();
@@ -121,7 +121,7 @@ fn check_version(
     spec: &Value,
     version: &Value,
     path: &str,
-    leniency: Leniency,
+    leniency: UpdateLeniency,
     errors: &mut Vec<FieldError>,
 ) {
     check_warning(version, path, errors);
@@ -164,7 +164,7 @@ fn check_warning(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the fields that all versions share.
-pub(super) fn check_common(spec: &Value, leniency: Leniency, errors: &mut Vec<FieldError>) {
+pub(super) fn check_common(spec: &Value, leniency: UpdateLeniency, errors: &mut Vec<FieldError>) {
     let versions = list(spec, "versions");
     if let Some(schema) = common(spec, "schema") {
         let status = versions.iter().any(|version| has_status(&version["subresources"]));
@@ -185,7 +185,7 @@ fn check_schema(
     validation: &Value,
     path: &str,
     has_status: bool,
-    leniency: Leniency,
+    leniency: UpdateLeniency,
     errors: &mut Vec<FieldError>,
 ) {
     let schema = &validation["openAPIV3Schema"];

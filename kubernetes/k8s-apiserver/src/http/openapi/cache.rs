@@ -11,14 +11,14 @@ use crate::http::respond;
 
 /// A built document and its digest.
 #[derive(Debug)]
-pub(super) struct Built {
+pub(super) struct BuiltDocument {
     pub(super) text: Bytes,
     pub(super) digest: String,
     /// The compressed text, made on the first use; none if compression fails.
     gzip: OnceLock<Option<Bytes>>,
 }
 
-impl Built {
+impl BuiltDocument {
     fn new(text: Bytes) -> Self {
         let digest = digest(&text);
         Self { text, digest, gzip: OnceLock::new() }
@@ -32,25 +32,25 @@ impl Built {
 
 /// The built documents of a cluster, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<BTreeMap<String, Told>>);
+pub(crate) struct DocumentCache(Mutex<BTreeMap<String, CachedDocument>>);
 
 /// The ids of the schemas in a document, and the document.
-type Told = (Vec<u64>, Arc<Built>);
+type CachedDocument = (Vec<u64>, Arc<BuiltDocument>);
 
-impl Kept {
+impl DocumentCache {
     /// The document of a name, from the cache if it was built from the same schemas.
     pub(super) fn find(
         &self,
         name: &str,
-        stamps: Vec<u64>,
+        schema_ids: Vec<u64>,
         build: impl FnOnce() -> Option<Bytes>,
-    ) -> Option<Arc<Built>> {
+    ) -> Option<Arc<BuiltDocument>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        if let Some((_, built)) = known.filter(|(of, _)| *of == stamps) {
+        if let Some((_, built)) = known.filter(|(of, _)| *of == schema_ids) {
             return Some(built);
         }
-        let built = Arc::new(Built::new(build()?));
-        let kept = (stamps, Arc::clone(&built));
+        let built = Arc::new(BuiltDocument::new(build()?));
+        let kept = (schema_ids, Arc::clone(&built));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), kept);
         Some(built)
     }
@@ -68,19 +68,19 @@ mod tests {
 
     #[test]
     fn a_document_is_built_once_for_each_state_of_its_schemas() {
-        let kept = Kept::default();
-        let find = |stamps: &[u64], text: &'static str| {
+        let kept = DocumentCache::default();
+        let find = |schema_ids: &[u64], text: &'static str| {
             let built =
-                kept.find("a", stamps.to_vec(), || Some(Bytes::from_static(text.as_bytes())));
+                kept.find("a", schema_ids.to_vec(), || Some(Bytes::from_static(text.as_bytes())));
             built.map(|built| String::from_utf8_lossy(&built.text).into_owned())
         };
-        for (stamps, text, expected) in [
+        for (schema_ids, text, expected) in [
             (&[1, 2][..], "first", "first"),
             (&[1, 2], "not built", "first"),
             (&[1, 3], "second", "second"),
             (&[], "third", "third"),
         ] {
-            assert_eq!(find(stamps, text).as_deref(), Some(expected), "{stamps:?}");
+            assert_eq!(find(schema_ids, text).as_deref(), Some(expected), "{schema_ids:?}");
         }
         kept.retain(|name| name != "a");
         assert_eq!(find(&[], "again").as_deref(), Some("again"));

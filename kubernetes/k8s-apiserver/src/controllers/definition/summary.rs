@@ -12,7 +12,7 @@ use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
 /// The group, the versions and the accepted names of a definition.
 #[derive(Debug, Default)]
-pub(crate) struct Outline {
+pub(crate) struct DefinitionSummary {
     /// The group of its kinds.
     pub(crate) group: String,
     /// The names of its versions.
@@ -45,7 +45,7 @@ struct EncodedStatus {
     accepted_names: Value,
 }
 
-impl Outline {
+impl DefinitionSummary {
     /// Reads a stored definition; missing fields are empty.
     pub(crate) fn read(definition: &Stored) -> Self {
         let Encoded { spec, status } =
@@ -62,33 +62,33 @@ impl Outline {
 
 /// Summaries of all definitions, each read once for each revision.
 #[derive(Debug, Default)]
-pub(crate) struct Outlines {
+pub(crate) struct DefinitionSummaries {
     known: BTreeMap<ObjectKey, Known>,
 }
 
 #[derive(Debug)]
 struct Known {
     revision: u64,
-    outline: Arc<Outline>,
+    summary: Arc<DefinitionSummary>,
     /// Whether the controller wrote this revision itself.
     is_settled: bool,
 }
 
-impl Outlines {
+impl DefinitionSummaries {
     /// The summaries of all definitions in the order of their names.
-    pub(crate) fn all(&mut self, store: &Store) -> Vec<Arc<Outline>> {
+    pub(crate) fn all(&mut self, store: &Store) -> Vec<Arc<DefinitionSummary>> {
         let definitions = StorageId::new("apiextensions.k8s.io", "customresourcedefinitions");
         if self.known.len() > store.count(&definitions) {
             self.known.retain(|key, _| store.find(&definitions, key).is_some());
         }
         let all = store.list(&definitions, None);
-        all.map(|stored| Arc::clone(&self.of(stored).outline)).collect()
+        all.map(|stored| Arc::clone(&self.of(stored).summary)).collect()
     }
 
     fn of(&mut self, stored: &Stored) -> &mut Known {
         let read = || Known {
             revision: stored.revision,
-            outline: Arc::new(Outline::read(stored)),
+            summary: Arc::new(DefinitionSummary::read(stored)),
             is_settled: false,
         };
         let known = self.known.entry(stored.key.clone()).or_insert_with(read);
@@ -131,28 +131,28 @@ mod tests {
     fn an_outline_is_read_again_when_the_definition_changes() {
         let storage = StorageId::new("apiextensions.k8s.io", "customresourcedefinitions");
         let key = ObjectKey::new("", "things.example.com");
-        let (mut store, mut outlines) = (Store::default(), Outlines::default());
+        let (mut store, mut summaries) = (Store::default(), DefinitionSummaries::default());
         for group in ["example.com", "example.org"] {
             let stored = store.put(&storage, &key, definition(group), 0);
-            assert!(!outlines.is_settled(&stored));
-            outlines.settle(&stored);
-            assert!(outlines.is_settled(&stored));
-            let all = outlines.all(&store);
+            assert!(!summaries.is_settled(&stored));
+            summaries.settle(&stored);
+            assert!(summaries.is_settled(&stored));
+            let all = summaries.all(&store);
             assert_eq!(all.len(), 1);
             assert_eq!((all[0].group.as_str(), all[0].versions.len()), (group, 2));
             assert_eq!(all[0].accepted_names["plural"], "things");
         }
         store.remove(&storage, &key);
-        assert!(outlines.all(&store).is_empty() && outlines.known.is_empty());
+        assert!(summaries.all(&store).is_empty() && summaries.known.is_empty());
     }
 
     #[test]
     fn what_is_missing_is_empty() {
         for value in [json!({}), json!({"spec": null, "status": null}), json!({"spec": 1})] {
             let stored = Stored::new(ObjectKey::new("", "a"), &mut value.clone(), 1, 0);
-            let outline = Outline::read(&stored);
-            assert!(outline.group.is_empty() && outline.versions.is_empty(), "{value}");
-            assert!(outline.accepted_names.is_null());
+            let summary = DefinitionSummary::read(&stored);
+            assert!(summary.group.is_empty() && summary.versions.is_empty(), "{value}");
+            assert!(summary.accepted_names.is_null());
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{Patch, patched};
 use crate::request::content::MediaType;
 use crate::semantics::registry::ApiResource;
 use crate::status::{ApiError, StatusReason, Subject};
-use crate::verbs::update::Aim;
+use crate::verbs::update::WriteTarget;
 
 /// The fields of built-in metadata in the order in which Go encodes them.
 const METADATA_ORDER: [&str; 15] = [
@@ -107,7 +107,12 @@ fn object<'a>(fields: impl Iterator<Item = (&'a str, String)>) -> String {
 }
 
 /// Checks that the result of a patch can be decoded.
-pub(super) fn undecodable(aim: Aim<'_>, live: &Value, patch: &Patch, error: ApiError) -> ApiError {
+pub(super) fn undecodable(
+    target: WriteTarget<'_>,
+    live: &Value,
+    patch: &Patch,
+    error: ApiError,
+) -> ApiError {
     let is_decoding = error.reason == StatusReason::BadRequest;
     match error.message.split_once(" cannot be handled as a ") {
         Some((_, rest)) if is_decoding => {
@@ -118,8 +123,8 @@ pub(super) fn undecodable(aim: Aim<'_>, live: &Value, patch: &Patch, error: ApiE
                 why.to_owned()
             };
             let subject = Subject { group: "", noun: "" };
-            let Ok(result) = patched(aim, live, patch) else { return error };
-            let shown = shown(aim.resource, patch, &result);
+            let Ok(result) = patched(target, live, patch) else { return error };
+            let shown = shown(target.resource, patch, &result);
             let problem = FieldError::new("patch", FieldErrorKind::Invalid, why);
             ApiError::invalid(subject, "", &[problem.with_value(shown.into())])
         }

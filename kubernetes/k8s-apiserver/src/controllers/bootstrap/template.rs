@@ -18,48 +18,48 @@ const AUTHORITY: &str = "<authority>";
 const SEED: u64 = 0;
 
 /// The writes that every cluster begins with.
-pub(super) struct Prepared {
-    writes: Vec<Write>,
+pub(super) struct BootstrapTemplate {
+    writes: Vec<TemplateWrite>,
     /// The number of uids that they draw.
     uids: usize,
 }
 
 /// A write with placeholders in its object.
-struct Write {
+struct TemplateWrite {
     storage: StorageId,
     object: Arc<Stored>,
     /// The index of the object's uid among those that are drawn.
     uid: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
 }
 
 /// A part of an encoded object.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum TextPiece {
     Text(Box<str>),
     Uid,
     Now,
     Authority,
 }
 
-impl Prepared {
-    /// Records the writes that `fill` makes in an empty cluster.
-    pub(super) fn record(fill: impl FnOnce(&mut Cluster, &str, &str)) -> Self {
+impl BootstrapTemplate {
+    /// Records the writes that `populate` makes in an empty cluster.
+    pub(super) fn record(populate: impl FnOnce(&mut Cluster, &str, &str)) -> Self {
         let everything = History { events_max: usize::MAX, bytes_max: usize::MAX };
         let mut cluster = Cluster::new(SEED, everything);
-        fill(&mut cluster, AUTHORITY, NOW);
+        populate(&mut cluster, AUTHORITY, NOW);
         let mut uids = BTreeMap::new();
         let mut ids = Ids::new(SEED);
         while ids.state().uids != cluster.ids.state().uids {
             uids.insert(ids.next_uid(), uids.len());
         }
-        let mut writes: Vec<Write> = cluster
+        let mut writes: Vec<TemplateWrite> = cluster
             .store
             .history()
             .map(|(storage, event)| {
                 let object = Arc::clone(&event.object);
                 let text = String::from_utf8_lossy(object.bytes());
-                Write {
+                TemplateWrite {
                     storage: storage.clone(),
                     uid: *uids.get(&*object.uid).expect("objects have the uids that were drawn"),
                     pieces: pieces(&text, &object.uid),
@@ -75,28 +75,28 @@ impl Prepared {
     pub(super) fn install(&self, cluster: &mut Cluster, authority: &str, now: &str) {
         let uids: Vec<String> = (0..self.uids).map(|_| cluster.ids.next_uid()).collect();
         let authority = serde_json::Value::from(authority).to_string();
-        for Write { storage, object, uid, pieces } in &self.writes {
+        for TemplateWrite { storage, object, uid, pieces } in &self.writes {
             let mut text = Vec::with_capacity(object.bytes().len() + authority.len());
             for piece in pieces {
                 text.extend_from_slice(match piece {
-                    Piece::Text(text) => text.as_bytes(),
-                    Piece::Uid => uids[*uid].as_bytes(),
-                    Piece::Now => now.as_bytes(),
-                    Piece::Authority => authority.trim_matches('"').as_bytes(),
+                    TextPiece::Text(text) => text.as_bytes(),
+                    TextPiece::Uid => uids[*uid].as_bytes(),
+                    TextPiece::Now => now.as_bytes(),
+                    TextPiece::Authority => authority.trim_matches('"').as_bytes(),
                 });
             }
-            cluster.store.replay(storage, object.with(&uids[*uid], text));
+            cluster.store.append(storage, object.with(&uids[*uid], text));
         }
     }
 }
 
 /// A placeholder in an encoded object, and the piece that it becomes.
-type Mark<'a> = (&'a str, fn() -> Piece);
+type Placeholder<'a> = (&'a str, fn() -> TextPiece);
 
 /// Splits an encoded object at its placeholders.
-fn pieces(mut text: &str, uid: &str) -> Vec<Piece> {
-    let marks: [Mark<'_>; 3] =
-        [(uid, || Piece::Uid), (NOW, || Piece::Now), (AUTHORITY, || Piece::Authority)];
+fn pieces(mut text: &str, uid: &str) -> Vec<TextPiece> {
+    let marks: [Placeholder<'_>; 3] =
+        [(uid, || TextPiece::Uid), (NOW, || TextPiece::Now), (AUTHORITY, || TextPiece::Authority)];
     let mut found = Vec::new();
     loop {
         let next = marks
@@ -104,52 +104,52 @@ fn pieces(mut text: &str, uid: &str) -> Vec<Piece> {
             .filter_map(|(mark, piece)| Some((text.find(mark)?, mark.len(), piece)))
             .min_by_key(|(at, ..)| *at);
         let Some((at, length, piece)) = next else { break };
-        found.push(Piece::Text(text[..at].into()));
+        found.push(TextPiece::Text(text[..at].into()));
         found.push(piece());
         text = &text[at + length..];
     }
-    found.push(Piece::Text(text.into()));
+    found.push(TextPiece::Text(text.into()));
     found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{bootstrap, fill};
+    use super::super::{bootstrap, populate};
     use super::*;
 
     #[test]
     fn marks_are_found_in_their_order() {
         let text = format!("a uid {NOW} {AUTHORITY}");
         let expected = [
-            Piece::Text("a ".into()),
-            Piece::Uid,
-            Piece::Text(" ".into()),
-            Piece::Now,
-            Piece::Text(" ".into()),
-            Piece::Authority,
-            Piece::Text("".into()),
+            TextPiece::Text("a ".into()),
+            TextPiece::Uid,
+            TextPiece::Text(" ".into()),
+            TextPiece::Now,
+            TextPiece::Text(" ".into()),
+            TextPiece::Authority,
+            TextPiece::Text("".into()),
         ];
         assert_eq!(pieces(&text, "uid"), expected);
-        assert_eq!(pieces("none", "uid"), [Piece::Text("none".into())]);
+        assert_eq!(pieces("none", "uid"), [TextPiece::Text("none".into())]);
     }
 
     #[test]
     fn a_cluster_begins_as_if_everything_had_been_requested() {
         let now = "2026-01-02T03:04:05Z";
-        let begin = |fill: fn(&mut Cluster, &str, &str)| {
+        let begin = |populate: fn(&mut Cluster, &str, &str)| {
             let mut cluster = Cluster::new(7, History::default());
-            fill(&mut cluster, "-----BEGIN \"X\"-----\nabc\n", now);
+            populate(&mut cluster, "-----BEGIN \"X\"-----\nabc\n", now);
             cluster
         };
-        let (requested, prepared) = (begin(fill), begin(bootstrap));
+        let (requested, prepared) = (begin(populate), begin(bootstrap));
         let all = |cluster: &Cluster| -> Vec<String> {
             let written = cluster.store.history().map(|(storage, event)| {
-                let Stored { key, uid, revision, stamp, labels, owners, deleting, .. } =
+                let Stored { key, uid, revision, schema_id, labels, owners, deleting, .. } =
                     &*event.object;
                 let text = String::from_utf8_lossy(event.object.bytes());
                 let previous = event.previous.as_ref().map(|previous| previous.revision);
                 format!(
-                    "{storage:?} {key:?} {uid} {revision} {stamp} {labels:?} {owners:?} {deleting} \
+                    "{storage:?} {key:?} {uid} {revision} {schema_id} {labels:?} {owners:?} {deleting} \
                      {previous:?} {text}"
                 )
             });
@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(requested.store.revision(), prepared.store.revision());
         assert_eq!(requested.store.all().count(), prepared.store.all().count());
         assert_eq!(format!("{:?}", requested.ids), format!("{:?}", prepared.ids));
-        assert!(requested.notices.is_empty() && prepared.notices.is_empty());
+        assert!(requested.unsettled.is_empty() && prepared.unsettled.is_empty());
     }
 }
