@@ -14,8 +14,8 @@ use crate::semantics::cluster::Cluster;
 use crate::semantics::cluster::admission::WriteAttributes;
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
-use crate::semantics::webhook::Endpoint;
 use crate::semantics::webhook::replay::WebhookCall;
+use crate::semantics::webhook::{Endpoint, review_version};
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::StorageId;
 
@@ -158,7 +158,7 @@ impl AdmissionWebhook {
                 Ok(endpoint) => Arc::new(endpoint),
                 Err(why) => return Ok(Err(format!("could not get REST client: {why}"))),
             };
-        let version = self.review_version();
+        let version = review_version(&self.source["admissionReviewVersions"]);
         let call = WebhookCall {
             caller: format!("{round} {} {}", self.id, self.name),
             endpoint,
@@ -169,19 +169,5 @@ impl AdmissionWebhook {
                 .map_err(|why| format!("received invalid webhook response: {why}")),
             Err(why) => Err(format!("failed to call webhook: {why}")),
         })
-    }
-
-    /// The version of `AdmissionReview` that the webhook prefers.
-    fn review_version(&self) -> &'static str {
-        self.source["admissionReviewVersions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find_map(|version| match version.as_str() {
-                Some("v1") => Some("v1"),
-                Some("v1beta1") => Some("v1beta1"),
-                _ => None,
-            })
-            .unwrap_or("v1")
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::json::texts;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::cluster::admission::{Operation, WriteAttributes};
 use crate::semantics::metadata;
@@ -17,10 +18,6 @@ pub(super) struct Criteria<'a> {
     pub(super) source: &'a Value,
     /// The field of the rules.
     pub(super) rules: &'a str,
-}
-
-fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 impl Criteria<'_> {

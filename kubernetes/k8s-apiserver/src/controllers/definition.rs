@@ -5,9 +5,10 @@ use std::sync::Arc;
 use k8s_schema::Schema;
 use serde_json::{Value, json};
 
+use crate::json::texts;
 use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::conditions::set_condition;
-use crate::semantics::definition::{CLEANUP, approval};
+use crate::semantics::definition::{self, CLEANUP, approval};
 use crate::semantics::registry::custom::{resource_of, schema_of};
 use crate::semantics::registry::{ApiResource, versions};
 use crate::storage::{ObjectKey, StorageId, Stored};
@@ -17,15 +18,10 @@ pub(crate) mod summary;
 
 use summary::DefinitionSummaries;
 
-/// The storage of definitions.
-pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(crate) use crate::semantics::definition::STORAGE;
 
 /// The manager that writes the status of definitions.
 const MANAGER: &str = "kube-apiserver";
-
-fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str)
-}
 
 /// Reacts to a write of a definition.
 pub(crate) fn observe(
@@ -64,17 +60,7 @@ pub(crate) fn observe_removal(cluster: &mut Cluster, now: &str, change: &ObjectC
     let Some(resource) = cluster.registry.find_storage(&change.storage) else {
         return;
     };
-    if resource.custom().is_none() {
-        return;
-    }
-    let name = format!("{}.{}", resource.plural, resource.group);
-    let definition = cluster
-        .store
-        .find(
-            &StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"),
-            &ObjectKey::new("", &name),
-        )
-        .cloned();
+    let definition = definition::of_resource(cluster, resource).cloned();
     if let Some(definition) = definition.filter(|definition| definition.deleting) {
         clean_up(cluster, now, &definition);
     }

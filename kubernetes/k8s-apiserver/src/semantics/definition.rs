@@ -1,9 +1,14 @@
 //! CustomResourceDefinitions: validation, and the fields that the server sets.
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use super::cluster::Cluster;
 use super::conditions::set_condition;
 use super::metadata;
+use super::registry::ApiResource;
 use super::registry::custom::storage_version;
+use crate::storage::{ObjectKey, StorageId, Stored};
 
 pub(crate) mod approval;
 pub(crate) mod rules;
@@ -12,6 +17,19 @@ pub(crate) use rules::{name_problems, validate, validate_status};
 
 /// The finalizer that blocks the removal of a definition until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The storage of definitions.
+pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The stored definition of a custom resource; none for built-in ones.
+pub(crate) fn of_resource<'a>(
+    cluster: &'a Cluster,
+    resource: &ApiResource,
+) -> Option<&'a Arc<Stored>> {
+    resource.custom()?;
+    let name = format!("{}.{}", resource.plural, resource.group);
+    cluster.store.find(&StorageId::of_text(STORAGE), &ObjectKey::new("", &name))
+}
 
 /// Adds the storage version of an updated definition to `status.storedVersions`.
 pub(crate) fn note_storage_version(object: &mut Value) {

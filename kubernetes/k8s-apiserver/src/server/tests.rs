@@ -1,13 +1,11 @@
 //! What becomes of a cluster in which a write panics.
 use futures::{FutureExt as _, StreamExt as _};
 use http_body_util::Full;
-use k8s_schema::FieldError;
 use serde_json::Value;
 
 use super::*;
 use crate::semantics::cluster::admission::{Admission, WriteAttributes};
 use crate::semantics::context::RequestContext;
-use crate::semantics::registry::ApiResource;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -19,32 +17,6 @@ const POISONED: &str = "the cluster is unusable: a write panicked before it was 
 struct PanicsOn(&'static str);
 
 impl Admission for PanicsOn {
-    fn is_configured(&self, _: &Cluster) -> bool {
-        false
-    }
-
-    fn admit(
-        &self,
-        _: &Cluster,
-        _: &mut RequestContext,
-        _: &WriteAttributes<'_>,
-        _: &mut Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn authorize_content(
-        &self,
-        _: &Cluster,
-        _: &RequestContext,
-        _: &ApiResource,
-        _: Option<&Value>,
-        _: bool,
-        _: &mut Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
     fn validate(
         &self,
         _: &Cluster,
@@ -54,10 +26,6 @@ impl Admission for PanicsOn {
     ) -> Result<()> {
         assert_ne!(attributes.resource.kind, self.0, "a defect in admission");
         Ok(())
-    }
-
-    fn problems(&self, _: &ApiResource, _: &Value, _: bool) -> Vec<FieldError> {
-        Vec::new()
     }
 }
 

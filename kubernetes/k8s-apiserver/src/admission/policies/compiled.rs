@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission::conditions::Conditions;
 use crate::admission::expressions::{Compiled, Declared, compile, environment};
+use crate::json::text;
 use crate::storage::Stored;
 
 /// One entry of `validations`.
@@ -59,10 +60,6 @@ impl PolicyCache {
     }
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
 fn entries<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     spec[field].as_array().into_iter().flatten()
 }
@@ -75,8 +72,8 @@ impl Policy {
         let mut types: Vec<(String, Type)> = Vec::new();
         let mut variables = Vec::new();
         for variable in entries(&spec, "variables") {
-            let name = text(&variable["name"]);
-            let source = text(&variable["expression"]);
+            let name = text(&variable["name"]).to_owned();
+            let source = text(&variable["expression"]).to_owned();
             let compiled = compile(&environment(with_authorizer, Some(&types)), &source, &[]);
             let found =
                 compiled.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
@@ -87,25 +84,25 @@ impl Policy {
         let for_messages = environment(Declared { params, authorizer: false }, Some(&types));
         let validations = entries(&spec, "validations")
             .map(|validation| Validation {
-                expression: text(&validation["expression"]),
-                compiled: compile(&full, &text(&validation["expression"]), &[Type::Bool]),
-                message: text(&validation["message"]),
+                expression: text(&validation["expression"]).to_owned(),
+                compiled: compile(&full, text(&validation["expression"]), &[Type::Bool]),
+                message: text(&validation["message"]).to_owned(),
                 message_expression: validation["messageExpression"]
                     .as_str()
                     .filter(|source| !source.is_empty())
                     .map(|source| {
                         (source.to_owned(), compile(&for_messages, source, &[Type::String]))
                     }),
-                reason: text(&validation["reason"]),
+                reason: text(&validation["reason"]).to_owned(),
             })
             .collect();
         let annotations = entries(&spec, "auditAnnotations")
             .map(|annotation| AuditAnnotation {
-                key: text(&annotation["key"]),
-                expression: text(&annotation["valueExpression"]),
+                key: text(&annotation["key"]).to_owned(),
+                expression: text(&annotation["valueExpression"]).to_owned(),
                 compiled: compile(
                     &full,
-                    &text(&annotation["valueExpression"]),
+                    text(&annotation["valueExpression"]),
                     &[Type::String, Type::Null],
                 ),
             })

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use crate::semantics::cluster::Cluster;
+use crate::semantics::definition;
 use crate::semantics::registry::{ApiResource, Scope};
-use crate::storage::{ObjectKey, StorageId};
 
 /// The recorded document with the metadata types that custom resources share.
 const META_DOCUMENT: &str = "v3/apis/apiextensions.k8s.io/v1";
@@ -164,14 +164,7 @@ fn schema(cluster: &Cluster, resource: &ApiResource) -> Value {
 
 /// The schema in the definition; a field that keeps unknown fields at the root has no others.
 fn declared(cluster: &Cluster, resource: &ApiResource) -> Option<Value> {
-    let name = format!("{}.{}", resource.plural, resource.group);
-    let definition = cluster
-        .store
-        .find(
-            &StorageId::new("apiextensions.k8s.io", "customresourcedefinitions"),
-            &ObjectKey::new("", &name),
-        )?
-        .decode();
+    let definition = definition::of_resource(cluster, resource)?.decode();
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|version| version["name"] == *resource.version)?;
     version.pointer("/schema/openAPIV3Schema").cloned()

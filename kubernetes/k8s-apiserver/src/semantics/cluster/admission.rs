@@ -17,10 +17,15 @@ use crate::status::Result;
 /// The group of the kinds that configure admission.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The checks that writes pass besides the rules of their kinds.
+/// Webhooks, policies and the other checks that take part in writes.
+///
+/// Each method does nothing by default.
 pub(crate) trait Admission: Debug + Send + Sync {
     /// Whether webhooks or policies may take part in a write.
-    fn is_configured(&self, cluster: &Cluster) -> bool;
+    fn is_configured(&self, cluster: &Cluster) -> bool {
+        let _ = cluster;
+        false
+    }
 
     /// Mutating admission: after defaulting and before validation.
     ///
@@ -32,9 +37,12 @@ pub(crate) trait Admission: Debug + Send + Sync {
         context: &mut RequestContext,
         attributes: &WriteAttributes<'_>,
         object: &mut Value,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (cluster, context, attributes, object);
+        Ok(())
+    }
 
-    /// Fills in and checks what depends on who writes; see [`authorize_content`].
+    /// Sets and checks the fields that depend on the writer; see [`authorize_content`].
     ///
     /// # Errors
     /// When the user may not write such content.
@@ -46,7 +54,10 @@ pub(crate) trait Admission: Debug + Send + Sync {
         live: Option<&Value>,
         is_named_by_url: bool,
         object: &mut Value,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (cluster, context, resource, live, is_named_by_url, object);
+        Ok(())
+    }
 
     /// Validating admission: after validation; a deletion has no object.
     ///
@@ -58,59 +69,25 @@ pub(crate) trait Admission: Debug + Send + Sync {
         context: &mut RequestContext,
         attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (cluster, context, attributes, object);
+        Ok(())
+    }
 
-    /// What is wrong with the expressions of an object that configures admission.
-    fn problems(&self, resource: &ApiResource, object: &Value, is_new: bool) -> Vec<FieldError>;
+    /// The errors of the expressions of an object that configures admission.
+    fn problems(&self, resource: &ApiResource, object: &Value, is_new: bool) -> Vec<FieldError> {
+        let _ = (resource, object, is_new);
+        Vec::new()
+    }
 }
 
 /// No admission: every write passes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoAdmission;
 
-impl Admission for NoAdmission {
-    fn is_configured(&self, _: &Cluster) -> bool {
-        false
-    }
+impl Admission for NoAdmission {}
 
-    fn admit(
-        &self,
-        _: &Cluster,
-        _: &mut RequestContext,
-        _: &WriteAttributes<'_>,
-        _: &mut Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn authorize_content(
-        &self,
-        _: &Cluster,
-        _: &RequestContext,
-        _: &ApiResource,
-        _: Option<&Value>,
-        _: bool,
-        _: &mut Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn validate(
-        &self,
-        _: &Cluster,
-        _: &mut RequestContext,
-        _: &WriteAttributes<'_>,
-        _: Option<&Value>,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn problems(&self, _: &ApiResource, _: &Value, _: bool) -> Vec<FieldError> {
-        Vec::new()
-    }
-}
-
-/// What a write does.
+/// The operation of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -137,24 +114,24 @@ impl Operation {
     }
 }
 
-/// A write, as admission looks at it.
+/// The attributes of a write that admission decides on.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteAttributes<'a> {
-    /// What is done.
+    /// The operation.
     pub(crate) operation: Operation,
     /// The resource in the version of the request.
     pub(crate) resource: &'a Arc<ApiResource>,
-    /// The subresource, or nothing.
+    /// The subresource; empty for the object itself.
     pub(crate) subresource: &'a str,
     /// The namespace; for a namespace itself its own name.
     pub(crate) namespace: String,
-    /// The name; nothing before it is generated.
+    /// The name; empty before it is generated.
     pub(crate) name: String,
-    /// The object before the write.
+    /// The object before the write; none for creations.
     pub(crate) old: Option<&'a Value>,
     /// The options of the operation.
     pub(crate) options: Value,
-    /// Whether the write is only tried.
+    /// Whether the write is a dry run.
     pub(crate) dry_run: bool,
 }
 
@@ -223,7 +200,7 @@ pub(crate) fn kind_of<'a>(resource: &'a ApiResource, subresource: &str) -> [&'a 
     }
 }
 
-/// The options of an operation, as they are shown to webhooks.
+/// The options of an operation in admission reviews.
 fn options(context: &RequestContext, operation: Operation) -> Value {
     let parameters = &context.parameters;
     let mut options = Map::new();
@@ -268,10 +245,10 @@ pub(crate) fn admit(
     cluster.admission.admit(cluster, context, attributes, object)
 }
 
-/// Fills in and checks what depends on who writes an object, such as the permissions in a role.
+/// Sets and checks the fields that depend on the writer, such as the permissions in a role.
 ///
-/// `live` is the object before an update, and `is_named_by_url` whether the request names the
-/// object where rules are about names.
+/// `live` is the object before an update, and `is_named_by_url` whether the URL names the
+/// object, so that rules with resource names apply.
 ///
 /// # Errors
 /// When the user may not write such content.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::json::text;
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ConversionWebhook;
 use crate::semantics::webhook::replay::{WebhookCall, WebhookResponse};
@@ -98,16 +99,16 @@ fn checked(
 ) -> std::result::Result<Value, String> {
     let invalid = |why: String| format!("returned invalid object at index 0: {why}");
     for (field, noun, expected) in
-        [("apiVersion", "groupVersion", desired), ("kind", "kind", shown(&original["kind"]))]
+        [("apiVersion", "groupVersion", desired), ("kind", "kind", text(&original["kind"]))]
     {
-        let found = shown(&converted[field]);
+        let found = text(&converted[field]);
         if found != expected {
             return Err(invalid(format!("invalid {noun} (expected {expected}, received {found})")));
         }
     }
     for (field, noun) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let (expected, found) =
-            (shown(&original["metadata"][field]), shown(&converted["metadata"][field]));
+            (text(&original["metadata"][field]), text(&converted["metadata"][field]));
         if expected != found {
             return Err(format!(
                 "returned invalid object: must have the same {noun}: {expected} != {found}"
@@ -137,8 +138,4 @@ fn checked(
         };
     }
     Ok(converted)
-}
-
-fn shown(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

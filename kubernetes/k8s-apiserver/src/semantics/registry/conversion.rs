@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::semantics::webhook::Endpoint;
+use crate::semantics::webhook::{Endpoint, review_version};
 
 /// Timeout of a call to a conversion webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,20 +25,10 @@ impl ConversionWebhook {
             return None;
         }
         let webhook = &conversion["webhook"];
-        let review_version = webhook["conversionReviewVersions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find_map(|version| match version.as_str() {
-                Some("v1") => Some("v1"),
-                Some("v1beta1") => Some("v1beta1"),
-                _ => None,
-            })
-            .unwrap_or("v1");
         Some(Self {
             definition: definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             endpoint: Endpoint::read(&webhook["clientConfig"], TIMEOUT).map(Arc::new),
-            review_version,
+            review_version: review_version(&webhook["conversionReviewVersions"]),
         })
     }
 }

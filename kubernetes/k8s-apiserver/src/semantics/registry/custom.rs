@@ -9,19 +9,12 @@ use super::resource::{
     ApiResource, CustomVersion, PrinterColumn, ResourceOrigin, ScalePaths, Scope, Subresource,
 };
 use super::versions;
+use crate::json::{text, texts};
 use crate::storage::StorageId;
 
 /// Verbs that all custom resources have.
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().map(text).collect()
-}
 
 /// The version that a definition stores its objects in.
 pub(crate) fn storage_version(spec: Option<&Value>) -> String {
@@ -59,8 +52,11 @@ pub(crate) fn resource_of(
 ) -> Result<ApiResource, Vec<FieldError>> {
     let spec = &definition["spec"];
     let names = &spec["names"];
-    let (group, kind, plural) =
-        (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
+    let (group, kind, plural) = (
+        text(&spec["group"]).to_owned(),
+        text(&names["kind"]).to_owned(),
+        text(&names["plural"]).to_owned(),
+    );
     let subresources = &version["subresources"];
     let is_stored = version["storage"] == true;
     let custom = CustomVersion {
@@ -69,8 +65,8 @@ pub(crate) fn resource_of(
         preserves_unknown_fields: spec["preserveUnknownFields"] == true,
         storage_version: storage_version(Some(spec)),
         scale: subresources.get("scale").map(|scale| ScalePaths {
-            spec_replicas: text(&scale["specReplicasPath"]),
-            status_replicas: text(&scale["statusReplicasPath"]),
+            spec_replicas: text(&scale["specReplicasPath"]).to_owned(),
+            status_replicas: text(&scale["statusReplicasPath"]).to_owned(),
             label_selector: scale["labelSelectorPath"].as_str().map(str::to_owned),
         }),
         columns: printer_columns(version),
@@ -83,23 +79,23 @@ pub(crate) fn resource_of(
         conversion: ConversionWebhook::read(definition),
         deprecation_warning: (version["deprecated"] == true).then(|| {
             version["deprecationWarning"].as_str().map_or_else(
-                || deprecation(spec, &group, &kind, &text(&version["name"])),
+                || deprecation(spec, &group, &kind, text(&version["name"])),
                 str::to_owned,
             )
         }),
     };
     let served_subresources =
-        subresources_of(&group, &text(&version["name"]), &kind, &custom, subresources);
+        subresources_of(&group, text(&version["name"]), &kind, &custom, subresources);
     Ok(ApiResource {
         storage: StorageId::new(&group, &plural),
         group,
-        version: text(&version["name"]),
+        version: text(&version["name"]).to_owned(),
         list_kind: names["listKind"].as_str().map_or_else(|| format!("{kind}List"), str::to_owned),
         singular: names["singular"].as_str().map_or_else(|| kind.to_lowercase(), str::to_owned),
         kind,
         plural,
-        short_names: texts(&names["shortNames"]),
-        categories: texts(&names["categories"]),
+        short_names: texts(&names["shortNames"]).map(str::to_owned).collect(),
+        categories: texts(&names["categories"]).map(str::to_owned).collect(),
         scope: if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
         verbs: CUSTOM_VERBS.map(str::to_owned).to_vec(),
         subresources: served_subresources,
@@ -155,11 +151,14 @@ fn subresources_of(
 
 /// The description of a printer column; one without a description gets its JSON path.
 fn described(column: &Value) -> String {
-    let told = text(&column["description"]);
+    let told = text(&column["description"]).to_owned();
     if !told.is_empty() {
         return told;
     }
-    format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
+    format!(
+        "Custom resource definition column (in JSONPath format): {}",
+        text(&column["jsonPath"]).to_owned()
+    )
 }
 
 fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
@@ -168,12 +167,12 @@ fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
         Some(columns) if !columns.is_empty() => columns
             .iter()
             .map(|column| PrinterColumn {
-                name: text(&column["name"]),
-                column_type: text(&column["type"]),
-                format: text(&column["format"]),
+                name: text(&column["name"]).to_owned(),
+                column_type: text(&column["type"]).to_owned(),
+                format: text(&column["format"]).to_owned(),
                 description: described(column),
                 priority: column["priority"].as_i64().unwrap_or_default(),
-                json_path: text(&column["jsonPath"]),
+                json_path: text(&column["jsonPath"]).to_owned(),
             })
             .collect(),
         _ => vec![PrinterColumn {
