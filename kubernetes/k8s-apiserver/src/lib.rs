@@ -15,35 +15,49 @@
 //! # }
 //! ```
 //!
-//! # What it is
+//! # Features
 //!
 //! All built-in kinds in their stable versions and any CustomResourceDefinition; get, list, watch,
-//! create, update, the four kinds of patch with field ownership, delete; discovery, tables, and
-//! errors in kube-apiserver's words. The controllers without which a cluster makes no sense run
-//! inside the write that concerns them: namespaces fill and end, dependents go with their owners,
-//! definitions are established. No pod ever runs.
+//! create, update, the four kinds of patch with field ownership, and delete; discovery, tables, and
+//! kube-apiserver's error messages. The controllers that clients rely on run inside the write that
+//! they react to: namespaces, garbage collection, definitions, aggregated roles. No pod ever runs.
 //!
-//! Requests come from somebody, whom roles allow what they ask for; admission webhooks, over HTTPS
-//! or in process, and ValidatingAdmissionPolicies have their say; conversion webhooks convert. A
-//! cluster can be written to a file and started from one, and [`faults`] make requests fail as a
-//! script says. `docs/api-server.md` tells users all that, and where it differs from a real one.
+//! Requests are authenticated, and authorized by RBAC. Admission webhooks and conversion webhooks
+//! are called over HTTPS or in process; ValidatingAdmissionPolicies are evaluated. A cluster can be
+//! written to a snapshot and restored, and [`faults`] injects failures. The `README.md` of this
+//! crate lists what it supports and what it does not.
 //!
-//! # What it guarantees
+//! # Guarantees
 //!
 //! The same requests in the same order, under the same clock and seed, give the same cluster: there
-//! are no background tasks, and nothing depends on the order of a hash. Every write has a revision
-//! of its own, also those of controllers, so watches see each step. Time only comes from the
-//! [`Clock`], and from `tokio::time` where a watch waits, so a paused runtime pauses watches too.
+//! are no background tasks, and nothing depends on hash order. Every write has a revision of its
+//! own, those of controllers included, so watches see each step. Times come from the [`Clock`], and
+//! from `tokio::time` where a watch waits, so a paused runtime pauses watches too.
 //!
-//! # How it is built
+//! A panic inside a write poisons the cluster: it may be half done, so every later request is
+//! answered with `500 InternalError`. A panic in any other part of a request ends that request only.
 //!
-//! A request is read by `request`, dispatched by `handle`, and carried out by a module of `verbs`
-//! on the `cluster` (its `store` of encoded objects, its `registry` of what is served) under one
-//! lock that is never held while waiting. `kinds` knows what single built-in kinds do beyond their
-//! schemas, `controllers` act on each write, and `encode`, `table` and `discovery` write answers;
-//! `access` says who may, `admission` who else has a say. What has to ask a webhook is carried out
-//! again with the answer (`asking`): the core stays synchronous, and nothing is locked meanwhile.
-//! Shapes, defaults, validation and ownership come from `k8s-schema`.
+//! # Layers
+//!
+//! A module only imports from layers above it in this list, and no two modules import each other:
+//!
+//! 1. `status`, `clock`, `ids`, `names`, `user`, `json`: values that everything uses.
+//! 2. `request`: parsed paths, parameters, media types, selectors and bodies.
+//! 3. `storage`: encoded objects, their revision, and the event log. It knows nothing of kinds.
+//! 4. `semantics`: resources, kinds, definitions, decoding, validation, conversion; the state of a
+//!    `Cluster`, and the trait through which admission takes part in its writes.
+//! 5. `verbs`: what requests do to objects. `controllers`: what reacts to each write.
+//! 6. `webhooks`: calls to webhooks. `shared_cluster`: the cluster behind its one lock, which is
+//!    never held while waiting.
+//! 7. `http`: documents and renderings. `access`: authentication, RBAC and audit. `admission`:
+//!    webhooks and policies. `metrics`.
+//! 8. `server`: the `tower::Service` and its dispatch.
+//! 9. `faults`, `snapshot`, `listen`, `kubeconfig`: what is put around a server.
+//!
+//! Verbs are synchronous. One that needs the response of a webhook is suspended before it has
+//! changed anything, and runs again with the response (`semantics::webhook::replay`).
+
+#![warn(missing_docs)]
 
 mod access;
 mod admission;
