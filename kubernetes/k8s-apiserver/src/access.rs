@@ -2,9 +2,10 @@
 //!
 //! [`admit`] runs before every request: it authenticates the user (`authenticate`), resolves
 //! impersonation (`impersonate`) and authorizes the request (`rbac`).
-//! [`AuthorizedRequest::complete`] runs after it and completes the audit record. The endpoints of access reviews (`review`) and of
-//! service account tokens (`token_request`) are here too, and the check that roles grant nothing
-//! that their writer does not have (`escalation`), which is a part of admission.
+//! [`AuthorizedRequest::complete`] runs after it and completes the audit record. The endpoints of
+//! access reviews (`review`) and of service account tokens (`token_request`) are here too, and the
+//! check that roles grant nothing that their writer does not have (`escalation`), which is a part
+//! of admission.
 pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;

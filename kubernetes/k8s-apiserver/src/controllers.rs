@@ -1,8 +1,8 @@
 //! The controllers of a control plane that clients rely on.
 //!
 //! They run inside the write that they react to, before its response is sent: nothing happens in
-//! the background, so the same requests always give the same history. Each change is still a write of
-//! its own with its own revision, so watches see the steps that a real cluster goes through.
+//! the background, so the same requests always give the same history. Each change is still a write
+//! of its own with its own revision, so watches see the steps that a real cluster goes through.
 use std::sync::Arc;
 
 use k8s_schema::managed::{self, Actor};

@@ -1,8 +1,8 @@
-//! Faults on demand: a layer that gives the clients of a server a bad day.
+//! Fault injection: a layer that makes requests fail.
 //!
-//! [`Faults`] is a script: which requests meet which [`Fault`], and when. It is a
-//! [`tower::Layer`], so that one and the same script goes around the embedded server in process,
-//! around the same server behind a socket, and around a client of any other server:
+//! [`Faults`] is a script of which requests fail, how ([`Fault`]) and when. It is a
+//! [`tower::Layer`], so the same script can wrap the embedded server in process, the service behind
+//! a listener, and the client of any other server:
 //!
 //! ```no_run
 //! # fn example() {
@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! What a request meets depends on the script, its seeds and the order of the requests, and on
-//! nothing else. Time is tokio's: a paused runtime pauses delays too.
+//! The faults of a request depend only on the script, its seeds and the order of the requests. Time
+//! is tokio's: a paused runtime pauses delays too.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Request;
@@ -49,7 +49,7 @@ pub struct Faults {
 struct FaultScript {
     rules: Vec<FaultRule>,
     chance: Option<Chance>,
-    /// Requests seen so far.
+    /// Number of requests so far.
     seen: u64,
     fired: Vec<(String, Fault)>,
 }
@@ -58,13 +58,13 @@ struct FaultScript {
 struct FaultRule {
     requests: Requests,
     fault: Fault,
-    /// Requests that matched so far.
+    /// Number of requests that matched so far.
     matched: u64,
-    /// How many of them met the fault.
+    /// Number of them that got the fault.
     fired: u64,
 }
 
-/// A share of something, drawn from a seed.
+/// A share of the requests, drawn from a seed.
 #[derive(Clone, Copy, Debug)]
 struct Chance {
     seed: u64,
@@ -72,14 +72,14 @@ struct Chance {
 }
 
 impl Faults {
-    /// Nothing goes wrong, until [`Faults::add`].
+    /// A script without faults.
     pub fn none() -> Self {
         Self::new(None)
     }
 
-    /// A share of the requests (0.1 is one in ten) fails, in all the ways in which any server
-    /// fails. Which and how depends on the seed and on the position of the request, on nothing
-    /// else.
+    /// A script in which a share of the requests (0.1 is one in ten) gets random faults, of those
+    /// that any server can have. Which requests and which faults depends only on the seed and on
+    /// the position of the request.
     pub fn seeded(seed: u64, share: f64) -> Self {
         Self::new(Some(Chance { seed, share }))
     }
@@ -89,29 +89,29 @@ impl Faults {
         Self { script: Arc::new(Mutex::new(script)) }
     }
 
-    /// Those of `requests` meet `fault`: the next one, unless they say otherwise.
+    /// Adds a rule: the requests that match `requests` get `fault`; by default only the next one.
     ///
-    /// A request meets one fault, that of the first rule in the order of addition that is due;
-    /// rules go before what is drawn by [`Faults::seeded`]. A text stands for the next request
-    /// whose line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains it.
+    /// A request gets at most one fault, that of the first rule that matches in the order of
+    /// addition; rules take precedence over [`Faults::seeded`]. A string matches the next request
+    /// whose request line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains it.
     pub fn add(&self, requests: impl Into<Requests>, fault: Fault) {
         let rule = FaultRule { requests: requests.into(), fault, matched: 0, fired: 0 };
         self.lock().rules.push(rule);
     }
 
-    /// Nothing goes wrong any more: the script is dropped, and so is chance.
+    /// Removes all rules and random faults.
     pub fn stop(&self) {
         let mut script = self.lock();
         script.rules.clear();
         script.chance = None;
     }
 
-    /// What went wrong so far: the lines of the requests and what they met.
+    /// The faults so far, each with the line of its request.
     pub fn fired(&self) -> Vec<(String, Fault)> {
         self.lock().fired.clone()
     }
 
-    /// Decides what a request meets.
+    /// Decides which fault a request gets.
     fn draw<B>(&self, request: &Request<B>) -> Option<Fault> {
         let seen = SeenRequest::of(request);
         let mut script = self.lock();
@@ -125,14 +125,14 @@ impl Faults {
         Some(fault)
     }
 
-    /// A test that panicked meanwhile is no reason to fail another.
+    /// Locks the script, also if another test panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, FaultScript> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl FaultScript {
-    /// The fault of the first rule that is due. All rules count the request that they match.
+    /// The fault of the first rule that applies. All rules count the requests that they match.
     fn due(&mut self, seen: &SeenRequest<'_>) -> Option<Fault> {
         let mut found = None;
         for rule in &mut self.rules {

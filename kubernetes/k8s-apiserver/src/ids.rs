@@ -1,17 +1,17 @@
 //! Uids and generated name suffixes, drawn from a seed.
 //!
-//! Each purpose has its own stream, so that one more draw for one does not shift the other.
+//! Each purpose has its own stream, so that an additional draw for one does not shift the others.
 
 use serde::{Deserialize, Serialize};
 
-/// Characters of generated name suffixes: no vowels and nothing that looks like one, so that no
-/// words come out.
+/// Characters of generated name suffixes: without vowels and similar characters, so that no words
+/// are generated.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Length of a generated name suffix.
 const SUFFIX_LEN: usize = 5;
 
-/// The server's source of identifiers.
+/// The source of identifiers of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     uids: IdStream,
@@ -20,7 +20,7 @@ pub(crate) struct Ids {
     reviews: IdStream,
 }
 
-/// Where the source of identifiers stands.
+/// The state of a source of identifiers.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct IdState {
     pub(crate) uids: u64,
@@ -40,19 +40,19 @@ impl Ids {
         }
     }
 
-    /// Identifiers of one request's own.
+    /// A source of identifiers for one request.
     pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.forks.draw())
     }
 
-    /// Streams that go on where others stood.
+    /// The streams with this state.
     pub(crate) fn of_state(state: IdState) -> Self {
         let [uids, suffixes, forks, reviews] =
             [state.uids, state.suffixes, state.forks, state.reviews].map(IdStream);
         Self { uids, suffixes, forks, reviews }
     }
 
-    /// Where the streams stand.
+    /// The state of the streams.
     pub(crate) fn state(&self) -> IdState {
         IdState {
             uids: self.uids.0,
@@ -67,7 +67,7 @@ impl Ids {
         self.uids.draw_uuid()
     }
 
-    /// The next uid of a question to a webhook.
+    /// The next uid of a webhook call.
     pub(crate) fn next_review(&mut self) -> String {
         self.reviews.draw_uuid()
     }
@@ -85,12 +85,12 @@ impl Ids {
     }
 }
 
-/// SplitMix64: small, and good enough for what nobody has to guess.
+/// SplitMix64: small, and good enough for numbers that are not secret.
 #[derive(Clone, Debug)]
 pub(crate) struct IdStream(pub(crate) u64);
 
 impl IdStream {
-    /// What the state grows by with each draw.
+    /// The increment of the state with each draw.
     pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
     fn draw_uuid(&mut self) -> String {

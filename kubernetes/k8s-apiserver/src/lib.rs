@@ -35,7 +35,8 @@
 //! from `tokio::time` where a watch waits, so a paused runtime pauses watches too.
 //!
 //! A panic inside a write poisons the cluster: it may be half done, so every later request is
-//! answered with `500 InternalError`. A panic in any other part of a request ends that request only.
+//! answered with `500 InternalError`. A panic in any other part of a request ends that request
+//! only.
 //!
 //! # Layers
 //!

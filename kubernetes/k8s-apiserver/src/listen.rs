@@ -1,4 +1,4 @@
-//! Serving over a socket: HTTP/1.1 and HTTP/2, plain or with TLS.
+//! Listeners: HTTP/1.1 and HTTP/2, without or with TLS.
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -29,32 +29,32 @@ use crate::access::certificates;
 use crate::access::connection::{Connection, Transport};
 use drain::Drain;
 
-/// How many requests one HTTP/2 connection may have under way, watches included: as many as a
-/// kube-apiserver admits.
+/// Largest number of concurrent requests on one HTTP/2 connection, watches included; that of
+/// kube-apiserver.
 const STREAMS_MAX: u32 = 1_000;
 
-/// How long a client may take to agree on TLS.
+/// Timeout of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a client may take to send the head of a request.
+/// Timeout for the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long requests under way may take after the end was asked for.
+/// Timeout for open requests at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long to wait with new connections when there are no more file descriptors.
+/// Pause before accepting new connections when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a listener ended, or did not begin.
+/// Why a listener failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The listener failed for good.
+    /// Accepting connections failed.
     #[error("the listener failed")]
     Listen(#[from] io::Error),
-    /// The certificate for its address could not be made.
+    /// The serving certificate could not be issued.
     #[error("could not sign the certificate of the server")]
     Certificate(#[from] rcgen::Error),
-    /// TLS could not be set up.
+    /// TLS could not be configured.
     #[error("could not set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -62,15 +62,16 @@ pub enum ServeError {
 /// Serves `service`, an [`ApiServer`] or one with layers around it, on `listener` without TLS
 /// until `shutdown` completes.
 ///
-/// Who sends no credentials is whoever [`AccessOptions::plain`](crate::AccessOptions::plain)
-/// says: the administrator, unless set otherwise. Listen on loopback only.
+/// Requests without credentials come from the user in
+/// [`AccessOptions::plain`](crate::AccessOptions::plain), which is the administrator by default.
+/// Listen on loopback only.
 ///
-/// When it ends watches end, as they do when a kube-apiserver ends: clients open them again. Other
-/// requests that are under way are answered, for as long as ten seconds. An error of the service
-/// ends the connection without an answer.
+/// At shutdown, watches end as they do when a kube-apiserver is stopped: clients reopen them. Other
+/// open requests are completed for up to ten seconds. An error of the service closes the connection
+/// without a response.
 ///
 /// # Errors
-/// When the listener fails for good; an error of one connection only ends that connection.
+/// When accepting connections fails; an error of one connection only ends that connection.
 pub async fn serve<S, R>(
     service: S,
     listener: TcpListener,
@@ -94,13 +95,13 @@ where
 /// Serves `server` on `listener` over TLS until `shutdown` completes.
 ///
 /// The certificate is signed by the authority of the cluster, which the server's
-/// [`kubeconfig`](ApiServer::kubeconfig) contains. Clients may show certificates of that authority:
-/// the common name is the user, organizations are groups. Who shows neither that nor a token is
-/// anonymous. It ends as [`serve`] does.
+/// [`kubeconfig`](ApiServer::kubeconfig) contains. Clients may authenticate with certificates of
+/// that authority: the common name is the user, organizations are groups. Requests without a
+/// certificate and a token are anonymous. It shuts down as [`serve`] does.
 ///
 /// # Errors
-/// When TLS cannot be set up or the listener fails for good; an error of one connection only ends
-/// that connection.
+/// When TLS cannot be configured or accepting connections fails; an error of one connection only
+/// ends that connection.
 pub async fn serve_tls(
     server: ApiServer,
     listener: TcpListener,
@@ -158,7 +159,7 @@ fn tls(server: &ApiServer, address: SocketAddr) -> Result<rustls::ServerConfig, 
     Ok(config)
 }
 
-/// The same service, told by each request where it comes from.
+/// The service with the connection as an extension of each request.
 fn from<S>(
     service: S,
     connection: Connection,
@@ -169,7 +170,7 @@ fn from<S>(
     })
 }
 
-/// Takes connections until `shutdown` completes, then waits for those that are open.
+/// Accepts connections until `shutdown` completes, then waits for the open ones.
 async fn accept<F>(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
@@ -185,7 +186,7 @@ where
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    // A small answer must not wait for the acknowledgement of the one before it.
+                    // Small responses must not wait for the acknowledgement of earlier ones.
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "could not turn off Nagle's algorithm");
                     }
@@ -208,8 +209,7 @@ where
     Ok(())
 }
 
-/// Answers the requests of one connection until it ends, or until those under way are answered
-/// after `stopped`.
+/// Serves one connection until it ends, or until its open requests are completed after `stopped`.
 async fn answer<I, S, R>(stream: I, service: S, mut stopped: watch::Receiver<()>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,

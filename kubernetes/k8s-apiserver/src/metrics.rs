@@ -1,7 +1,7 @@
-//! What `/metrics` tells, under the names that kube-apiserver has for it.
+//! `/metrics`, with the metric names of kube-apiserver.
 //!
-//! Each server has a registry of its own. Times are tokio's, so a paused runtime stands still here
-//! too.
+//! Each server has its own registry. Durations are measured in tokio's time, which a paused runtime
+//! stops.
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use prometheus::{
@@ -20,24 +20,24 @@ mod labels;
 
 use labels::Labels;
 
-/// What tells one kind of request from another.
+/// The labels of request metrics.
 const REQUEST: [&str; 8] =
     ["verb", "group", "version", "resource", "subresource", "scope", "component", "dry_run"];
 
-/// The same of requests that go on, and of sizes.
+/// The labels of long-running requests and of response sizes.
 const LONG: [&str; 7] =
     ["verb", "group", "version", "resource", "subresource", "scope", "component"];
 
-/// Upper bounds of durations, in seconds.
+/// The histogram buckets of durations, in seconds.
 const SECONDS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// Upper bounds of answers, in bytes.
+/// The histogram buckets of response sizes, in bytes.
 const BYTES: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// The counters of one server.
+/// The metrics of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -52,7 +52,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Counters that stand at nothing.
+    /// Metrics without observations.
     pub(crate) fn new() -> Self {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             IntCounterVec::new(Opts::new(name, help), labels).expect("constant names are valid")
@@ -155,13 +155,13 @@ impl Metrics {
         }
     }
 
-    /// Counts the events of watches of a resource.
+    /// The counter of watch events of a resource.
     pub(crate) fn watch_events(&self, resource: &ApiResource) -> IntCounter {
         let labels = [&*resource.group, &*resource.version, &*resource.plural];
         self.watch_events.with_label_values(&labels)
     }
 
-    /// The answer to `GET /metrics`.
+    /// The response to `GET /metrics`.
     pub(crate) fn answer(&self, cluster: &Cluster) -> Response<Body> {
         self.resource_objects.reset();
         self.storage_objects.reset();
@@ -185,7 +185,7 @@ impl Metrics {
     }
 }
 
-/// The version of Kubernetes that the server is one of.
+/// The version of Kubernetes that the server emulates.
 fn build_info() -> IntGaugeVec {
     let options = Opts::new("kubernetes_build_info", "The version that is served, as a constant.");
     let version = discovery::server_version();
@@ -197,7 +197,7 @@ fn build_info() -> IntGaugeVec {
     gauge
 }
 
-/// A request under observation, until its answer is sent or nobody waits for it any more.
+/// A request that is measured until its response is sent or its client is gone.
 pub(crate) struct ObservedRequest {
     metrics: Metrics,
     labels: Labels,
@@ -207,7 +207,7 @@ pub(crate) struct ObservedRequest {
 }
 
 impl ObservedRequest {
-    /// Takes note of the answer. What goes on is observed until it ends.
+    /// Records the response; that of a watch is measured until it ends.
     pub(crate) fn answered(
         mut self,
         cluster: &SharedCluster,
@@ -240,7 +240,7 @@ impl ObservedRequest {
 impl Drop for ObservedRequest {
     fn drop(&mut self) {
         self.running.dec();
-        // A client that goes away before it was answered is not counted.
+        // Requests without a response are not counted.
         let Some(code) = self.code else {
             return;
         };

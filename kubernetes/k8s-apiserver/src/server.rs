@@ -69,9 +69,9 @@ impl Default for Options {
 
 /// An API server in memory; clones share the same cluster.
 ///
-/// It is a `tower::Service` of HTTP requests, so a client can run on it directly. A write is complete
-/// before its response is sent, controllers included: the same requests in the same order give the
-/// same cluster.
+/// It is a `tower::Service` of HTTP requests, so a client can run on it directly. A write is
+/// complete before its response is sent, controllers included: the same requests in the same order
+/// give the same cluster.
 ///
 /// A panic inside a write may leave the write half done. The server then answers every request with
 /// `500 InternalError`, and [`ApiServer::snapshot`] fails.
@@ -119,8 +119,8 @@ impl ApiServer {
 
     /// Drops the events up to and including `revision`, as a compaction of etcd does.
     ///
-    /// Watches and lists at earlier revisions get `410 Expired` from now on; continue tokens of such
-    /// lists get one with a token that continues the list inconsistently. The objects stay.
+    /// Watches and lists at earlier revisions get `410 Expired` from now on; continue tokens of
+    /// such lists get one with a token that continues the list inconsistently. The objects stay.
     pub fn compact(&self, revision: u64) {
         self.shared.cluster.compact(revision);
     }

@@ -1,8 +1,8 @@
 //! The cluster behind its lock: reads, writes, and the webhook calls in between.
 //!
 //! There is one lock. A request takes it once for each run, and never holds it while it waits. A
-//! write includes the reactions of the controllers. A write that panics may be half done: it poisons
-//! the cluster, and every later request gets an error that says so.
+//! write includes the reactions of the controllers. A write that panics may be half done: it
+//! poisons the cluster, and every later request gets an error that says so.
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use jiff::Timestamp;

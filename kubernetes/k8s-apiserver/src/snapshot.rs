@@ -1,20 +1,20 @@
-//! The whole cluster as a file, and a cluster from such a file.
+//! Snapshots: a cluster written to a file, and restored from it.
 //!
 //! The format is JSON lines, in the order of resources and keys, so that the same cluster always
-//! gives the same bytes and a difference of two snapshots can be read. The first line tells the
-//! format and what is not in objects; each other line holds one object:
+//! gives the same bytes and two snapshots can be compared. The first line contains the format and
+//! the state that is not in objects; each other line contains one object:
 //!
 //! ```text
 //! {"format":"k8s-apiserver-snapshot","version":1,"revision":42,"ids":{"uids":1,"suffixes":2},"objects":1}
 //! {"resource":"configmaps","object":{"metadata":{"name":"a","namespace":"b",…},"data":{…}}}
 //! ```
 //!
-//! `resource` is the plural name with its group. Objects are as they rest: without `apiVersion` and
-//! `kind`, in the version that the resource is stored in. `schema` names the version of a custom
-//! resource whose schema the object was last checked against, if that schema is still served.
+//! `resource` is the plural name with its group. Objects are in their stored form: without
+//! `apiVersion` and `kind`, in the storage version. `schema` names the version of a custom resource
+//! whose schema the object was last validated against, if that schema is still served.
 //!
-//! What has happened before is not in it: the history begins with the snapshot's revision, and
-//! watches from before get `410 Expired`.
+//! Events are not part of a snapshot: the history begins with its revision, and watches at earlier
+//! revisions get `410 Expired`.
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::semantics::cluster::Cluster;
 use crate::server::{ApiServer, Options};
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
 
-/// What the first line calls itself.
+/// The name of the format in the first line.
 const FORMAT: &str = "k8s-apiserver-snapshot";
 
 /// The version of the format that is written, and the only one that is read.
@@ -42,12 +42,12 @@ pub enum SnapshotError {
     /// The file cannot be read.
     #[error("failed to read the snapshot")]
     Read(#[from] io::Error),
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("line {line} of the snapshot cannot be used")]
     Line {
-        /// Its number; the first line is 1.
+        /// The line number; the first line is 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         #[source]
         problem: SnapshotProblem,
     },
@@ -57,38 +57,38 @@ pub enum SnapshotError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotProblem {
-    /// It is not the JSON that it should be.
+    /// It is not valid JSON, or lacks fields.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// The file is of another kind.
+    /// The file has another format.
     #[error("the format is `{0}`, not `{FORMAT}`")]
     Format(String),
-    /// The file was written by another version of this crate.
+    /// The file has a version of the format that cannot be read.
     #[error("version {0} of the format is not known; version {VERSION} is")]
     Version(u32),
-    /// An object lacks what every object has.
+    /// An object lacks this field of its metadata.
     #[error("the object has no {0}")]
     Missing(&'static str),
-    /// The object is newer than the snapshot, or of no revision at all.
+    /// The revision of the object is malformed or later than the snapshot.
     #[error("revision `{found}` of the object is not one of 1 to {newest}")]
     Revision {
-        /// What the object says.
+        /// The `resourceVersion` of the object.
         found: String,
         /// The revision of the snapshot.
         newest: u64,
     },
-    /// Another line has an object of the same name or uid.
+    /// An object of the same name or uid is in an earlier line.
     #[error("the object is there already, by its name or its uid")]
     Duplicate,
-    /// Nothing defines the resource.
+    /// The resource is not built in, and the snapshot has no definition of it.
     #[error("there is no resource `{0}`, and no definition of it in the snapshot")]
     Resource(String),
-    /// Lines are missing, or there are too many.
+    /// The number of objects differs from that in the first line.
     #[error("there are {found} objects, not {expected}")]
     Count {
-        /// As the first line says.
+        /// The number in the first line.
         expected: usize,
-        /// As the file has.
+        /// The number of objects in the file.
         found: usize,
     },
 }
@@ -103,7 +103,7 @@ struct SnapshotHeader {
     objects: usize,
 }
 
-/// Every other line.
+/// The line of an object.
 #[derive(Serialize, Deserialize)]
 struct ObjectLine<'a> {
     #[serde(borrow)]
@@ -114,13 +114,13 @@ struct ObjectLine<'a> {
     object: &'a RawValue,
 }
 
-/// What of an object is looked at while it is loaded.
+/// The part of an object that restoring needs.
 #[derive(Deserialize)]
 struct Metadata {
     metadata: Value,
 }
 
-/// One line that was read.
+/// An object that was read.
 struct SnapshotEntry {
     line: usize,
     storage: StorageId,
@@ -131,11 +131,11 @@ struct SnapshotEntry {
 impl ApiServer {
     /// Writes the whole cluster: all objects, the revision and the state of the identifiers.
     ///
-    /// The same cluster gives the same bytes. Requests go on meanwhile; what is written is the
-    /// state of one moment. Wrap `out` to compress it.
+    /// The same cluster gives the same bytes. The snapshot is consistent, and requests are handled
+    /// while it is written.
     ///
     /// # Errors
-    /// When `out` cannot be written to.
+    /// When writing to `out` fails, or a panic in a write made the cluster unusable.
     pub fn snapshot(&self, out: impl Write) -> io::Result<()> {
         let (header, entries) = self
             .shared()
@@ -171,13 +171,13 @@ impl ApiServer {
         out.flush()
     }
 
-    /// A server with the cluster that [`ApiServer::snapshot`] wrote, set up by `options`.
+    /// Restores the cluster that [`ApiServer::snapshot`] wrote.
     ///
-    /// Resource versions, uids and generated names go on where they were, so the seed of `options`
-    /// is not used. Watches and lists of the past begin with the snapshot.
+    /// Resource versions, uids and generated names continue, so the seed of `options` is only used
+    /// for keys and certificates. The history begins with the snapshot.
     ///
     /// # Errors
-    /// When the file cannot be read or is not a snapshot; the error names the line.
+    /// When reading fails or a line is invalid; the error contains the line number.
     pub fn restore(input: impl Read, options: Options) -> Result<Self, SnapshotError> {
         let (header, entries) = read(input)?;
         let mut cluster = Cluster::new(options.seed, options.history);
@@ -202,7 +202,8 @@ impl ApiServer {
     }
 }
 
-/// The served version of a custom resource whose schema an object was checked against.
+/// The version of a custom resource whose schema an object was validated against; none if it is not
+/// served any more.
 fn schema_of(cluster: &Cluster, storage: &StorageId, stored: &Stored) -> Option<String> {
     (stored.schema_id > 0)
         .then(|| {
@@ -220,7 +221,7 @@ fn read(input: impl Read) -> Result<(SnapshotHeader, Vec<SnapshotEntry>), Snapsh
     let of_line = |index: usize| move |problem| SnapshotError::Line { line: index + 1, problem };
     let first = lines.next().map(|(_, line)| line).transpose()?.unwrap_or_default();
     let header = read_header(&first).map_err(of_line(0))?;
-    // The number of objects is only trusted once they are there.
+    // The number in the header is not trusted for an allocation.
     let mut entries = Vec::new();
     for (index, line) in lines {
         let line = line?;
@@ -243,7 +244,7 @@ fn read_header(text: &str) -> Result<SnapshotHeader, SnapshotProblem> {
         #[serde(default)]
         version: u32,
     }
-    // What follows is only known to be there in files of this format and version.
+    // The other fields are only defined for this format and version.
     let kind: Kind = serde_json::from_str(text)?;
     if kind.format != FORMAT {
         return Err(SnapshotProblem::Format(kind.format));
@@ -280,7 +281,7 @@ fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, Sna
     })
 }
 
-/// A resource is built in, or a definition tells of it.
+/// Checks that a resource is built in, or has a definition in the snapshot.
 fn check_resource(cluster: &Cluster, entry: &SnapshotEntry) -> Result<(), SnapshotError> {
     let definitions = StorageId::of_text(definition::STORAGE);
     let name = ObjectKey::new("", entry.storage.as_str());

@@ -1,4 +1,4 @@
-//! Errors as clients get them: a `metav1.Status` with reason, code, details and message.
+//! The errors of requests: `metav1.Status` with reason, code, details and message.
 use http::StatusCode;
 use k8s_schema::FieldError;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The result of a request.
 pub(crate) type Result<T> = std::result::Result<T, ApiError>;
 
-/// Why a request was refused: the vocabulary clients branch on.
+/// The reason of a failed request, which clients branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusReason {
     AlreadyExists,
@@ -22,7 +22,7 @@ pub(crate) enum StatusReason {
     RequestEntityTooLarge,
     Timeout,
     TooManyRequests,
-    /// No reason at all; the code is that of an internal error.
+    /// No reason; the code is that of an internal error.
     Unknown,
     Unauthorized,
     UnsupportedMediaType,
@@ -70,7 +70,7 @@ impl StatusReason {
     }
 }
 
-/// What an error is about.
+/// The details of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusDetails {
     pub(crate) name: String,
@@ -79,7 +79,7 @@ pub(crate) struct StatusDetails {
     pub(crate) uid: String,
     pub(crate) causes: Vec<StatusCause>,
     pub(crate) retry_after_seconds: u32,
-    /// A whole status that somebody else wrote, in place of everything else but the message.
+    /// The status of a webhook, which replaces everything but the message.
     pub(crate) verbatim: Option<Value>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct StatusCause {
     pub(crate) field: String,
 }
 
-/// The name of something served, as error messages spell it.
+/// The resource or kind that an error message is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     /// API group.
@@ -110,14 +110,14 @@ impl std::fmt::Display for Subject<'_> {
     }
 }
 
-/// A refused request.
+/// The error of a failed request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ApiError {
     pub(crate) reason: StatusReason,
     pub(crate) message: String,
     pub(crate) details: Option<Box<StatusDetails>>,
-    /// Where a list that cannot be continued consistently can be continued all the same.
+    /// A token that continues an expired list inconsistently; none for other errors.
     pub(crate) continue_token: Option<Box<str>>,
 }
 
@@ -127,19 +127,19 @@ impl ApiError {
         Self { reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// The request makes no sense.
+    /// The request is malformed.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusReason::BadRequest, message)
     }
 
-    /// Our own failure.
+    /// An internal error.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         let message = message.to_string();
         Self::new(StatusReason::InternalError, format!("Internal error occurred: {message}"))
             .with_causes([StatusCause { message, ..StatusCause::default() }])
     }
 
-    /// The refusal of a webhook, which may give code, reason and details as it likes.
+    /// A denial by a webhook, which may set the code, the reason and details.
     pub(crate) fn by_webhook(message: String, status: &Value) -> Self {
         let refusal = StatusCode::BAD_REQUEST.as_u16();
         let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
@@ -175,7 +175,7 @@ impl ApiError {
         self.details.as_ref()?.verbatim.as_ref()
     }
 
-    /// A defect of ours, which ended one request only.
+    /// A panic while the request was handled, which changed nothing.
     pub(crate) fn panicked() -> Self {
         Self::new(
             StatusReason::InternalError,
@@ -183,8 +183,7 @@ impl ApiError {
         )
     }
 
-    /// A write panicked, and what it had done by then stays: nothing in the cluster can be relied
-    /// on any more.
+    /// A write panicked and may be half done, so the cluster cannot be used any more.
     pub(crate) fn poisoned() -> Self {
         Self::new(
             StatusReason::InternalError,
@@ -193,7 +192,7 @@ impl ApiError {
         )
     }
 
-    /// Nothing is served under the path.
+    /// The path is not served.
     pub(crate) fn no_such_path() -> Self {
         Self {
             details: Some(Box::default()),
@@ -201,7 +200,7 @@ impl ApiError {
         }
     }
 
-    /// The path exists, but not for this method.
+    /// The path does not support the method.
     pub(crate) fn method_not_allowed() -> Self {
         Self {
             details: Some(Box::default()),
@@ -232,7 +231,7 @@ impl ApiError {
         )
     }
 
-    /// The write was made against a state that is no longer there.
+    /// The write conflicts with the present state.
     pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         Self::about(
             StatusReason::Conflict,
@@ -242,7 +241,7 @@ impl ApiError {
         )
     }
 
-    /// The write was made against an older version of the object.
+    /// The write is based on an older version of the object.
     pub(crate) fn modified(subject: Subject<'_>, name: &str) -> Self {
         Self::conflict(
             subject,
@@ -261,7 +260,7 @@ impl ApiError {
         )
     }
 
-    /// The object is not acceptable; `subject` names its kind.
+    /// The object is invalid; `subject` is its kind.
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         let listed = match errors {
             [one] => one.to_string(),
@@ -340,7 +339,7 @@ impl ApiError {
     }
 }
 
-/// A name from a path in quotes, which may have any characters.
+/// A quoted name; names from paths may contain any character.
 fn quoted(name: &str) -> String {
     let mut out = String::from('"');
     for character in name.chars() {
@@ -360,7 +359,7 @@ fn quoted(name: &str) -> String {
 }
 
 impl StatusDetails {
-    /// The `details` of a `Status` document, without what is empty.
+    /// The `details` of a `Status` document, without empty fields.
     pub(crate) fn to_value(&self) -> Value {
         let mut details = serde_json::Map::new();
         for (key, text) in

@@ -1,6 +1,6 @@
-//! Webhooks: who they are and how they are reached.
+//! Calls to webhooks.
 //!
-//! A webhook is asked over HTTPS, or in process: [`Webhooks::in_process`] puts a `tower::Service`
+//! A webhook is called over HTTPS, or in process: [`Webhooks::in_process`] puts a `tower::Service`
 //! in the place of a host, so that a test needs no port and no certificates.
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,20 +25,20 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A webhook that runs in process.
 type Handler = BoxCloneSyncService<Request<Full<Bytes>>, Response<Bytes>, BoxError>;
 
-/// Finds out where the service of a webhook listens.
+/// Resolves the services of webhooks.
 pub trait ServiceResolver: Send + Sync {
-    /// The address, `host:port`, of a service's port.
+    /// The address, `host:port`, at which the port of a service listens.
     ///
     /// # Errors
-    /// With the reason, which the client of the API gets to read.
+    /// With the reason, which is part of the response to the client.
     fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<String, String>;
 }
 
-/// How the webhooks of a cluster are reached.
+/// How the webhooks of a cluster are called.
 ///
-/// URLs are reached over HTTPS by themselves. Nothing routes the addresses of services in an
-/// embedded server, so a webhook that is configured by service needs a resolver, or a handler in
-/// process under the host `NAME.NAMESPACE.svc`.
+/// Webhooks that are configured by URL are called over HTTPS. An embedded server does not route to
+/// services, so a webhook that is configured by service needs a resolver, or a handler in process
+/// under the host `NAME.NAMESPACE.svc`.
 #[derive(Clone, Default)]
 pub struct Webhooks {
     handlers: BTreeMap<String, Handler>,
@@ -46,16 +46,16 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Only what HTTPS reaches by itself.
+    /// Webhooks are only called over HTTPS by URL.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers what is sent to `host` with `service`, in process.
+    /// Calls the webhook at `host` in process.
     ///
-    /// The host is that of a webhook's URL without its port, or `NAME.NAMESPACE.svc` for a
-    /// webhook that is configured by service. The service gets the request as it would get it over
-    /// HTTPS: a POST of an `AdmissionReview` or a `ConversionReview`.
+    /// The host is that of a webhook's URL without its port, or `NAME.NAMESPACE.svc` for a webhook
+    /// that is configured by service. The service gets the same request as over HTTPS: a POST of an
+    /// `AdmissionReview` or a `ConversionReview`.
     #[must_use]
     pub fn in_process<S, B>(mut self, host: &str, service: S) -> Self
     where
@@ -79,7 +79,7 @@ impl Webhooks {
         self
     }
 
-    /// Finds the services of webhooks by `resolver`.
+    /// Resolves the services of webhooks by `resolver`.
     #[must_use]
     pub fn with_services(mut self, resolver: Arc<dyn ServiceResolver>) -> Self {
         self.services = Some(resolver);
@@ -102,7 +102,7 @@ impl Webhooks {
         }
     }
 
-    /// Where a webhook listens.
+    /// The address of a webhook.
     fn address(&self, endpoint: &Endpoint) -> Result<String, String> {
         match (endpoint.service(), &self.services) {
             (None, _) => Ok(endpoint.authority()),

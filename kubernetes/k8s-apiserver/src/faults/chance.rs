@@ -1,13 +1,13 @@
-//! Chance that is the same every time.
+//! Random faults that are the same for the same seed.
 use std::time::Duration;
 
 use super::Fault;
 use crate::ids::IdStream;
 
-/// The longest that a watch lives once it is to be closed.
+/// The longest time after which a watch is closed.
 const WATCH_LIFE: Duration = Duration::from_millis(500);
 
-/// What the request at `position` meets, if anything.
+/// The fault of the request at `position`; none for most.
 pub(super) fn choose(
     seed: u64,
     position: u64,
@@ -38,7 +38,7 @@ pub(super) fn hits(seed: u64, position: u64, share: f64) -> bool {
     fraction(&mut stream(seed, position)) < share
 }
 
-/// A stream of its own for each position, so that requests do not depend on each other.
+/// The random numbers of a position, independent of other positions.
 fn stream(seed: u64, position: u64) -> IdStream {
     let base = IdStream(seed).draw();
     IdStream(base ^ position.wrapping_mul(IdStream::STEP))

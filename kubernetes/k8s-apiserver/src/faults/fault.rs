@@ -1,4 +1,4 @@
-//! What can go wrong with a request.
+//! The faults that a request can get.
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -7,39 +7,38 @@ use serde_json::{Value, json};
 
 use crate::storage::AsOf;
 
-/// One thing that goes wrong.
+/// A fault of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The server refuses and does nothing.
+    /// The server rejects the request with an error, without handling it.
     Refused(Refusal),
-    /// The connection fails before the server has seen the request.
+    /// The connection fails before the server received the request.
     ConnectionLost,
-    /// The server does what it was asked to; the connection fails before it has answered.
+    /// The server handles the request; the connection fails before the response.
     AnswerLost,
-    /// The request takes this long to get to the server.
+    /// The request reaches the server after this delay.
     Delayed(Duration),
-    /// A get or list is answered as of an earlier state, as by a server that lags behind. It is
-    /// never older than the request asks for, nor than the history of the resource reaches back.
-    /// Only the embedded server knows how; others answer as usual.
+    /// A get or list is answered from an earlier state, as by a lagging server, but from none
+    /// before the requested revision or the oldest event that is kept. Only the embedded server
+    /// does this; others answer as usual.
     Stale(AsOf),
-    /// The server forgets its history before it sees the request: what asks for an earlier state
-    /// gets `410 Expired`. Only the embedded server knows how; others answer as usual.
+    /// The server compacts its history before it handles the request: requests at an earlier
+    /// revision get `410 Expired`. Only the embedded server does this; others answer as usual.
     Compacted,
-    /// The server ends the stream of its answer after this time. Concerns watches only: others
-    /// are not touched.
+    /// The server ends the response stream after this time. It only affects watches.
     WatchClosed(Duration),
-    /// The connection fails under the stream of the answer after this time. Concerns watches only.
+    /// The connection of the response stream fails after this time. It only affects watches.
     WatchBroken(Duration),
-    /// All events are lost, and after this time the server says that the watch is too old and ends
-    /// it: the client has to list again. Concerns watches only, in JSON.
+    /// All events are lost, and after this time the watch ends with `410 Expired`: the client has
+    /// to list again. It only affects watches in JSON.
     WatchExpired(Duration),
-    /// The events of this watch come twice, as they may around a reconnection. Concerns watches
-    /// only, in JSON.
+    /// Each event is sent twice, as can happen around a reconnection. It only affects watches in
+    /// JSON.
     WatchDuplicated,
 }
 
-/// The answer of a server that refuses.
+/// The error response of a rejected request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     code: u16,
@@ -49,14 +48,14 @@ pub struct Refusal {
 }
 
 impl Fault {
-    /// The server refuses with this HTTP status, in the words that Kubernetes has for it.
+    /// A rejection with this HTTP status, with the reason and message that Kubernetes has for it.
     pub fn refused(code: u16) -> Self {
         Self::Refused(Refusal::new(code))
     }
 }
 
 impl Refusal {
-    /// A refusal with this HTTP status, in the words that Kubernetes has for it.
+    /// A rejection with this HTTP status, with the reason and message that Kubernetes has for it.
     pub fn new(code: u16) -> Self {
         let (reason, message, retry_after_seconds) = match code {
             400 => ("BadRequest", "the request was refused", None),
@@ -82,25 +81,25 @@ impl Refusal {
         Self { code, reason, message, retry_after_seconds }
     }
 
-    /// The same with this machine-readable reason.
+    /// Sets the machine-readable reason.
     #[must_use]
     pub fn reason(self, reason: &str) -> Self {
         Self { reason: reason.to_owned(), ..self }
     }
 
-    /// The same with this message.
+    /// Sets the message.
     #[must_use]
     pub fn message(self, message: &str) -> Self {
         Self { message: message.to_owned(), ..self }
     }
 
-    /// The same with the advice to come back after so many seconds.
+    /// Sets `Retry-After`, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_seconds: Some(seconds), ..self }
     }
 
-    /// The answer, whose body is the `Status`.
+    /// The response, whose body is the `Status`.
     pub(super) fn answer(&self) -> Response<String> {
         let mut response = Response::new(self.status().to_string());
         *response.status_mut() =

@@ -1,4 +1,4 @@
-//! The layer that plays a script.
+//! The layer that injects the faults of a script.
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl<S> Layer<S> for Faults {
     }
 }
 
-/// A service whose requests meet [`Faults`].
+/// A service whose requests get the faults of a script.
 #[derive(Clone, Debug)]
 pub struct Faulty<S> {
     inner: S,
@@ -48,7 +48,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture {
-        // The one that is ready is used, and its clone stays behind.
+        // The service that is ready handles the request; its clone replaces it.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let Some(fault) = self.faults.draw(&request) else {
@@ -112,7 +112,7 @@ where
     })
 }
 
-/// The answer with its stream changed, if it is one.
+/// The response with a fault in its stream; complete responses are not changed.
 fn changed<R, E>(
     called: impl Future<Output = Result<Response<R>, E>> + Send + 'static,
     change: StreamFault,

@@ -1,14 +1,13 @@
-//! Which requests a fault is for.
+//! The requests that a rule applies to.
 use http::header::USER_AGENT;
 use http::{Method, Request};
 
 use super::{Chance, chance};
 use crate::request::path::{self, ResourcePath, Route};
 
-/// Which requests meet a fault, and which of them in their order.
+/// Selects the requests that get a fault.
 ///
-/// Everything said must hold; what is not said does not matter. Unless told otherwise, the fault
-/// meets the next such request only.
+/// All criteria have to match. By default only the next matching request gets the fault.
 #[derive(Clone, Debug)]
 pub struct Requests {
     line: Option<String>,
@@ -38,69 +37,69 @@ impl Requests {
         }
     }
 
-    /// Those whose line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains this.
+    /// Requests whose request line (`PATCH /api/v1/namespaces/a?fieldManager=b`) contains this.
     #[must_use]
     pub fn containing(self, text: &str) -> Self {
         Self { line: Some(text.to_owned()), ..self }
     }
 
-    /// Those of this verb, as authorization has them: `get`, `list`, `watch`, `create`, `update`,
-    /// `patch`, `delete` or `deletecollection`.
+    /// Requests with this authorization verb: `get`, `list`, `watch`, `create`, `update`, `patch`,
+    /// `delete` or `deletecollection`.
     #[must_use]
     pub fn verb(self, verb: &str) -> Self {
         Self { verb: Some(verb.to_owned()), ..self }
     }
 
-    /// Those to this resource: `pods`, `pods/status`, or `deployments.apps` of that group only.
+    /// Requests for this resource: `pods`, `pods/status`, or `deployments.apps` with its group.
     #[must_use]
     pub fn resource(self, resource: &str) -> Self {
         Self { resource: Some(resource.to_owned()), ..self }
     }
 
-    /// Those to this namespace.
+    /// Requests in this namespace.
     #[must_use]
     pub fn namespace(self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..self }
     }
 
-    /// Those to the object of this name.
+    /// Requests for objects of this name.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    /// Those of a client whose user agent contains this.
+    /// Requests whose user agent contains this.
     #[must_use]
     pub fn user_agent(self, text: &str) -> Self {
         Self { user_agent: Some(text.to_owned()), ..self }
     }
 
-    /// Not the first `count` of them.
+    /// Skips the first `count` matching requests.
     #[must_use]
     pub fn skip(self, count: u64) -> Self {
         Self { skip: count, ..self }
     }
 
-    /// So many of them.
+    /// Applies to this number of matching requests; by default one.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self { times: Some(count), ..self }
     }
 
-    /// All of them, for good.
+    /// Applies to all matching requests.
     #[must_use]
     pub fn always(self) -> Self {
         Self { times: None, ..self }
     }
 
-    /// A share of them (0.1 is one in ten), for good; which ones depends on the seed and on their
-    /// order only.
+    /// Applies to a share of the matching requests (0.1 is one in ten); which ones depends only on
+    /// the seed and on their order.
     #[must_use]
     pub fn share(self, seed: u64, share: f64) -> Self {
         Self { share: Some(Chance { seed, share }), times: None, ..self }
     }
 
-    /// Whether everything that is said holds for a request.
+    /// Whether a request matches.
     pub(super) fn matches(&self, seen: &SeenRequest<'_>) -> bool {
         let target = seen.target.as_ref();
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -117,13 +116,13 @@ impl Requests {
                 .is_none_or(|wanted| target.is_some_and(|target| is_resource(target, wanted)))
     }
 
-    /// Whether the request at a position among those that match is meant.
+    /// Whether the rule applies to the matching request at a position.
     pub(super) fn is_due(&self, position: u64) -> bool {
         position >= self.skip
             && self.share.is_none_or(|chance| chance::hits(chance.seed, position, chance.share))
     }
 
-    /// Whether none is meant any more after so many.
+    /// Whether the rule no longer applies after this number of faults.
     pub(super) fn is_over(&self, fired: u64) -> bool {
         self.times.is_some_and(|times| fired >= times)
     }
@@ -149,9 +148,9 @@ fn is_resource(target: &ResourcePath, wanted: &str) -> bool {
         && target.subresource.as_deref() == subresource
 }
 
-/// What is looked at of a request.
+/// The properties of a request that rules match.
 pub(super) struct SeenRequest<'a> {
-    /// Method and target.
+    /// The request line: method and target.
     pub(super) line: String,
     pub(super) is_write: bool,
     pub(super) is_watch: bool,

@@ -1,4 +1,4 @@
-//! The body of a watch that does not go as it should.
+//! Faults in the response streams of watches.
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,10 +10,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tokio::time::{Sleep, sleep};
 use tower::BoxError;
 
-/// The body of an answer that may fail on its way.
+/// The body of a response that may fail while it is sent.
 pub type FaultyBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What happens to the stream.
+/// A fault in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamFault {
     /// It ends after the time.
@@ -26,24 +26,24 @@ pub(super) enum StreamFault {
     Duplicated,
 }
 
-/// The last event of a watch that the server cannot go on with.
+/// The last event of an expired watch.
 const EXPIRED: &[u8] =
     b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\
     \"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version\",\
     \"reason\":\"Expired\",\"code\":410}}\n";
 
-/// Passes a body on with a change.
+/// A body with a fault.
 pub(super) struct WatchBody {
     inner: FaultyBody,
     change: StreamFault,
     end: Pin<Box<Sleep>>,
     ended: bool,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that is not complete yet.
     pending: BytesMut,
 }
 
 impl WatchBody {
-    /// Changes `inner`, after a time if the change is one in time.
+    /// Injects a fault into `inner`; those in time after `after`.
     pub(super) fn new(inner: FaultyBody, change: StreamFault, after: Duration) -> Self {
         let end = Box::pin(sleep(after));
         Self { inner, change, end, ended: false, pending: BytesMut::new() }
@@ -99,7 +99,7 @@ pub(super) fn connection_lost() -> BoxError {
         .into()
 }
 
-/// Takes the whole lines, each of those with an event twice.
+/// Takes the complete lines, and duplicates those with an event.
 fn twice(pending: &mut BytesMut) -> Bytes {
     let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else {
         return Bytes::new();

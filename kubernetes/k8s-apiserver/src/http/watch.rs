@@ -140,7 +140,8 @@ impl Watch {
         })
     }
 
-    /// Sets the initial objects, in the version of the watch, without those that it does not select.
+    /// Sets the initial objects, in the version of the watch, without those that it does not
+    /// select.
     fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
         objects.retain(|stored| self.selection.matches(&self.resource, stored));
         self.initial = objects.into_iter();
@@ -386,8 +387,8 @@ async fn all_in_version_later(
     }
 }
 
-/// Joins ready lines to one chunk of about [`CHUNK_LEN`], since each chunk costs a system call; also
-/// returns the number of its events.
+/// Joins ready lines to one chunk of about [`CHUNK_LEN`], since each chunk costs a system call;
+/// also returns the number of its events.
 fn joined(ready: &mut VecDeque<Bytes>) -> (Bytes, u64) {
     let first = ready.pop_front().unwrap_or_default();
     if ready.is_empty() || first.len() >= CHUNK_LEN {

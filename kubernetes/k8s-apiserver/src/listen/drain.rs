@@ -1,4 +1,4 @@
-//! Streams that end when the server does.
+//! Streams that end at shutdown.
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -10,7 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::watch;
 use tower::{BoxError, Service};
 
-/// A service whose answers of unknown length end once the server stops.
+/// A service whose responses of unknown length end at shutdown.
 #[derive(Clone)]
 pub(super) struct Drain<S> {
     inner: S,
@@ -18,7 +18,7 @@ pub(super) struct Drain<S> {
 }
 
 impl<S> Drain<S> {
-    /// Ends the streams of `inner` once the sender of `stopped` is gone.
+    /// Ends the streams of `inner` once the sender of `stopped` is dropped.
     pub(super) fn new(inner: S, stopped: watch::Receiver<()>) -> Self {
         Self { inner, stopped }
     }
@@ -48,7 +48,7 @@ where
                 let stop: Option<BoxFuture<'static, ()>> = match body.size_hint().exact() {
                     Some(_) => None,
                     None => Some(Box::pin(async move {
-                        // Nothing is ever sent: the channel only closes.
+                        // The channel never has a value; it only closes.
                         let _ = stopped.changed().await;
                     })),
                 };
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// A body that ends when the server does, if it would not by itself.
+/// A body that ends at shutdown at the latest.
 pub(super) struct UntilStopped<D> {
     inner: UnsyncBoxBody<D, BoxError>,
     stop: Option<BoxFuture<'static, ()>>,

@@ -1,4 +1,4 @@
-//! What kind of request it was, as kube-apiserver's metrics tell it.
+//! The labels of a request in kube-apiserver's metrics.
 use http::Method;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -56,7 +56,7 @@ impl Labels {
         }
     }
 
-    /// A document about the server. Paths that nobody serves are all the same.
+    /// The labels of a non-resource path; unknown paths share theirs.
     fn of_document(method: &Method, route: &Route, path: &str) -> Self {
         let subresource = match route {
             Route::Unknown | Route::Resource(_) => String::new(),
@@ -70,7 +70,7 @@ impl Labels {
         Self { verb: name_of(method), subresource, ..Self::default() }
     }
 
-    /// What does not exist is no label: there is too much of it.
+    /// Drops unknown resources, which would make the number of labels unbounded.
     pub(super) fn forget_unknown(&mut self, registry: &Registry) {
         let is_known =
             registry.find(&self.group, &self.version, &self.resource).is_some_and(|found| {
@@ -81,7 +81,7 @@ impl Labels {
         }
     }
 
-    /// Leaves everything out but the verb.
+    /// Drops all labels but the verb.
     pub(super) fn forget(&mut self) {
         *self = Self { verb: self.verb, ..Self::default() };
     }
@@ -94,7 +94,7 @@ impl Labels {
         matches!(self.verb, "GET" | "LIST")
     }
 
-    /// The labels of what goes on.
+    /// The labels of a long-running request.
     pub(super) fn long(&self) -> [&str; 7] {
         let [labels @ .., _] = self.request();
         labels

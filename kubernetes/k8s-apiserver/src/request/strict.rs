@@ -8,8 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::content::MediaType;
 use super::parameters::{FieldValidation, Parameters};
 
-/// The duplicate fields in the body of a request, unless field validation ignores them; of YAML only
-/// the first.
+/// The duplicate fields in the body of a request, unless field validation ignores them; of YAML
+/// only the first.
 pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters) -> Vec<String> {
     let asked = parameters.field_validation != FieldValidation::Ignore;
     match MediaType::of(&parts.headers) {

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::Webhooks;
 use crate::semantics::webhook::replay::{PendingCall, WebhookResponse, WebhookResult};
 
-/// How much of an answer that is no review an error repeats.
+/// Number of characters of an invalid response that an error repeats.
 const SHOWN_LEN_MAX: usize = 2_048;
 
-/// Asks all questions at once; the answers come in the order of the questions.
+/// Makes all calls in parallel; the results are in the order of the calls.
 pub(crate) async fn call_all(
     webhooks: &Webhooks,
     pending: Vec<(String, PendingCall)>,
@@ -27,11 +27,11 @@ pub(crate) async fn call_all(
     join_all(asked).await
 }
 
-/// Why no review came back.
+/// Why a call failed.
 enum CallError {
-    /// The request did not get through.
+    /// The request was not answered.
     Transport(String),
-    /// It did, but what came back is no review.
+    /// The response is not a review.
     WebhookResult(String),
 }
 
@@ -80,7 +80,7 @@ fn read(response: &Response<Bytes>) -> Result<Value, String> {
     })
 }
 
-/// An answer that is an error, in the words of the client that kube-apiserver calls webhooks with.
+/// The message of client-go about an error response.
 fn explain(status: StatusCode, shown: &str) -> String {
     let text = match status.as_u16() {
         400 => "the server rejected our request for an unknown reason",

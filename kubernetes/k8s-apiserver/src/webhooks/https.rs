@@ -17,13 +17,13 @@ use tokio_rustls::TlsConnector;
 
 use super::Endpoint;
 
-/// Largest answer that is read from a webhook.
+/// Largest response of a webhook, in bytes.
 const ANSWER_LEN_MAX: usize = 16 << 20;
 
 /// Sends a request to `address`, where the webhook of `endpoint` listens.
 ///
 /// # Errors
-/// With what prevented it, as far as possible in Go's words.
+/// When connecting or the exchange fails; with Go's messages where they are known.
 pub(super) async fn send(
     endpoint: Endpoint,
     address: String,
@@ -53,7 +53,7 @@ pub(super) async fn send(
         Ok(Response::from_parts(parts, bytes))
     };
     let mut exchange = std::pin::pin!(exchange);
-    // The connection has to be driven, and ends with the exchange.
+    // The connection future has to be polled along with the exchange.
     tokio::select! {
         response = &mut exchange => response,
         ended = connection => match ended {
@@ -63,7 +63,7 @@ pub(super) async fn send(
     }
 }
 
-/// Trusts the certificates of `ca_bundle`, or those of the system if there are none.
+/// A client configuration that trusts `ca_bundle`, or the authorities of the system if it is empty.
 fn trust(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     if ca_bundle.trim_ascii().is_empty() {

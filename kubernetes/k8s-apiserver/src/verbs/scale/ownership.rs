@@ -40,7 +40,8 @@ fn owned(entry: &Value) -> FieldSet {
     FieldSet::from_fields_v1(&entry["fieldsV1"]).unwrap_or_default()
 }
 
-/// The entries of the scale of an object; `path` is that of the replicas in a version of the object.
+/// The entries of the scale of an object; `path` is that of the replicas in a version of the
+/// object.
 pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>) -> Vec<Value> {
     entries
         .iter()
