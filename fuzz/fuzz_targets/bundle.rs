@@ -5,14 +5,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_content::bundle::{SourceFile, convert, is_bundles};
+use plimsoll_content::bundle::{BundleFile, convert, is_bundles};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    let files: Vec<SourceFile> = text
+    let files: Vec<BundleFile> = text
         .split("===")
         .filter_map(|part| part.split_once('\n'))
-        .map(|(path, text)| SourceFile {
+        .map(|(path, text)| BundleFile {
             path: path.trim().to_owned(),
             bytes: text.as_bytes().to_vec(),
         })

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_content::catalog::{Index, Loader};
+use plimsoll_content::catalog::{CatalogIndex, CatalogLoader};
 
 const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}
 {"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}
@@ -13,7 +13,7 @@ const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"
 "#;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut loader = Loader::new();
+    let mut loader = CatalogLoader::new();
     loader.read_file("c", CATALOG.as_bytes());
     let mut index = loader.finish().index;
     for change in bytes.chunks_exact(3) {
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         index[at] = change[2];
     }
     for bytes in [index, bytes.to_vec()] {
-        let Ok(index) = Index::open(bytes) else { continue };
+        let Ok(index) = CatalogIndex::open(bytes) else { continue };
         for name in index.package_names() {
             if let Ok(Some(block)) = index.package(name) {
                 let _ = block.read();

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_content::template::{Values, render};
+use plimsoll_content::template::{TemplateValues, render};
 
 fuzz_target!(|text: &str| {
-    let values = Values {
+    let values = TemplateValues {
         release_image: "image".to_owned(),
         cluster_profile: "profile".to_owned(),
         images: [("a".to_owned(), "b".to_owned())].into(),

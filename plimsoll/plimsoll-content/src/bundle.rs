@@ -1,4 +1,4 @@
-//! Bundle directories (registry+v1), package manifests, and trees of them, as documents of a
+//! ParsedBundle directories (registry+v1), package manifests, and trees of them, as documents of a
 //! file-based catalog (RES-4).
 //!
 //! A bundle directory holds `manifests/` (one ClusterServiceVersion, its definitions, other
@@ -16,14 +16,14 @@ mod tree;
 
 use serde_json::Value;
 
-use crate::catalog::{Code, Defect, Loader};
+use crate::catalog::{DefectCode, Defect, CatalogLoader};
 use crate::finding::Severity;
 
 pub use tree::is_bundles;
 
 /// A file of a tree of bundles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceFile {
+pub struct BundleFile {
     /// Relative to the tree, with slashes.
     pub path: String,
     /// What it contains.
@@ -32,7 +32,7 @@ pub struct SourceFile {
 
 /// A document that was made of a directory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct BundleDocument {
     /// The file that it was mainly made of.
     pub file: String,
     /// The line in it, from 1.
@@ -43,17 +43,17 @@ pub struct Document {
 
 /// A tree of bundles as a file-based catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Converted {
+pub struct ConvertedBundles {
     /// Packages with their channels and bundles, by name.
-    pub documents: Vec<Document>,
+    pub documents: Vec<BundleDocument>,
     /// What is wrong with the files. What the catalog made of them says comes on top: see
-    /// [`Converted::all_defects`].
+    /// [`ConvertedBundles::all_defects`].
     pub defects: Vec<Defect>,
 }
 
-impl Converted {
+impl ConvertedBundles {
     /// Puts the documents and the defects into a catalog.
-    pub fn load_into(&self, loader: &mut Loader) {
+    pub fn load_into(&self, loader: &mut CatalogLoader) {
         loader.report(self.defects.iter().cloned());
         for document in &self.documents {
             let mut value = document.value.clone();
@@ -64,7 +64,7 @@ impl Converted {
 
     /// Everything that is wrong with the files, and with the catalog that was made of them.
     pub fn all_defects(&self) -> Vec<Defect> {
-        let mut loader = Loader::new();
+        let mut loader = CatalogLoader::new();
         self.load_into(&mut loader);
         loader.finish().defects
     }
@@ -81,7 +81,7 @@ pub fn unreadable(file: &str, message: &str) -> Defect {
         file: file.to_owned(),
         line: 0,
         package: String::new(),
-        code: Code::Syntax,
+        code: DefectCode::Syntax,
         message: message.to_owned(),
     }
 }
@@ -90,7 +90,7 @@ pub fn unreadable(file: &str, message: &str) -> Defect {
 /// into documents of a file-based catalog.
 ///
 /// A defective bundle is left out and named among the defects; it does not hide the others.
-pub fn convert(files: &[SourceFile]) -> Converted {
+pub fn convert(files: &[BundleFile]) -> ConvertedBundles {
     tree::convert(files)
 }
 

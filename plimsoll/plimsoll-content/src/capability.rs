@@ -1,6 +1,6 @@
 //! Which capabilities and capability sets there are (CAP-1, CAP-2, CV-22).
 //!
-//! A [`Registry`] begins with the names of the published API and takes up what a payload declares
+//! A [`CapabilityRegistry`] begins with the names of the published API and takes up what a payload declares
 //! by manifests of our own kind [`KIND`]: a platform team names its own capabilities without
 //! rebuilding the program. Names are case-sensitive and spelled as users write them today,
 //! consistent or not.
@@ -11,7 +11,7 @@ mod declaration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use declaration::{Declaration, GROUP, KIND, Problem, VERSION, is_declaration, meant};
+pub use declaration::{CapabilityDeclaration, GROUP, KIND, Problem, VERSION, is_declaration, meant};
 
 /// Annotation: the capabilities that a manifest belongs to, separated by `+` (CAP-3).
 pub const ANNOTATION: &str = "capability.openshift.io/name";
@@ -45,7 +45,7 @@ impl Capability {
 
 /// Capabilities under one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Set {
+pub struct CapabilitySet {
     /// Its name.
     pub name: String,
     /// The names of its capabilities; feature gates are not considered.
@@ -56,19 +56,19 @@ pub struct Set {
 
 /// Every capability and every set that there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registry {
+pub struct CapabilityRegistry {
     capabilities: BTreeMap<String, Capability>,
     /// `None`, the versions in order, `vCurrent`, then the declared ones in theirs.
-    sets: Vec<Set>,
+    sets: Vec<CapabilitySet>,
 }
 
-impl Default for Registry {
+impl Default for CapabilityRegistry {
     fn default() -> Self {
         Self::built_in()
     }
 }
 
-impl Registry {
+impl CapabilityRegistry {
     /// The capabilities and sets of the published API.
     pub fn built_in() -> Self {
         built_in::registry()
@@ -76,7 +76,7 @@ impl Registry {
 
     /// No capabilities, and the sets `None` and `vCurrent` without any.
     fn bare() -> Self {
-        let set = |name: &str| Set {
+        let set = |name: &str| CapabilitySet {
             name: name.to_owned(),
             capabilities: BTreeSet::new(),
             declared: None,
@@ -95,12 +95,12 @@ impl Registry {
     }
 
     /// Every set: `None`, those of versions in order, `vCurrent`, those that the payload declares.
-    pub fn sets(&self) -> &[Set] {
+    pub fn sets(&self) -> &[CapabilitySet] {
         &self.sets
     }
 
     /// The set of a name.
-    pub fn set(&self, name: &str) -> Option<&Set> {
+    pub fn set(&self, name: &str) -> Option<&CapabilitySet> {
         self.sets.iter().find(|set| set.name == name)
     }
 

@@ -1,7 +1,7 @@
 //! Catalogs of operators: every form they are written in, and the index that they become.
 //!
-//! A [`Loader`] takes the bytes of a catalog's files and makes an [`Index`] of them, with every
-//! [`Defect`] and its place. A defective package is set aside and says why; it never hides others.
+//! A [`CatalogLoader`] takes the bytes of a catalog's files and makes an [`CatalogIndex`] of them, with every
+//! [`Defect`] and its place. A defective package is invalid and says why; it never hides others.
 //! The index is what is asked: a query for one package touches that package only.
 //!
 //! A catalog is *file-based*: JSON or YAML documents with the schemas `olm.package`,
@@ -26,15 +26,15 @@ mod tables;
 
 pub use constraint::{CONSTRAINT_NESTING_MAX, CONSTRAINT_SIZE_MAX};
 pub use convert::documents;
-pub use defect::{Code, Defect};
+pub use defect::{DefectCode, Defect};
 pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
-pub use index::{Counts, FORMAT_VERSION, Index, IndexError, PackageBlock, Storage};
-pub use load::{DEFECTS_MAX, Loaded, Loader};
+pub use index::{CatalogCounts, FORMAT_VERSION, CatalogIndex, IndexError, PackageBlock, IndexStorage};
+pub use load::{DEFECTS_MAX, LoadedCatalog, CatalogLoader};
 pub use model::{
-    Api, Bundle, Channel, ChannelError, Constraint, Details, Entry, InstallModes, Package,
-    PackageRange, Property, Requirement, Rule,
+    IndexedApi, IndexedBundle, IndexedChannel, ChannelError, IndexedConstraint, BundleDetails, IndexedEntry, InstallModes, IndexedPackage,
+    IndexedPackageRange, IndexedProperty, IndexedRequirement, IndexedRule,
 };
-pub use offer::Offer;
+pub use offer::IndexedCatalog;
 pub use record::{LIST_MAX, Text};
 
 #[cfg(test)]

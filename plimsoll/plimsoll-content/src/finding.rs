@@ -30,9 +30,9 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)*) => {
         /// What a finding is about. Codes are stable: scripts may rely on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Code { $($(#[$doc])* $variant,)* }
+        pub enum FindingCode { $($(#[$doc])* $variant,)* }
 
-        impl Code {
+        impl FindingCode {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
@@ -110,13 +110,13 @@ codes! {
     UnknownKind = "unknown-kind", Warning;
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for FindingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Code {
+impl Serialize for FindingCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -124,7 +124,7 @@ impl Serialize for Code {
 
 /// A place in a payload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct FileLocation {
     /// The directory.
     pub directory: Directory,
     /// The file in it.
@@ -140,7 +140,7 @@ fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(text)
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.directory, self.file)?;
         if let Some(line) = self.line {
@@ -158,18 +158,18 @@ impl fmt::Display for Place {
 pub struct Finding {
     /// Where.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: FileLocation,
     /// How bad it is.
     pub severity: Severity,
     /// What it is about.
-    pub code: Code,
+    pub code: FindingCode,
     /// What there is to say.
     pub message: String,
 }
 
 impl Finding {
     /// A finding as bad as its code.
-    pub fn new(place: Place, code: Code, message: impl Into<String>) -> Self {
+    pub fn new(place: FileLocation, code: FindingCode, message: impl Into<String>) -> Self {
         Self { place, severity: code.severity(), code, message: message.into() }
     }
 }

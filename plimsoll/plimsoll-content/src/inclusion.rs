@@ -13,7 +13,7 @@ use crate::capability;
 
 mod major_version;
 
-pub use major_version::MajorVersionProblem;
+pub use major_version::MajorVersionError;
 pub(crate) use major_version::problem as major_version_problem;
 
 /// Prefix of the annotation that includes a manifest in a cluster profile.
@@ -52,7 +52,7 @@ pub struct Context {
     /// Capabilities; `None` does not consider them.
     pub capabilities: Option<EnabledCapabilities>,
     /// Objects that the administrator took out of management.
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<ComponentOverride>,
     /// The kinds known to have no namespace: see [`crate::Payload::cluster_kinds`].
     pub cluster_kinds: BTreeSet<GroupKind>,
 }
@@ -80,7 +80,7 @@ pub struct EnabledCapabilities {
 /// An object that the administrator took out of management: an entry of `spec.overrides` with
 /// `unmanaged: true`. Entries with `unmanaged: false` have no effect and have no value here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Override {
+pub struct ComponentOverride {
     /// API group; empty for the core group.
     pub group: String,
     /// Kind in CamelCase.
@@ -91,7 +91,7 @@ pub struct Override {
     pub name: String,
 }
 
-impl Override {
+impl ComponentOverride {
     /// Whether the override is for an object. All four parts must be equal, except that the
     /// namespace is ignored for an object without one: whose manifest names none, or whose kind
     /// is among `cluster_kinds`.
@@ -111,12 +111,12 @@ pub enum Decision {
     /// It belongs to the cluster.
     Included,
     /// It does not.
-    Excluded(Exclusion),
+    Excluded(ExclusionReason),
 }
 
 /// Why a document does not belong to a cluster. Variants stand in the order of evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exclusion {
+pub enum ExclusionReason {
     /// The document declares capabilities: it is read and never applied.
     Declaration,
     /// The document has no annotations at all.
@@ -144,7 +144,7 @@ pub enum Exclusion {
     /// A gate that must be off is on.
     FeatureGateEnabled(String),
     /// The major-version annotation cannot be honoured.
-    InvalidMajorVersion(MajorVersionProblem),
+    InvalidMajorVersion(MajorVersionError),
     /// The manifest is for other major versions.
     MajorVersion {
         /// The release's major version.
@@ -169,7 +169,7 @@ pub enum Exclusion {
     Overridden,
 }
 
-impl fmt::Display for Exclusion {
+impl fmt::Display for ExclusionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Declaration => f.write_str("declares capabilities: read, never applied"),
@@ -217,13 +217,13 @@ pub fn decide(manifest: &Manifest, context: &Context) -> Decision {
     }
 }
 
-fn exclusion(manifest: &Manifest, context: &Context) -> Option<Exclusion> {
+fn exclusion(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> {
     let annotations = &manifest.annotations;
     if capability::is_declaration(manifest) {
-        return Some(Exclusion::Declaration);
+        return Some(ExclusionReason::Declaration);
     }
     if annotations.is_empty() {
-        return Some(Exclusion::NoAnnotations);
+        return Some(ExclusionReason::NoAnnotations);
     }
     excluded_by_identifier(annotations, context)
         .or_else(|| excluded_by_feature_set_and_gate(annotations, context))
@@ -234,29 +234,29 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<Exclusion> {
         .or_else(|| excluded_by_capability(annotations, context))
         .or_else(|| {
             let is_overridden =
-                |entry: &Override| entry.matches(&manifest.key, &context.cluster_kinds);
-            context.overrides.iter().any(is_overridden).then_some(Exclusion::Overridden)
+                |entry: &ComponentOverride| entry.matches(&manifest.key, &context.cluster_kinds);
+            context.overrides.iter().any(is_overridden).then_some(ExclusionReason::Overridden)
         })
 }
 
 type Annotations = BTreeMap<String, String>;
 
-fn excluded_by_identifier(annotations: &Annotations, context: &Context) -> Option<Exclusion> {
+fn excluded_by_identifier(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
     let identifier = context.exclude_identifier.as_ref()?;
     let value = annotations.get(&format!("{EXCLUDE_PREFIX}{identifier}"))?;
-    (value == "true").then(|| Exclusion::ExcludedIdentifier(identifier.clone()))
+    (value == "true").then(|| ExclusionReason::ExcludedIdentifier(identifier.clone()))
 }
 
 fn excluded_by_feature_set_and_gate(
     annotations: &Annotations,
     context: &Context,
-) -> Option<Exclusion> {
+) -> Option<ExclusionReason> {
     let active = context.feature_set.is_some() && context.feature_gates.is_some();
     let both = annotations.contains_key(FEATURE_SET) && annotations.contains_key(FEATURE_GATE);
-    (active && both).then_some(Exclusion::FeatureSetAndGate)
+    (active && both).then_some(ExclusionReason::FeatureSetAndGate)
 }
 
-fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Option<Exclusion> {
+fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
     let required = match context.feature_set.as_deref()? {
         "" => DEFAULT_FEATURE_SET,
         name => name,
@@ -264,40 +264,40 @@ fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Opti
     let listed: BTreeSet<&str> = annotations.get(FEATURE_SET)?.split(',').collect();
     let value = || listed.iter().copied().collect::<Vec<_>>().join(",");
     if let Some(name) = listed.iter().find(|name| !FEATURE_SETS.contains(name)) {
-        return Some(Exclusion::UnknownFeatureSet { name: (*name).to_owned(), value: value() });
+        return Some(ExclusionReason::UnknownFeatureSet { name: (*name).to_owned(), value: value() });
     }
     (!listed.contains(required))
-        .then(|| Exclusion::FeatureSet { required: required.to_owned(), value: value() })
+        .then(|| ExclusionReason::FeatureSet { required: required.to_owned(), value: value() })
 }
 
-fn excluded_by_feature_gate(annotations: &Annotations, context: &Context) -> Option<Exclusion> {
+fn excluded_by_feature_gate(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
     let enabled = context.feature_gates.as_ref()?;
     let value = annotations.get(FEATURE_GATE)?;
     value.split(',').map(str::trim).filter(|name| !name.is_empty()).find_map(|name| {
         match name.strip_prefix('-') {
             Some(gate) => {
-                enabled.contains(gate).then(|| Exclusion::FeatureGateEnabled(gate.to_owned()))
+                enabled.contains(gate).then(|| ExclusionReason::FeatureGateEnabled(gate.to_owned()))
             }
             None => {
-                (!enabled.contains(name)).then(|| Exclusion::FeatureGateDisabled(name.to_owned()))
+                (!enabled.contains(name)).then(|| ExclusionReason::FeatureGateDisabled(name.to_owned()))
             }
         }
     })
 }
 
-fn excluded_by_profile(annotations: &Annotations, context: &Context) -> Option<Exclusion> {
+fn excluded_by_profile(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
     let profile = context.profile.as_ref()?;
     match annotations.get(&format!("{INCLUDE_PREFIX}{profile}")) {
-        None => Some(Exclusion::ProfileUnset(profile.clone())),
+        None => Some(ExclusionReason::ProfileUnset(profile.clone())),
         Some(value) if value == "true" => None,
-        Some(value) => Some(Exclusion::UnrecognizedProfileValue {
+        Some(value) => Some(ExclusionReason::UnrecognizedProfileValue {
             profile: profile.clone(),
             value: value.clone(),
         }),
     }
 }
 
-fn excluded_by_capability(annotations: &Annotations, context: &Context) -> Option<Exclusion> {
+fn excluded_by_capability(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
     let capabilities = context.capabilities.as_ref()?;
     let names = capability_names(annotations);
     let missing_from = |set: &BTreeSet<String>| -> Vec<String> {
@@ -305,10 +305,10 @@ fn excluded_by_capability(annotations: &Annotations, context: &Context) -> Optio
     };
     let unknown = missing_from(&capabilities.known);
     if !unknown.is_empty() {
-        return Some(Exclusion::UnrecognizedCapabilities(unknown));
+        return Some(ExclusionReason::UnrecognizedCapabilities(unknown));
     }
     let disabled = missing_from(&capabilities.enabled);
-    (!disabled.is_empty()).then_some(Exclusion::DisabledCapabilities(disabled))
+    (!disabled.is_empty()).then_some(ExclusionReason::DisabledCapabilities(disabled))
 }
 
 /// The capabilities that annotations name, in their order and untrimmed; an empty annotation

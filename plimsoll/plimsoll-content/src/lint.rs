@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::capability::is_declaration;
-use crate::finding::{Code, Finding, Place, Severity};
+use crate::finding::{FindingCode, Finding, FileLocation, Severity};
 use crate::kinds::Kinds;
-use crate::payload::{Directory, LoadError, SourceFile, TemplateContext, parse_partly};
+use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse_partly};
 use crate::position::Position;
 use crate::{Manifest, yaml};
 
@@ -25,8 +25,8 @@ pub use operators::related_objects;
 /// Everything there is to say about the files of a payload, in their order.
 pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
     let (payload, errors) = parse_partly(files, context);
-    let mut report = Report { directories: directories(files), findings: Vec::new() };
-    let known = errors.iter().map(LoadError::finding).chain(payload.warnings.iter().cloned());
+    let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
+    let known = errors.iter().map(PayloadError::finding).chain(payload.warnings.iter().cloned());
     let known = known.chain(files.iter().filter_map(file_name));
     report.findings.extend(known.map(Located::from));
 
@@ -68,11 +68,11 @@ fn file_name(file: &SourceFile) -> Option<Finding> {
         return None;
     }
     let message = "the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order";
-    Some(Finding::new(file.place(), Code::FileName, message))
+    Some(Finding::new(file.place(), FindingCode::FileName, message))
 }
 
 /// The findings so far, and what is needed to say where something is.
-struct Report<'a> {
+struct FindingCollector<'a> {
     directories: Directories<'a>,
     findings: Vec<Located>,
 }
@@ -89,12 +89,12 @@ impl From<Finding> for Located {
     }
 }
 
-impl Report<'_> {
+impl FindingCollector<'_> {
     /// Adds a finding about a field of a manifest, named by its path such as `spec.a[0].b`.
-    fn add(&mut self, manifest: &Manifest, field: &str, code: Code, message: impl Into<String>) {
+    fn add(&mut self, manifest: &Manifest, field: &str, code: FindingCode, message: impl Into<String>) {
         let directories = self.directories.get(&*manifest.file);
         let directory = directories.and_then(|directories| directories.last().copied());
-        let place = Place {
+        let place = FileLocation {
             directory: directory.unwrap_or(Directory::ReleaseManifests),
             file: Arc::clone(&manifest.file),
             document: Some(manifest.document),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Packed;
 use crate::definition::Definition;
-use crate::payload::Cause;
+use crate::payload::PayloadErrorCause;
 
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(crate) const JSON_SIZE_MAX: usize = 3 << 20;
@@ -38,12 +38,12 @@ impl Manifest {
     ///
     /// # Errors
     /// Why it is none: not an object, without kind or name, a list, too large.
-    pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, Cause> {
-        let object = value.as_object().ok_or_else(|| Cause::NotAnObject(type_name(value)))?;
+    pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, PayloadErrorCause> {
+        let object = value.as_object().ok_or_else(|| PayloadErrorCause::NotAnObject(type_name(value)))?;
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("kind");
         if kind.is_empty() {
-            return Err(Cause::MissingKind);
+            return Err(PayloadErrorCause::MissingKind);
         }
         let api_version = text("apiVersion");
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -53,16 +53,16 @@ impl Manifest {
             let is_list =
                 kind.ends_with("List") && object.get("items").is_some_and(Value::is_array);
             let kind = kind.to_owned();
-            return Err(if is_list { Cause::List(kind) } else { Cause::MissingName(kind) });
+            return Err(if is_list { PayloadErrorCause::List(kind) } else { PayloadErrorCause::MissingName(kind) });
         }
         let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
             None | Some(Value::Null) => "",
             Some(Value::String(namespace)) => namespace,
-            Some(_) => return Err(Cause::Namespace(kind.to_owned())),
+            Some(_) => return Err(PayloadErrorCause::Namespace(kind.to_owned())),
         };
         let raw = serde_json::to_vec(value).expect("a JSON value can always be written");
         if raw.len() > JSON_SIZE_MAX {
-            return Err(Cause::Size(raw.len()));
+            return Err(PayloadErrorCause::Size(raw.len()));
         }
         Ok(Self {
             file,

@@ -17,15 +17,15 @@ use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
 use serde::Serialize;
 
-pub use error::{Cause, LoadError, LoadErrors};
-pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseProblem};
+pub use error::{PayloadErrorCause, PayloadError, PayloadErrors};
+pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 
 use document::{ParsedFile, parse_file};
 
-use crate::capability::Registry;
-use crate::finding::{Code, Finding, Place};
+use crate::capability::CapabilityRegistry;
+use crate::finding::{FindingCode, Finding, FileLocation};
 use crate::kinds::Scope;
-use crate::template::Values;
+use crate::template::TemplateValues;
 use crate::{Manifest, hash};
 
 /// The endings of the names of manifest files; case matters.
@@ -83,8 +83,8 @@ impl SourceFile {
         self.directory == Directory::ReleaseManifests && self.name == name
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn place(&self) -> FileLocation {
+        FileLocation {
             directory: self.directory,
             file: self.name.as_str().into(),
             document: None,
@@ -126,7 +126,7 @@ pub struct ReleaseInfo {
 
 /// A release as a store lists it, without its manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReleaseHead {
+pub struct ReleaseHeader {
     /// Pull specification that stands for it.
     pub image: String,
     /// What it says about itself; images may be left out.
@@ -148,7 +148,7 @@ pub struct Payload {
     pub warnings: Vec<Finding>,
     /// The capabilities and sets that there are: those of the published API and those that it
     /// declares.
-    pub capabilities: Registry,
+    pub capabilities: CapabilityRegistry,
 }
 
 impl Payload {
@@ -172,42 +172,42 @@ impl Payload {
 
 /// What a payload says about itself, and what its templates may ask for.
 #[derive(Debug, Clone, Default)]
-pub struct Head {
+pub struct PayloadHeader {
     /// What it says about itself, as far as that can be read.
     pub release: ReleaseInfo,
     /// What templates may ask for.
-    pub values: Values,
+    pub values: TemplateValues,
     digest: String,
     warnings: Vec<Finding>,
-    errors: Vec<LoadError>,
+    errors: Vec<PayloadError>,
 }
 
-impl Head {
+impl PayloadHeader {
     /// Reads the two special files; what is wrong with them is kept for [`assemble`].
     pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
         let mut head = Self { digest: digest(files), ..Self::default() };
         let special = |name: &str| files.iter().find(|file| file.is_special(name));
-        let place = |name: &str| Place {
+        let place = |name: &str| FileLocation {
             directory: Directory::ReleaseManifests,
             file: name.into(),
             document: None,
             line: None,
         };
         let mut warnings = Vec::new();
-        let metadata = special(RELEASE_METADATA).ok_or(ReleaseProblem::Missing);
+        let metadata = special(RELEASE_METADATA).ok_or(ReleaseError::Missing);
         match metadata.and_then(|file| release::read_metadata(&file.bytes, &mut warnings)) {
             Ok(release) => head.release = release,
             Err(problem) => head.fail(place(RELEASE_METADATA), problem),
         }
-        let finding = |text| Finding::new(place(RELEASE_METADATA), Code::ReleaseMetadata, text);
+        let finding = |text| Finding::new(place(RELEASE_METADATA), FindingCode::ReleaseMetadata, text);
         head.warnings.extend(warnings.into_iter().map(finding));
 
-        let images = special(IMAGE_REFERENCES).ok_or(ReleaseProblem::Missing);
+        let images = special(IMAGE_REFERENCES).ok_or(ReleaseError::Missing);
         match images.and_then(|file| release::read_images(&file.bytes)) {
             Ok(references) => {
                 let metadata = &head.release.version;
                 if !metadata.is_empty() && *metadata != references.name {
-                    let problem = ReleaseProblem::VersionMismatch {
+                    let problem = ReleaseError::VersionMismatch {
                         images: references.name,
                         metadata: metadata.clone(),
                     };
@@ -223,7 +223,7 @@ impl Head {
         } else {
             context.release_image.clone()
         };
-        head.values = Values {
+        head.values = TemplateValues {
             release_image,
             cluster_profile: context.cluster_profile.clone(),
             images: head.release.images.clone(),
@@ -232,19 +232,19 @@ impl Head {
     }
 
     /// What is wrong with the two special files.
-    pub fn problems(&self) -> &[LoadError] {
+    pub fn problems(&self) -> &[PayloadError] {
         &self.errors
     }
 
-    fn fail(&mut self, place: Place, problem: ReleaseProblem) {
-        self.errors.push(LoadError { place, cause: Cause::Release(problem) });
+    fn fail(&mut self, place: FileLocation, problem: ReleaseError) {
+        self.errors.push(PayloadError { place, cause: PayloadErrorCause::Release(problem) });
     }
 }
 
-/// Puts a payload together from what [`Head::read`] made of its files and [`parse_file`] of those
+/// Puts a payload together from what [`PayloadHeader::read`] made of its files and [`parse_file`] of those
 /// that hold manifests, in any order; and everything that is wrong with it.
-fn assemble(head: Head, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<LoadError>) {
-    let Head { release, values, digest, mut warnings, mut errors } = head;
+fn assemble(head: PayloadHeader, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<PayloadError>) {
+    let PayloadHeader { release, values, digest, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
     let mut manifests = Vec::new();
     // A manifest does not know its directory, which a defect is to be found in.
@@ -255,17 +255,17 @@ fn assemble(head: Head, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<LoadError>
         warnings.extend(file.warnings);
         errors.extend(file.errors);
     }
-    let mut capabilities = Registry::built_in();
+    let mut capabilities = CapabilityRegistry::built_in();
     for (number, problem) in capabilities.declare(&manifests) {
         let manifest: &Manifest = &manifests[number];
         let directory = directories.range(..=number).next_back().map(|(_, directory)| *directory);
-        let place = Place {
+        let place = FileLocation {
             directory: directory.unwrap_or(Directory::ReleaseManifests),
             file: Arc::clone(&manifest.file),
             document: Some(manifest.document),
             line: None,
         };
-        errors.push(LoadError { place, cause: Cause::Capabilities(problem) });
+        errors.push(PayloadError { place, cause: PayloadErrorCause::Capabilities(problem) });
     }
     let image = values.release_image;
     let payload = Payload { release, manifests, digest, image, warnings, capabilities };
@@ -295,17 +295,17 @@ fn digest(files: &[SourceFile]) -> String {
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, LoadErrors> {
+pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, PayloadErrors> {
     let (payload, errors) = parse_partly(files, context);
-    if errors.is_empty() { Ok(payload) } else { Err(LoadErrors { errors }) }
+    if errors.is_empty() { Ok(payload) } else { Err(PayloadErrors { errors }) }
 }
 
 /// As [`parse`], with what can be read of a payload that cannot be loaded.
 pub(crate) fn parse_partly(
     files: &[SourceFile],
     context: &TemplateContext,
-) -> (Payload, Vec<LoadError>) {
-    let head = Head::read(files, context);
+) -> (Payload, Vec<PayloadError>) {
+    let head = PayloadHeader::read(files, context);
     let manifest_files = files.iter().filter(|file| file.holds_manifests());
     let parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
     assemble(head, parsed)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What a template may ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Values {
+pub struct TemplateValues {
     /// `.ReleaseImage`: pull specification of the release image.
     pub release_image: String,
     /// `.ClusterProfile`: the cluster profile.
@@ -21,18 +21,18 @@ pub struct Values {
 /// Why a template cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} in {{{{{action}}}}}")]
-pub struct Error {
+pub struct TemplateError {
     /// Line of the action, from 1.
     pub line: usize,
     /// What stands between the braces, shortened.
     pub action: String,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: TemplateErrorKind,
 }
 
 /// What can be wrong with an action of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum TemplateErrorKind {
     /// The braces are never closed.
     #[error("unclosed action")]
     Unclosed,
@@ -54,7 +54,7 @@ pub enum Problem {
 ///
 /// # Errors
 /// The first action that cannot be filled in.
-pub fn render<'text>(text: &'text str, values: &Values) -> Result<Cow<'text, str>, Error> {
+pub fn render<'text>(text: &'text str, values: &TemplateValues) -> Result<Cow<'text, str>, TemplateError> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
@@ -65,7 +65,7 @@ pub fn render<'text>(text: &'text str, values: &Values) -> Result<Cow<'text, str
         let fail = |problem| {
             let shortened = after[2..].chars().take_while(|char| *char != '}').take(60).collect();
             let line = 1 + count_lines(text, text.len() - after.len());
-            Error { line, action: shortened, problem }
+            TemplateError { line, action: shortened, problem }
         };
         let action = &after[2..];
         let trim_before = action.starts_with("- ") || action.starts_with("-\n");
@@ -91,12 +91,12 @@ fn count_lines(text: &str, end: usize) -> usize {
 }
 
 /// Where the `}}` of an action stands; braces in strings and comments do not count.
-fn find_end(action: &str) -> Result<usize, Problem> {
+fn find_end(action: &str) -> Result<usize, TemplateErrorKind> {
     let body = action.trim_start();
     if body.starts_with("/*") {
         let begin = action.len() - body.len();
-        let close = body.find("*/").ok_or(Problem::Unclosed)? + begin + 2;
-        return action[close..].find("}}").map(|at| close + at).ok_or(Problem::Unclosed);
+        let close = body.find("*/").ok_or(TemplateErrorKind::Unclosed)? + begin + 2;
+        return action[close..].find("}}").map(|at| close + at).ok_or(TemplateErrorKind::Unclosed);
     }
     let bytes = action.as_bytes();
     let mut at = 0;
@@ -107,11 +107,11 @@ fn find_end(action: &str) -> Result<usize, Problem> {
             _ => at += 1,
         }
     }
-    Err(Problem::Unclosed)
+    Err(TemplateErrorKind::Unclosed)
 }
 
 /// Length of the string that a text begins with, quotes included.
-fn string_length(text: &str) -> Result<usize, Problem> {
+fn string_length(text: &str) -> Result<usize, TemplateErrorKind> {
     let bytes = text.as_bytes();
     let quote = bytes[0];
     let mut at = 1;
@@ -119,14 +119,14 @@ fn string_length(text: &str) -> Result<usize, Problem> {
         match bytes[at] {
             byte if byte == quote => return Ok(at + 1),
             b'\\' if quote == b'"' => at += 2,
-            b'\n' if quote == b'"' => return Err(Problem::String),
+            b'\n' if quote == b'"' => return Err(TemplateErrorKind::String),
             _ => at += 1,
         }
     }
-    Err(Problem::String)
+    Err(TemplateErrorKind::String)
 }
 
-fn evaluate<'a>(action: &str, values: &'a Values) -> Result<Cow<'a, str>, Problem> {
+fn evaluate<'a>(action: &str, values: &'a TemplateValues) -> Result<Cow<'a, str>, TemplateErrorKind> {
     if action.starts_with("/*") && action.ends_with("*/") {
         return Ok(Cow::Borrowed(""));
     }
@@ -136,12 +136,12 @@ fn evaluate<'a>(action: &str, values: &'a Values) -> Result<Cow<'a, str>, Proble
         _ => {}
     }
     if let Some(arguments) = action.strip_prefix("index") {
-        let tag = arguments.trim_start().strip_prefix(".Images").ok_or(Problem::Action)?;
+        let tag = arguments.trim_start().strip_prefix(".Images").ok_or(TemplateErrorKind::Action)?;
         if arguments.trim_start() == arguments || tag.trim_start() == tag {
-            return Err(Problem::Action);
+            return Err(TemplateErrorKind::Action);
         }
         let tag = string(tag.trim())?;
-        let image = values.images.get(&tag).ok_or(Problem::Image(tag))?;
+        let image = values.images.get(&tag).ok_or(TemplateErrorKind::Image(tag))?;
         return Ok(Cow::Borrowed(image));
     }
     if action.starts_with(['"', '`']) {
@@ -150,19 +150,19 @@ fn evaluate<'a>(action: &str, values: &'a Values) -> Result<Cow<'a, str>, Proble
     let is_field = action.strip_prefix('.').is_some_and(|name| {
         !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || "_.".contains(char))
     });
-    Err(if is_field { Problem::Field(action.to_owned()) } else { Problem::Action })
+    Err(if is_field { TemplateErrorKind::Field(action.to_owned()) } else { TemplateErrorKind::Action })
 }
 
 /// The value of a string literal that is the whole text.
-fn string(text: &str) -> Result<String, Problem> {
+fn string(text: &str) -> Result<String, TemplateErrorKind> {
     if !text.starts_with(['"', '`']) || string_length(text)? != text.len() {
-        return Err(Problem::Action);
+        return Err(TemplateErrorKind::Action);
     }
     let inner = &text[1..text.len() - 1];
     if text.starts_with('`') { Ok(inner.to_owned()) } else { unescape(inner) }
 }
 
-fn unescape(text: &str) -> Result<String, Problem> {
+fn unescape(text: &str) -> Result<String, TemplateErrorKind> {
     let mut output = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
@@ -170,17 +170,17 @@ fn unescape(text: &str) -> Result<String, Problem> {
             output.push(char);
             continue;
         }
-        let escaped = match chars.next().ok_or(Problem::String)? {
+        let escaped = match chars.next().ok_or(TemplateErrorKind::String)? {
             'n' => '\n',
             't' => '\t',
             'r' => '\r',
             same @ ('"' | '\\') => same,
             'u' => {
                 let digits: String = chars.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16).map_err(|_| Problem::String)?;
-                char::from_u32(code).ok_or(Problem::String)?
+                let code = u32::from_str_radix(&digits, 16).map_err(|_| TemplateErrorKind::String)?;
+                char::from_u32(code).ok_or(TemplateErrorKind::String)?
             }
-            _ => return Err(Problem::String),
+            _ => return Err(TemplateErrorKind::String),
         };
         output.push(escaped);
     }
@@ -191,10 +191,10 @@ fn unescape(text: &str) -> Result<String, Problem> {
 mod tests {
     //! What each template becomes.
 
-    use super::{Values, render};
+    use super::{TemplateValues, render};
 
     fn check(text: &str, expected: &str) {
-        let values = Values {
+        let values = TemplateValues {
             release_image: "quay.io/r@sha256:1".to_owned(),
             cluster_profile: "p".to_owned(),
             images: [("x".to_owned(), "quay.io/x".to_owned())].into(),

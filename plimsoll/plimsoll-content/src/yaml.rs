@@ -35,34 +35,34 @@ pub const DOCUMENT_SIZE_MAX: usize = 8 << 20;
 
 /// A document of a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct YamlDocument {
     /// Line of the text on which it begins, from 1.
     pub line: usize,
     /// What it says. A document without content is null.
-    pub value: Result<Value, Error>,
+    pub value: Result<Value, YamlError>,
     /// What is odd about it.
-    pub notes: Vec<Note>,
+    pub notes: Vec<YamlWarning>,
 }
 
 /// Something odd about a document that does not keep it from being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct YamlWarning {
     /// Line in the text, from 1, where it is known.
     pub line: Option<usize>,
     /// What it is.
-    pub oddity: Oddity,
+    pub oddity: YamlWarningKind,
 }
 
 /// What can be odd about a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Oddity {
+pub enum YamlWarningKind {
     /// A key occurs twice in a mapping; the last occurrence wins.
     DuplicateKey(String),
     /// Text after the end of the document, on a line that does not separate documents; ignored.
     IgnoredText,
 }
 
-impl fmt::Display for Oddity {
+impl fmt::Display for YamlWarningKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DuplicateKey(key) => write!(f, "key {key:?} occurs twice, the last one counts"),
@@ -76,18 +76,18 @@ impl fmt::Display for Oddity {
 /// Why a document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid YAML: {problem}")]
-pub struct Error {
+pub struct YamlError {
     /// Line in the text, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: YamlErrorKind,
 }
 
 /// What can be wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum YamlErrorKind {
     /// The text is not YAML; the parser says why.
     Syntax(String),
     /// A mapping key is null, a list or a mapping.
@@ -113,7 +113,7 @@ pub enum Problem {
     Size(usize),
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for YamlErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(text) => f.write_str(text),
@@ -132,24 +132,24 @@ impl fmt::Display for Problem {
 }
 
 /// Reads every document of a text.
-pub fn parse(text: &str) -> Vec<Document> {
+pub fn parse(text: &str) -> Vec<YamlDocument> {
     split::documents(text).flat_map(|chunk| read(chunk.text, chunk.line)).collect()
 }
 
 /// Reads one document that begins on a line; JSON documents may follow each other in it.
-fn read(text: &str, line: usize) -> Vec<Document> {
+fn read(text: &str, line: usize) -> Vec<YamlDocument> {
     // A byte-order mark may begin every document, for files that were put together from others.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > DOCUMENT_SIZE_MAX {
-        let error = Error { line, column: 1, problem: Problem::Size(text.len()) };
-        return vec![Document { line, value: Err(error), notes: Vec::new() }];
+        let error = YamlError { line, column: 1, problem: YamlErrorKind::Size(text.len()) };
+        return vec![YamlDocument { line, value: Err(error), notes: Vec::new() }];
     }
     if let Some(documents) = json::read(text, line) {
         return documents;
     }
     let mut notes = Vec::new();
     let value = build::build(text, line, &mut notes);
-    vec![Document { line, value, notes }]
+    vec![YamlDocument { line, value, notes }]
 }
 
 #[cfg(test)]

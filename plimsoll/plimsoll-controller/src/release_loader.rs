@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::config::Release;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{LoadErrors, ReleaseHead, SourceFile, TemplateContext, parse};
+use plimsoll_content::payload::{PayloadErrors, ReleaseHeader, SourceFile, TemplateContext, parse};
 use plimsoll_plan::acceptance::{Acceptance, Identity, Order, Verification, Wanted};
 use plimsoll_plan::offers;
 use plimsoll_plan::preconditions::Facts;
@@ -45,7 +45,7 @@ pub(crate) enum LoadOutcome {
     /// The files of a release.
     Fetched(u64, Result<Fetched, StoreError>),
     /// A payload.
-    Loaded(u64, Result<Arc<Payload>, LoadErrors>),
+    Loaded(u64, Result<Arc<Payload>, PayloadErrors>),
     /// It is time to list the store again.
     ListingDue,
 }
@@ -66,7 +66,7 @@ pub(crate) struct ReleaseLoader {
     profile: String,
     acceptance: Acceptance,
     /// The releases of the store, or why it cannot be read.
-    heads: Result<Vec<ReleaseHead>, String>,
+    heads: Result<Vec<ReleaseHeader>, String>,
     defects: Vec<String>,
     tasks: JoinSet<LoadOutcome>,
     list_at: Instant,
@@ -127,7 +127,7 @@ impl ReleaseLoader {
     }
 
     /// The releases of the store, or why it cannot be read.
-    pub(crate) fn heads(&self) -> Result<&[ReleaseHead], &str> {
+    pub(crate) fn heads(&self) -> Result<&[ReleaseHeader], &str> {
         self.heads.as_deref().map_err(String::as_str)
     }
 

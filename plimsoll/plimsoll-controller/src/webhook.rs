@@ -16,7 +16,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_plan::capabilities::{Change, review};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -88,7 +88,7 @@ impl Reached {
 /// What writes are judged by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    pub(crate) registry: Registry,
+    pub(crate) registry: CapabilityRegistry,
     pub(crate) gates: BTreeSet<String>,
     pub(crate) enabled: BTreeSet<String>,
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
-use plimsoll_content::capability::{CURRENT, Registry, meant};
+use plimsoll_content::capability::{CURRENT, CapabilityRegistry, meant};
 use plimsoll_content::inclusion::EnabledCapabilities;
 
 pub use admission::{Change, Objection, review};
@@ -95,7 +95,7 @@ pub fn effective(
     spec: &ClusterVersionSpec,
     before: &[String],
     always: &[String],
-    registry: &Registry,
+    registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
 ) -> Capabilities {
     // A name that nobody knows may be one of another release: what was enabled stays.
@@ -123,7 +123,7 @@ struct Asked {
 fn asked(
     spec: Option<&CapabilitiesSpec>,
     kept: &BTreeSet<String>,
-    registry: &Registry,
+    registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
 ) -> Asked {
     let mut refused = Vec::new();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use plimsoll_api::config::{OperandVersion, Release};
 use plimsoll_api::{ObjectKey, Reason, Verdict};
-use plimsoll_content::inclusion::Exclusion;
+use plimsoll_content::inclusion::ExclusionReason;
 use serde::Serialize;
 
 pub use cluster::{Answer, Sighting, of_cluster};
@@ -161,7 +161,7 @@ pub enum OrphanCause {
     /// The new payload has no manifest of it.
     Vanished,
     /// The new payload has one, and it is left out.
-    Excluded(Exclusion),
+    Excluded(ExclusionReason),
 }
 
 /// A capability that becomes enabled.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use plimsoll_content::capability::{CURRENT, NONE, Registry, most_similar};
+use plimsoll_content::capability::{CURRENT, NONE, CapabilityRegistry, most_similar};
 use serde_json::Value;
 
 const STANZA: &str = "capabilities";
@@ -41,7 +41,7 @@ pub struct Assessment {
 }
 
 /// Assesses an install-config, where `gates` are the feature gates that are on.
-pub fn assess(config: &Value, registry: &Registry, gates: &BTreeSet<String>) -> Assessment {
+pub fn assess(config: &Value, registry: &CapabilityRegistry, gates: &BTreeSet<String>) -> Assessment {
     let mut refusals = Vec::new();
     let empty = Value::Null;
     let stanza = match config {
@@ -137,7 +137,7 @@ fn unsupported<'a>(
 
 /// Names that do not exist. An empty set is none of them, although no stanza at all means
 /// `vCurrent`.
-fn names(asked: &Asked<'_>, registry: &Registry, refusals: &mut Vec<Refusal>) {
+fn names(asked: &Asked<'_>, registry: &CapabilityRegistry, refusals: &mut Vec<Refusal>) {
     if registry.set(asked.baseline).is_none() {
         let sets = registry.sets().iter().map(|set| set.name.as_str());
         let similar = registry.similar_set(asked.baseline);
@@ -160,7 +160,7 @@ fn names(asked: &Asked<'_>, registry: &Registry, refusals: &mut Vec<Refusal>) {
 fn requirements(
     asked: &Asked<'_>,
     enabled: &BTreeSet<String>,
-    registry: &Registry,
+    registry: &CapabilityRegistry,
     refusals: &mut Vec<Refusal>,
 ) {
     let by_name: BTreeSet<&str> = asked.additional.iter().copied().flatten().collect();

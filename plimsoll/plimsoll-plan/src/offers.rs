@@ -6,7 +6,7 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::config::Release;
-use plimsoll_content::payload::ReleaseHead;
+use plimsoll_content::payload::ReleaseHeader;
 use semver::Version;
 
 /// What `RetrievedUpdates` tells: nothing, or why there is no telling.
@@ -17,13 +17,13 @@ pub type Retrieved = Result<(), (Reason, String)>;
 pub fn available(
     current: &Release,
     channel: &str,
-    heads: &[ReleaseHead],
+    heads: &[ReleaseHeader],
 ) -> (Vec<Release>, Retrieved) {
     let own = heads
         .iter()
         .find(|head| head.image == current.image)
         .or_else(|| heads.iter().find(|head| head.release.version == current.version));
-    let in_channel = |head: &&ReleaseHead| {
+    let in_channel = |head: &&ReleaseHeader| {
         channel.is_empty() || head.release.channels.iter().any(|name| name == channel)
     };
     if !channel.is_empty() && own.filter(in_channel).is_none() {
@@ -35,7 +35,7 @@ pub fn available(
         return (Vec::new(), Err((Reason::VersionNotFound, message)));
     }
     let next = own.map(|own| own.release.next.as_slice()).unwrap_or_default();
-    let is_edge = |head: &&ReleaseHead| {
+    let is_edge = |head: &&ReleaseHeader| {
         head.image != current.image
             && head.release.version != current.version
             && (next.contains(&head.release.version)
@@ -52,7 +52,7 @@ pub fn available(
 }
 
 /// A release of a store as status names it.
-pub fn release(head: &ReleaseHead) -> Release {
+pub fn release(head: &ReleaseHeader) -> Release {
     Release {
         version: head.release.version.clone(),
         image: head.image.clone(),
@@ -66,19 +66,19 @@ mod tests {
     //! Edges from either end, channels, order.
 
     use plimsoll_api::config::Release;
-    use plimsoll_content::payload::{ReleaseHead, ReleaseInfo};
+    use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
 
     use super::available;
 
     /// `version[<previous,..][>next,..][#channel,..]`
-    fn head(text: &str) -> ReleaseHead {
+    fn head(text: &str) -> ReleaseHeader {
         let part = |mark: char| -> Vec<String> {
             let rest = text.split_once(mark).map_or("", |(_, rest)| rest);
             let part = rest.split(['<', '>', '#']).next().unwrap_or_default();
             part.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect()
         };
         let version = text.split(['<', '>', '#']).next().unwrap_or_default().to_owned();
-        ReleaseHead {
+        ReleaseHeader {
             image: format!("image@{version}"),
             release: ReleaseInfo {
                 version,
@@ -92,7 +92,7 @@ mod tests {
 
     #[track_caller]
     fn check(heads: &str, channel: &str, expected: &str) {
-        let heads: Vec<ReleaseHead> = heads.split_whitespace().map(head).collect();
+        let heads: Vec<ReleaseHeader> = heads.split_whitespace().map(head).collect();
         let current = Release {
             version: "4.3.2".to_owned(),
             image: "image@4.3.2".to_owned(),

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::progress::{OverrideProgress, OverrideState};
-use plimsoll_content::inclusion::Override;
+use plimsoll_content::inclusion::ComponentOverride;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -125,8 +125,8 @@ impl Overrides {
     }
 
     /// The same, as they decide about inclusion.
-    pub fn for_inclusion(&self, now: Timestamp) -> Vec<Override> {
-        let overrides = self.in_force(now).map(|terms| Override {
+    pub fn for_inclusion(&self, now: Timestamp) -> Vec<ComponentOverride> {
+        let overrides = self.in_force(now).map(|terms| ComponentOverride {
             group: terms.group.clone(),
             kind: terms.kind.clone(),
             namespace: terms.namespace.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
-use plimsoll_content::inclusion::{self, Context, Decision, Exclusion};
+use plimsoll_content::inclusion::{self, Context, Decision, ExclusionReason};
 use plimsoll_content::{Definition, Manifest};
 use serde_json::json;
 
@@ -112,7 +112,7 @@ pub struct Excluded {
     /// Its object.
     pub key: ObjectKey,
     /// Why.
-    pub reason: Exclusion,
+    pub reason: ExclusionReason,
 }
 
 /// How to bring a cluster to a release.

@@ -53,7 +53,7 @@ pub(crate) struct Solvable<'p> {
     /// Where it is, or would be, installed.
     pub(crate) namespace: &'p str,
     pub(crate) bundle: &'p Bundle,
-    pub(crate) place: Origin<'p>,
+    pub(crate) origin: Origin<'p>,
     /// Why it cannot be part of any solution.
     pub(crate) ineligible: Option<Ineligible>,
 }
@@ -78,18 +78,18 @@ pub(crate) struct CatalogEntry<'p> {
 
 impl<'p> Solvable<'p> {
     pub(crate) fn package(&self) -> Option<&'p str> {
-        match self.place {
+        match self.origin {
             Origin::Installed(item) => item.package.as_deref(),
             Origin::Catalog(offered) => Some(&offered.package.name),
         }
     }
 
     pub(crate) fn is_installed(&self) -> bool {
-        matches!(self.place, Origin::Installed(..))
+        matches!(self.origin, Origin::Installed(..))
     }
 
     pub(crate) fn catalog_entry(&self) -> Option<CatalogEntry<'p>> {
-        match self.place {
+        match self.origin {
             Origin::Installed(..) => None,
             Origin::Catalog(offered) => Some(offered),
         }

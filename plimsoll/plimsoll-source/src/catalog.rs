@@ -14,8 +14,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use plimsoll_content::bundle::{self, SourceFile};
-use plimsoll_content::catalog::{self, Defect, Index, IndexError, Loaded, Loader, Storage};
+use plimsoll_content::bundle::{self, BundleFile};
+use plimsoll_content::catalog::{self, Defect, CatalogIndex, IndexError, LoadedCatalog, CatalogLoader, IndexStorage};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -43,7 +43,7 @@ pub enum CatalogError {
     Empty(PathBuf),
     /// What was just written cannot be opened.
     #[error("the index of `{path}` cannot be used")]
-    Index {
+    CatalogIndex {
         /// The path.
         path: PathBuf,
         /// Why.
@@ -69,7 +69,7 @@ pub enum Bytes {
     File(File),
 }
 
-impl Storage for Bytes {
+impl IndexStorage for Bytes {
     fn read(&self, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Self::Memory(bytes) => bytes.read(offset, length),
@@ -101,7 +101,7 @@ pub fn open(
     path: &Path,
     cache: Option<&Cache>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Index<Bytes>, CatalogError> {
+) -> Result<CatalogIndex<Bytes>, CatalogError> {
     let found = found(path)?;
     let Some(cache) = cache else { return index(path, read(&found, progress)) };
     let key = found.key();
@@ -125,7 +125,7 @@ pub fn open(
 ///
 /// # Errors
 /// When there is nothing to read.
-pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Loaded, CatalogError> {
+pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<LoadedCatalog, CatalogError> {
     Ok(read(&found(path)?, progress))
 }
 
@@ -146,7 +146,7 @@ pub fn rebuild(
     path: &Path,
     cache: Option<&Cache>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Index<Bytes>, CatalogError> {
+) -> Result<CatalogIndex<Bytes>, CatalogError> {
     let found = found(path)?;
     let loaded = read(&found, progress);
     if let Some(cache) = cache
@@ -183,7 +183,7 @@ pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError>
 ///
 /// # Errors
 /// When there is nothing to read.
-pub fn bundle(path: &Path) -> Result<bundle::Converted, CatalogError> {
+pub fn bundle(path: &Path) -> Result<bundle::ConvertedBundles, CatalogError> {
     let found = found(path)?;
     let (files, defects) = contents(&found);
     let mut converted = bundle::convert(&files);
@@ -192,8 +192,8 @@ pub fn bundle(path: &Path) -> Result<bundle::Converted, CatalogError> {
     Ok(converted)
 }
 
-fn index(path: &Path, loaded: Loaded) -> Result<Index<Bytes>, CatalogError> {
-    Index::open(Bytes::Memory(loaded.index))
+fn index(path: &Path, loaded: LoadedCatalog) -> Result<CatalogIndex<Bytes>, CatalogError> {
+    CatalogIndex::open(Bytes::Memory(loaded.index))
         .map_err(|source| CatalogError::Index { path: path.to_owned(), source })
 }
 
@@ -209,8 +209,8 @@ fn found(path: &Path) -> Result<Found, CatalogError> {
     Ok(found)
 }
 
-fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> Loaded {
-    let mut loader = Loader::new();
+fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> LoadedCatalog {
+    let mut loader = CatalogLoader::new();
     loader.report(found.defects.iter().cloned());
     if found.is_bundles {
         let (files, defects) = contents(found);
@@ -245,7 +245,7 @@ fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> Loaded {
 }
 
 /// The contents of all files.
-fn contents(found: &Found) -> (Vec<SourceFile>, Vec<Defect>) {
+fn contents(found: &Found) -> (Vec<BundleFile>, Vec<Defect>) {
     let mut files = Vec::new();
     let mut defects = found.defects.clone();
     for file in &found.files {
@@ -257,7 +257,7 @@ fn contents(found: &Found) -> (Vec<SourceFile>, Vec<Defect>) {
                 .and_then(|from| from.take(WHOLE_FILE_MAX).read_to_end(&mut bytes))
         };
         match read {
-            Ok(_) => files.push(SourceFile { path: file.name.clone(), bytes }),
+            Ok(_) => files.push(BundleFile { path: file.name.clone(), bytes }),
             Err(error) => defects.push(bundle::unreadable(&file.name, &error.to_string())),
         }
     }

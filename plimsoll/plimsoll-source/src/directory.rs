@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::buf::BufMut as _;
 use bytes::{Bytes, BytesMut};
-use plimsoll_content::finding::Place;
+use plimsoll_content::finding::FileLocation;
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 
 /// Largest file that is read; the largest of real payloads has 1.5 MB.
@@ -57,7 +57,7 @@ pub struct ReadError {
 
 impl ReadError {
     /// Whether a defect at a place follows from this file or directory not having been read.
-    pub fn explains(&self, place: &Place) -> bool {
+    pub fn explains(&self, place: &FileLocation) -> bool {
         self.directory.is_none_or(|directory| directory == place.directory)
             && (self.name.is_empty() || *self.name == *place.file)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{LoadErrors, TemplateContext, parse};
+use plimsoll_content::payload::{PayloadErrors, TemplateContext, parse};
 
 use crate::directory::{ReadErrors, read_directory};
 
@@ -14,7 +14,7 @@ pub struct LoadError {
     /// What cannot be read.
     pub read: Option<ReadErrors>,
     /// What is wrong with what can.
-    pub content: Option<LoadErrors>,
+    pub content: Option<PayloadErrors>,
 }
 
 impl fmt::Display for LoadError {
@@ -51,7 +51,7 @@ pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError
 }
 
 /// The defects that do not follow from something not having been read.
-fn without_consequences(mut content: LoadErrors, read: &ReadErrors) -> Option<LoadErrors> {
+fn without_consequences(mut content: PayloadErrors, read: &ReadErrors) -> Option<PayloadErrors> {
     content.errors.retain(|error| !read.errors.iter().any(|it| it.explains(&error.place)));
     (!content.errors.is_empty()).then_some(content)
 }

@@ -11,7 +11,7 @@ mod oci;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_content::payload::{Head, ReleaseHead, SourceFile, TemplateContext};
+use plimsoll_content::payload::{PayloadHeader, ReleaseHeader, SourceFile, TemplateContext};
 
 use crate::directory::ReadErrors;
 
@@ -45,7 +45,7 @@ pub trait PayloadStore: Send + Sync {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Its releases.
-    pub releases: Vec<ReleaseHead>,
+    pub releases: Vec<ReleaseHeader>,
     /// What looks like a release but cannot be read, and why.
     pub defects: Vec<String>,
 }
@@ -111,20 +111,20 @@ fn listed(versions: &[String]) -> String {
 }
 
 /// Whether a pull specification means a release: to the letter, or by its digest.
-pub fn names(image: &str, head: &ReleaseHead) -> bool {
+pub fn names(image: &str, head: &ReleaseHeader) -> bool {
     let digest = |image: &str| image.rsplit_once('@').map(|(_, digest)| digest.to_owned());
     image == head.image || digest(image).is_some_and(|it| Some(it) == digest(&head.image))
 }
 
-fn no_such_release<'a>(image: &str, heads: impl Iterator<Item = &'a ReleaseHead>) -> StoreError {
+fn no_such_release<'a>(image: &str, heads: impl Iterator<Item = &'a ReleaseHeader>) -> StoreError {
     let mut known: Vec<String> = heads.map(|head| head.release.version.clone()).collect();
     known.sort();
     StoreError::NoSuchRelease { image: image.to_owned(), known }
 }
 
 /// What files say about their release; images are left out, since lists are kept.
-fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHead, String> {
-    let head = Head::read(files, &TemplateContext::default());
+fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHeader, String> {
+    let head = PayloadHeader::read(files, &TemplateContext::default());
     let problems: Vec<String> = head.problems().iter().map(ToString::to_string).collect();
     if !problems.is_empty() {
         return Err(problems.join("; "));
@@ -132,7 +132,7 @@ fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHead, Str
     let image = image.unwrap_or(&head.values.release_image).to_owned();
     let mut release = head.release;
     release.images.clear();
-    Ok(ReleaseHead { image, release })
+    Ok(ReleaseHeader { image, release })
 }
 
 fn unless_cancelled(cancelled: &AtomicBool) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Override};
+use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, ComponentOverride};
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
@@ -23,7 +23,7 @@ use crate::stage::{DEFINITION, INCOMPLETE};
 
 /// The plan that a controller would make of a payload.
 pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
-    let overrides = INCOMPLETE.iter().map(|name| Override {
+    let overrides = INCOMPLETE.iter().map(|name| ComponentOverride {
         group: "security.openshift.io".to_owned(),
         kind: "SecurityContextConstraints".to_owned(),
         namespace: "-".to_owned(),

@@ -8,7 +8,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability};
 use plimsoll_content::Payload;
-use plimsoll_content::capability::{Registry, meant};
+use plimsoll_content::capability::{CapabilityRegistry, meant};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities::effective;
 
@@ -45,7 +45,7 @@ pub(crate) struct About {
 
 /// A release, a cluster, or a cluster and the release that it is at.
 pub(crate) struct Subject {
-    pub(crate) registry: Registry,
+    pub(crate) registry: CapabilityRegistry,
     pub(crate) gates: BTreeSet<String>,
     /// The capabilities that are enabled.
     pub(crate) enabled: BTreeSet<String>,
@@ -77,7 +77,7 @@ impl Subject {
         let load = |directory: &PathBuf| store::directory(directory, "", profile);
         let payload = release.as_ref().map(load).transpose()?;
         let registry =
-            payload.as_ref().map_or_else(Registry::built_in, |it| it.capabilities.clone());
+            payload.as_ref().map_or_else(CapabilityRegistry::built_in, |it| it.capabilities.clone());
         let gates = payload
             .as_ref()
             .map_or_else(BTreeSet::new, |payload| payload.feature_gates(profile, feature_set));

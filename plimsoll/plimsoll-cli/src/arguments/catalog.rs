@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_content::catalog::{Index, IndexError};
+use plimsoll_content::catalog::{CatalogIndex, IndexError};
 use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
 /// How long a load may take before its progress is shown.
@@ -26,7 +26,7 @@ pub struct CatalogArguments {
 /// is built anew and the same is done once more.
 pub(crate) fn with_catalog<T>(
     arguments: &CatalogArguments,
-    mut act: impl FnMut(&Index<Bytes>) -> Result<T, anyhow::Error>,
+    mut act: impl FnMut(&CatalogIndex<Bytes>) -> Result<T, anyhow::Error>,
 ) -> Result<T, anyhow::Error> {
     let path = &arguments.catalog;
     let cache = if arguments.no_cache { None } else { cache_directory() };

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{self, ReleaseHead, TemplateContext};
+use plimsoll_content::payload::{self, ReleaseHeader, TemplateContext};
 use plimsoll_controller::SharedStore;
 use plimsoll_source::store::{
     Fetched, Listing, OciLayout, PayloadDirectory, PayloadStore, StoreError, names,
@@ -115,11 +115,11 @@ impl StoreArguments {
 
 /// The release of a store that a name means.
 fn find<'a>(
-    releases: &'a [ReleaseHead],
+    releases: &'a [ReleaseHeader],
     name: &str,
-) -> Result<Option<&'a ReleaseHead>, anyhow::Error> {
-    let is_meant = |head: &&ReleaseHead| head.release.version == name || names(name, head);
-    let mut found: Vec<&ReleaseHead> = releases.iter().filter(is_meant).collect();
+) -> Result<Option<&'a ReleaseHeader>, anyhow::Error> {
+    let is_meant = |head: &&ReleaseHeader| head.release.version == name || names(name, head);
+    let mut found: Vec<&ReleaseHeader> = releases.iter().filter(is_meant).collect();
     found.dedup_by(|one, other| one.image == other.image);
     if found.len() > 1 {
         let images: Vec<String> = found.iter().map(|head| format!("\n  {}", head.image)).collect();
@@ -171,7 +171,7 @@ fn template(image: &str, profile: &str) -> TemplateContext {
 }
 
 /// The versions of releases, oldest first.
-fn versions(releases: &[ReleaseHead]) -> Vec<String> {
+fn versions(releases: &[ReleaseHeader]) -> Vec<String> {
     let mut versions: Vec<&str> = releases.iter().map(|it| it.release.version.as_str()).collect();
     versions.sort_by_key(|version| semver::Version::parse(version).ok());
     versions.dedup();

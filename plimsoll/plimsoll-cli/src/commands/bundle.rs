@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, Subcommand};
-use plimsoll_content::catalog::Code;
+use plimsoll_content::catalog::DefectCode;
 use plimsoll_source::catalog::{bundle, is_bundles};
 
 use crate::render::defects::write_report;
@@ -47,6 +47,6 @@ pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyh
     let mut defects = converted.all_defects();
     // Where a bundle's image lies is not known before it is published, and what it replaces is
     // somewhere else.
-    defects.retain(|defect| !matches!(defect.code, Code::NoImage));
+    defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
     write_report(&defects, arguments.output, out)
 }

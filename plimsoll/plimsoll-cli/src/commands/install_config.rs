@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::yaml;
 use plimsoll_plan::install_config::{Assessment, assess};
@@ -61,7 +61,7 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
     let written = config["featureSet"].as_str().filter(|set| !set.is_empty());
     let feature_set = arguments.feature_set.as_deref().or(written).unwrap_or(DEFAULT_FEATURE_SET);
     let (registry, gates) = match &arguments.release {
-        None => (Registry::built_in(), BTreeSet::new()),
+        None => (CapabilityRegistry::built_in(), BTreeSet::new()),
         Some(directory) => {
             let payload = store::directory(directory, "", &arguments.profile)?;
             let gates = payload.feature_gates(&arguments.profile, feature_set);

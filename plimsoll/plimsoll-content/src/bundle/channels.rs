@@ -6,15 +6,15 @@ use plimsoll_resolve::version::parse_tolerant;
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::properties::Bundle;
+use super::properties::ParsedBundle;
 use super::read::documents as read_documents;
 use super::tree::{package_document, whole_file};
-use super::{Document, SourceFile};
-use crate::catalog::{Code, Defect};
+use super::{BundleDocument, BundleFile};
+use crate::catalog::{DefectCode, Defect};
 
 /// How the entries of a channel follow each other: `updateGraph` of a package's `ci.yaml`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum UpdateGraphMode {
     /// As the bundles say.
     Replaces,
     /// By version, each replaces the one before it.
@@ -25,21 +25,21 @@ pub(super) enum Mode {
 }
 
 /// The mode for the package of a bundle directory.
-pub(super) fn mode(directory: &str, others: &[&SourceFile], defects: &mut Vec<Defect>) -> Mode {
+pub(super) fn mode(directory: &str, others: &[&BundleFile], defects: &mut Vec<Defect>) -> UpdateGraphMode {
     // A bundle directory on its own says itself what it replaces.
     let Some((parent, _)) = directory.trim_end_matches('/').rsplit_once('/') else {
         let file = others.iter().find(|file| file.path == "ci.yaml" && !directory.is_empty());
         return match file {
             Some(file) => read(file, defects),
-            None if directory.is_empty() => Mode::Replaces,
-            None => Mode::Semver,
+            None if directory.is_empty() => UpdateGraphMode::Replaces,
+            None => UpdateGraphMode::Semver,
         };
     };
     let path = format!("{parent}/ci.yaml");
-    others.iter().find(|file| file.path == path).map_or(Mode::Semver, |file| read(file, defects))
+    others.iter().find(|file| file.path == path).map_or(UpdateGraphMode::Semver, |file| read(file, defects))
 }
 
-fn read(file: &SourceFile, defects: &mut Vec<Defect>) -> Mode {
+fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {
     let mut found = Vec::new();
     let documents = read_documents(file, &mut found);
     let mode = documents.first().map_or("", |it| it.text("/updateGraph")).to_owned();
@@ -49,17 +49,17 @@ fn read(file: &SourceFile, defects: &mut Vec<Defect>) -> Mode {
         }
     }
     match mode.as_str() {
-        "" | "semver-mode" => Mode::Semver,
-        "replaces-mode" => Mode::Replaces,
-        "semver-skippatch-mode" => Mode::SkipPatch,
+        "" | "semver-mode" => UpdateGraphMode::Semver,
+        "replaces-mode" => UpdateGraphMode::Replaces,
+        "semver-skippatch-mode" => UpdateGraphMode::SkipPatch,
         other => {
             let known = "replaces-mode, semver-mode and semver-skippatch-mode";
             let text = format!("updateGraph: there is no `{other}`, only {known}");
-            let defect = whole_file(file, Code::BundleFile, text);
+            let defect = whole_file(file, DefectCode::BundleFile, text);
             if !defects.contains(&defect) {
                 defects.push(defect);
             }
-            Mode::Semver
+            UpdateGraphMode::Semver
         }
     }
 }
@@ -67,10 +67,10 @@ fn read(file: &SourceFile, defects: &mut Vec<Defect>) -> Mode {
 /// The documents of a package.
 pub(super) fn documents(
     name: &str,
-    mut bundles: Vec<Bundle>,
-    mode: Mode,
+    mut bundles: Vec<ParsedBundle>,
+    mode: UpdateGraphMode,
     defects: &mut Vec<Defect>,
-) -> Vec<Document> {
+) -> Vec<BundleDocument> {
     bundles.sort_by_cached_key(|it| (parse_tolerant(&it.version).ok(), it.name.clone()));
     let channels: BTreeSet<String> =
         bundles.iter().flat_map(|it| it.channels.iter().cloned()).collect();
@@ -80,21 +80,21 @@ pub(super) fn documents(
     let Some(newest) = bundles.last() else { return Vec::new() };
     let mut documents = vec![package_document(name, &default, &newest.file, newest.line)];
     for channel in channels {
-        let members: Vec<&Bundle> =
+        let members: Vec<&ParsedBundle> =
             bundles.iter().filter(|it| it.channels.contains(&channel)).collect();
-        if mode != Mode::Replaces {
+        if mode != UpdateGraphMode::Replaces {
             report_same_versions(name, &channel, &members, defects);
         }
         let entries: Vec<Value> = match mode {
-            Mode::Replaces => members
+            UpdateGraphMode::Replaces => members
                 .iter()
                 .map(|it| entry(it, it.replaces.as_deref(), it.skips.clone()))
                 .collect(),
-            Mode::Semver => by_version(&members),
-            Mode::SkipPatch => by_minor_version(&members),
+            UpdateGraphMode::Semver => by_version(&members),
+            UpdateGraphMode::SkipPatch => by_minor_version(&members),
         };
         let Some(newest) = members.last() else { continue };
-        documents.push(Document {
+        documents.push(BundleDocument {
             file: newest.file.clone(),
             line: newest.line,
             value: json!({
@@ -106,7 +106,7 @@ pub(super) fn documents(
         });
     }
     let bundles = bundles.into_iter();
-    documents.extend(bundles.map(|it| Document {
+    documents.extend(bundles.map(|it| BundleDocument {
         file: it.file,
         line: it.line,
         value: it.document,
@@ -117,7 +117,7 @@ pub(super) fn documents(
 fn report_same_versions(
     package: &str,
     channel: &str,
-    members: &[&Bundle],
+    members: &[&ParsedBundle],
     defects: &mut Vec<Defect>,
 ) {
     for pair in members.windows(2) {
@@ -128,7 +128,7 @@ fn report_same_versions(
                 file: other.file.clone(),
                 line: other.line,
                 package: package.to_owned(),
-                code: Code::SameVersion,
+                code: DefectCode::SameVersion,
                 message: format!(
                     "channel {channel}: {} and {} are both {}",
                     one.name, other.name, one.version
@@ -139,7 +139,7 @@ fn report_same_versions(
 }
 
 /// An entry of a channel.
-pub(super) fn entry(bundle: &Bundle, replaces: Option<&str>, skips: Vec<String>) -> Value {
+pub(super) fn entry(bundle: &ParsedBundle, replaces: Option<&str>, skips: Vec<String>) -> Value {
     let mut entry = json!({ "name": &bundle.name });
     if let Some(replaces) = replaces {
         entry["replaces"] = replaces.into();
@@ -153,7 +153,7 @@ pub(super) fn entry(bundle: &Bundle, replaces: Option<&str>, skips: Vec<String>)
     entry
 }
 
-fn by_version(members: &[&Bundle]) -> Vec<Value> {
+fn by_version(members: &[&ParsedBundle]) -> Vec<Value> {
     let mut before = None;
     let mut entries = Vec::new();
     for bundle in members {
@@ -163,11 +163,11 @@ fn by_version(members: &[&Bundle]) -> Vec<Value> {
     entries
 }
 
-fn by_minor_version(members: &[&Bundle]) -> Vec<Value> {
-    let minor = |it: &Bundle| {
+fn by_minor_version(members: &[&ParsedBundle]) -> Vec<Value> {
+    let minor = |it: &ParsedBundle| {
         parse_tolerant(&it.version).map(|Version { major, minor, .. }| (major, minor))
     };
-    let mut minors: BTreeMap<(u64, u64), Vec<&Bundle>> = BTreeMap::new();
+    let mut minors: BTreeMap<(u64, u64), Vec<&ParsedBundle>> = BTreeMap::new();
     for bundle in members {
         minors.entry(minor(bundle).unwrap_or_default()).or_default().push(bundle);
     }

@@ -7,8 +7,8 @@ use plimsoll_resolve::version::{parse_strict, parse_tolerant};
 use serde_json::Value;
 
 use super::properties::{apis, definition_api};
-use super::read::Manifest;
-use crate::catalog::{Code, Defect};
+use super::read::BundleManifest;
+use crate::catalog::{DefectCode, Defect};
 
 /// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
 const KINDS: &[&str] = &[
@@ -35,7 +35,7 @@ const KINDS: &[&str] = &[
 ];
 
 /// Checks the manifests of a bundle; `csv` is one of them.
-pub(super) fn check(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mut Vec<Defect>) {
+pub(super) fn check(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
     names(csv, defects);
     install_modes(csv, defects);
     minimum_kubernetes(csv, defects);
@@ -45,42 +45,42 @@ pub(super) fn check(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mu
     for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
         if image["image"].as_str().unwrap_or_default().is_empty() {
             let field = format!("spec.relatedImages[{index}]");
-            defects.push(csv.defect(&field, Code::BundleFile, "a related image without an image"));
+            defects.push(csv.defect(&field, DefectCode::BundleFile, "a related image without an image"));
         }
     }
     for manifest in manifests {
         let kind = manifest.kind();
         let known = ["ClusterServiceVersion", "CustomResourceDefinition"];
         if kind.is_empty() {
-            defects.push(manifest.defect("", Code::BundleFile, "a manifest without a kind"));
+            defects.push(manifest.defect("", DefectCode::BundleFile, "a manifest without a kind"));
         } else if !known.contains(&kind) && !KINDS.contains(&kind) {
             let text = format!("a bundle may not bring objects of kind {kind}");
-            defects.push(manifest.defect("kind", Code::BundleFile, text));
+            defects.push(manifest.defect("kind", DefectCode::BundleFile, text));
         }
     }
 }
 
-fn names(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+fn names(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let name = csv.name();
     let version = name.split_once(".v").map(|(_, version)| version);
     if version.is_none_or(|version| parse_strict(version).is_err()) {
         let text = format!("the name {name} has not the form NAME.vVERSION");
-        defects.push(csv.defect("metadata.name", Code::BundleAdvice, text));
+        defects.push(csv.defect("metadata.name", DefectCode::BundleAdvice, text));
     }
     if csv.text("/spec/replaces") == name {
-        defects.push(csv.defect("spec.replaces", Code::BundleFile, "it replaces itself"));
+        defects.push(csv.defect("spec.replaces", DefectCode::BundleFile, "it replaces itself"));
     }
     let mut seen = BTreeSet::new();
     for deployment in csv.list("/spec/install/spec/deployments") {
         let name = deployment["name"].as_str().unwrap_or_default();
         if !seen.insert(name) {
             let text = format!("two deployments are named {name}");
-            defects.push(csv.defect("spec.install.spec.deployments", Code::BundleFile, text));
+            defects.push(csv.defect("spec.install.spec.deployments", DefectCode::BundleFile, text));
         }
     }
 }
 
-fn install_modes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+fn install_modes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let modes = csv.list("/spec/installModes");
     let mut seen = BTreeSet::new();
     for (index, mode) in modes.iter().enumerate() {
@@ -88,45 +88,45 @@ fn install_modes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
         if !seen.insert(kind) {
             let field = format!("spec.installModes[{index}]");
             let text = format!("the install mode {kind} occurs twice");
-            defects.push(csv.defect(&field, Code::BundleFile, text));
+            defects.push(csv.defect(&field, DefectCode::BundleFile, text));
         }
     }
     if !modes.iter().any(|mode| mode["supported"] == true) {
         let text = "no install mode is supported: it can be installed nowhere";
-        defects.push(csv.defect("spec.installModes", Code::BundleFile, text));
+        defects.push(csv.defect("spec.installModes", DefectCode::BundleFile, text));
     }
 }
 
-fn minimum_kubernetes(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let text = csv.text("/spec/minKubeVersion");
     let written = &csv.value["spec"]["minKubeVersion"];
     if !written.is_null() && !written.is_string() {
         let text = "minKubeVersion is not a text, put it in quotes";
-        return defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
+        return defects.push(csv.defect("spec.minKubeVersion", DefectCode::BundleFile, text));
     }
     if text.is_empty() {
         let text = "no minKubeVersion: it may be installed where it does not run";
-        defects.push(csv.defect("spec", Code::BundleAdvice, text));
+        defects.push(csv.defect("spec", DefectCode::BundleAdvice, text));
     } else if parse_strict(text.strip_prefix('v').unwrap_or(text)).is_err() {
         let hint =
             parse_tolerant(text).map_or_else(|_| String::new(), |it| format!(", write {it}"));
         let text = format!("minKubeVersion `{text}` is not a full version{hint}");
-        defects.push(csv.defect("spec.minKubeVersion", Code::BundleFile, text));
+        defects.push(csv.defect("spec.minKubeVersion", DefectCode::BundleFile, text));
     }
 }
 
-fn examples(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let text = csv.text("/metadata/annotations/alm-examples");
     if text.is_empty() {
         return;
     }
-    let mut report = |code: Code, text: String| {
+    let mut report = |code: DefectCode, text: String| {
         defects.push(csv.defect("metadata.annotations.alm-examples", code, text));
     };
     let examples: Vec<Value> = match serde_json::from_str(text) {
         Ok(examples) => examples,
         Err(error) => {
-            return report(Code::BundleFile, format!("alm-examples is not a JSON list: {error}"));
+            return report(DefectCode::BundleFile, format!("alm-examples is not a JSON list: {error}"));
         }
     };
     let owned: BTreeSet<String> = csv
@@ -138,13 +138,13 @@ fn examples(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
         let kind = example["kind"].as_str().unwrap_or_default();
         if !owned.contains(kind) {
             let text = format!("alm-examples has a {kind}, which the bundle does not own");
-            report(Code::BundleAdvice, text);
+            report(DefectCode::BundleAdvice, text);
         }
     }
 }
 
 /// What the bundle says it owns and what it brings must be the same.
-fn owned(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mut Vec<Defect>) {
+fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
     let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
     let brought: Vec<_> = definitions.map(|it| (it, apis(it))).collect();
     let mut claimed = BTreeSet::new();
@@ -152,35 +152,35 @@ fn owned(csv: &Manifest<'_>, manifests: &[Manifest<'_>], defects: &mut Vec<Defec
         let field = format!("spec.customresourcedefinitions.owned[{index}]");
         let Some(api) = definition_api(value) else {
             let text = "an owned definition needs a name (plural.group), a version and a kind";
-            defects.push(csv.defect(&field, Code::OwnedApi, text));
+            defects.push(csv.defect(&field, DefectCode::OwnedApi, text));
             continue;
         };
         if !brought.iter().any(|(_, apis)| apis.contains(&api)) {
             let (group, version, kind) = &api;
             let text = format!("it owns {group}/{version} {kind}, but brings no definition of it");
-            defects.push(csv.defect(&field, Code::OwnedApi, text));
+            defects.push(csv.defect(&field, DefectCode::OwnedApi, text));
         }
         claimed.insert((api.0, api.2));
     }
     for (definition, apis) in &brought {
         let Some((group, _, kind)) = apis.first() else {
             let text = "the definition has no versions";
-            defects.push(definition.defect("spec", Code::OwnedApi, text));
+            defects.push(definition.defect("spec", DefectCode::OwnedApi, text));
             continue;
         };
         if !claimed.contains(&(group.clone(), kind.clone())) {
             let text = format!("{} does not say that it owns {kind}.{group}", csv.name());
-            defects.push(definition.defect("", Code::BundleAdvice, text));
+            defects.push(definition.defect("", DefectCode::BundleAdvice, text));
         }
         if definition.value["spec"]["preserveUnknownFields"] == true {
             let text = "preserveUnknownFields is not supported any more";
             let field = "spec.preserveUnknownFields";
-            defects.push(definition.defect(field, Code::BundleFile, text));
+            defects.push(definition.defect(field, DefectCode::BundleFile, text));
         }
     }
 }
 
-fn webhooks(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
+fn webhooks(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let deployments: BTreeSet<&str> = csv
         .list("/spec/install/spec/deployments")
         .iter()
@@ -195,11 +195,11 @@ fn webhooks(csv: &Manifest<'_>, defects: &mut Vec<Defect>) {
         let deployment = webhook["deploymentName"].as_str().unwrap_or_default();
         if !deployments.contains(deployment) {
             let text = format!("the webhook needs deployment `{deployment}`, which is not there");
-            defects.push(csv.defect(&field, Code::BundleFile, text));
+            defects.push(csv.defect(&field, DefectCode::BundleFile, text));
         }
         if webhook["type"] == "ConversionWebhook" && !only_all {
             let text = "a conversion webhook needs AllNamespaces to be the only install mode";
-            defects.push(csv.defect(&field, Code::BundleFile, text));
+            defects.push(csv.defect(&field, DefectCode::BundleFile, text));
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::read::Manifest;
-use crate::catalog::{Code, Defect};
+use super::read::BundleManifest;
+use crate::catalog::{DefectCode, Defect};
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
 /// What the metadata of a bundle says.
 #[derive(Debug, Default)]
-pub(super) struct Metadata {
+pub(super) struct BundleMetadata {
     pub(super) package: String,
     pub(super) channels: Vec<String>,
     pub(super) default_channel: Option<String>,
@@ -21,11 +21,11 @@ pub(super) struct Metadata {
 /// the first with properties count.
 pub(super) fn read(
     directory: &str,
-    manifests: &[Manifest<'_>],
+    manifests: &[BundleManifest<'_>],
     defects: &mut Vec<Defect>,
-) -> Option<Metadata> {
+) -> Option<BundleMetadata> {
     let with = |key: &str| {
-        let has = |it: &&Manifest<'_>| match &it.value[key] {
+        let has = |it: &&BundleManifest<'_>| match &it.value[key] {
             Value::Object(map) => !map.is_empty(),
             Value::Array(list) => !list.is_empty(),
             _ => false,
@@ -39,10 +39,10 @@ pub(super) fn read(
             .any(|key| manifest.value.get(key).is_some_and(|it| it.is_array() || it.is_object()))
         {
             let text = "none of `annotations`, `dependencies` and `properties`: it is ignored";
-            defects.push(manifest.defect("", Code::BundleAdvice, text));
+            defects.push(manifest.defect("", DefectCode::BundleAdvice, text));
         }
     }
-    let mut metadata = Metadata::default();
+    let mut metadata = BundleMetadata::default();
     if let Some(manifest) = with("dependencies") {
         dependencies(manifest, &mut metadata, defects);
     }
@@ -51,7 +51,7 @@ pub(super) fn read(
             Some(properties) => metadata.properties.extend(properties.iter().cloned()),
             None => {
                 let text = "`properties` is not a list";
-                defects.push(manifest.defect("properties", Code::BundleFile, text));
+                defects.push(manifest.defect("properties", DefectCode::BundleFile, text));
             }
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn read(
             file: format!("{directory}metadata"),
             line: 0,
             package: String::new(),
-            code: Code::BundleFile,
+            code: DefectCode::BundleFile,
             message: "no file with `annotations`".to_owned(),
         });
         return None;
@@ -69,8 +69,8 @@ pub(super) fn read(
 }
 
 fn annotations(
-    manifest: &Manifest<'_>,
-    metadata: &mut Metadata,
+    manifest: &BundleManifest<'_>,
+    metadata: &mut BundleMetadata,
     defects: &mut Vec<Defect>,
 ) -> bool {
     let value = |key: &str| {
@@ -79,7 +79,7 @@ fn annotations(
     };
     let field = |key: &str| format!("annotations.{PREFIX}{key}");
     let mut report = |key: &str, message: String| {
-        defects.push(manifest.defect(&field(key), Code::BundleAnnotation, message));
+        defects.push(manifest.defect(&field(key), DefectCode::BundleAnnotation, message));
     };
     let fixed = [
         ("mediatype.v1", "registry+v1"),
@@ -112,17 +112,17 @@ fn annotations(
     !metadata.package.is_empty()
 }
 
-fn dependencies(manifest: &Manifest<'_>, metadata: &mut Metadata, defects: &mut Vec<Defect>) {
+fn dependencies(manifest: &BundleManifest<'_>, metadata: &mut BundleMetadata, defects: &mut Vec<Defect>) {
     let Some(list) = manifest.value["dependencies"].as_array() else {
         let text = "`dependencies` is not a list";
-        return defects.push(manifest.defect("dependencies", Code::Dependency, text));
+        return defects.push(manifest.defect("dependencies", DefectCode::Dependency, text));
     };
     for (index, item) in list.iter().enumerate() {
         match dependency(item) {
             Ok(property) => metadata.properties.push(property),
             Err(message) => {
                 let field = format!("dependencies[{index}]");
-                defects.push(manifest.defect(&field, Code::Dependency, message));
+                defects.push(manifest.defect(&field, DefectCode::Dependency, message));
             }
         }
     }

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::channels::entry;
-use super::metadata::Metadata;
-use super::properties::{self, Bundle};
-use super::read::{Manifest, documents as read_documents, is_document};
+use super::metadata::BundleMetadata;
+use super::properties::{self, ParsedBundle};
+use super::read::{BundleManifest, documents as read_documents, is_document};
 use super::tree::{csv, package_document};
-use super::{Document, SourceFile, check};
-use crate::catalog::{Code, Defect};
+use super::{BundleDocument, BundleFile, check};
+use crate::catalog::{DefectCode, Defect};
 
 /// Whether a file is a package manifest, by its name.
 pub(super) fn is_package_manifest(path: &str) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_package_manifest(path: &str) -> bool {
 /// A package manifest.
 #[derive(Debug)]
 pub(super) struct PackageManifest<'f> {
-    manifest: Manifest<'f>,
+    manifest: BundleManifest<'f>,
     name: String,
     /// Names of channels, and of the bundle at the head of each.
     channels: Vec<(String, String)>,
@@ -29,12 +29,12 @@ pub(super) struct PackageManifest<'f> {
 }
 
 impl<'f> PackageManifest<'f> {
-    pub(super) fn read(file: &'f SourceFile, defects: &mut Vec<Defect>) -> Option<Self> {
+    pub(super) fn read(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Option<Self> {
         let manifest = read_documents(file, defects).into_iter().next()?;
         let name = manifest.text("/packageName").to_owned();
         if name.is_empty() {
             let text = "the package manifest has no packageName";
-            defects.push(manifest.defect("", Code::NoName, text));
+            defects.push(manifest.defect("", DefectCode::NoName, text));
             return None;
         }
         let mut channels = Vec::new();
@@ -44,7 +44,7 @@ impl<'f> PackageManifest<'f> {
                 _ => {
                     let text = "a channel needs a name and a currentCSV";
                     let field = format!("channels[{index}]");
-                    defects.push(manifest.defect(&field, Code::NoName, text));
+                    defects.push(manifest.defect(&field, DefectCode::NoName, text));
                 }
             }
         }
@@ -64,9 +64,9 @@ impl<'f> PackageManifest<'f> {
 /// The documents of a package; `others` are the files of the tree that no bundle directory has.
 pub(super) fn documents(
     package: &PackageManifest<'_>,
-    others: &[&SourceFile],
+    others: &[&BundleFile],
     defects: &mut Vec<Defect>,
-) -> Vec<Document> {
+) -> Vec<BundleDocument> {
     let mut found = Vec::new();
     let bundles = bundles(package, others, &mut found);
     let path = &package.manifest.file.path;
@@ -75,9 +75,9 @@ pub(super) fn documents(
         let field = format!("channels[{index}]");
         if !bundles.contains_key(current) {
             let text = format!("channel {channel}: there is no bundle {current}");
-            found.push(package.manifest.defect(&field, Code::NoBundle, text));
+            found.push(package.manifest.defect(&field, DefectCode::NoBundle, text));
         }
-        documents.push(Document {
+        documents.push(BundleDocument {
             file: path.clone(),
             line: package.manifest.line(&field),
             value: json!({
@@ -88,7 +88,7 @@ pub(super) fn documents(
             }),
         });
     }
-    documents.extend(bundles.into_values().map(|bundle| Document {
+    documents.extend(bundles.into_values().map(|bundle| BundleDocument {
         file: bundle.file,
         line: bundle.line,
         value: bundle.document,
@@ -103,11 +103,11 @@ pub(super) fn documents(
 /// The bundles of a package: each directory below it with a ClusterServiceVersion.
 fn bundles(
     package: &PackageManifest<'_>,
-    others: &[&SourceFile],
+    others: &[&BundleFile],
     defects: &mut Vec<Defect>,
-) -> BTreeMap<String, Bundle> {
+) -> BTreeMap<String, ParsedBundle> {
     let root = package.directory();
-    let mut directories: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    let mut directories: BTreeMap<&str, Vec<&BundleFile>> = BTreeMap::new();
     for &file in others {
         let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
         let below = root.is_empty()
@@ -120,19 +120,19 @@ fn bundles(
     let mut bundles = BTreeMap::new();
     for (directory, files) in directories {
         let mut found = Vec::new();
-        let manifests: Vec<Manifest<'_>> =
+        let manifests: Vec<BundleManifest<'_>> =
             files.iter().flat_map(|file| read_documents(file, &mut found)).collect();
         let versions = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
         if versions.count() == 0 {
             continue;
         }
         if let Some(csv) = csv(directory, &manifests, &mut found) {
-            let metadata = Metadata { package: package.name.clone(), ..Metadata::default() };
+            let metadata = BundleMetadata { package: package.name.clone(), ..BundleMetadata::default() };
             let bundle = properties::bundle(csv, &manifests, metadata, &mut found);
             check::check(csv, &manifests, &mut found);
             if bundles.contains_key(&bundle.name) {
                 let text = format!("there is more than one bundle {}", bundle.name);
-                found.push(csv.defect("metadata.name", Code::Duplicate, text));
+                found.push(csv.defect("metadata.name", DefectCode::Duplicate, text));
             } else {
                 bundles.insert(bundle.name.clone(), bundle);
             }
@@ -143,7 +143,7 @@ fn bundles(
 }
 
 /// The entries of a channel: its head, what that replaces and so on, and what these skip.
-fn entries(current: &str, bundles: &BTreeMap<String, Bundle>) -> Vec<Value> {
+fn entries(current: &str, bundles: &BTreeMap<String, ParsedBundle>) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     let mut next = vec![current];

@@ -4,13 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::metadata::Metadata;
-use super::read::Manifest;
-use crate::catalog::{Code, Defect};
+use super::metadata::BundleMetadata;
+use super::read::BundleManifest;
+use crate::catalog::{DefectCode, Defect};
 
 /// A bundle as it goes into a catalog.
 #[derive(Debug)]
-pub(super) struct Bundle {
+pub(super) struct ParsedBundle {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) name: String,
@@ -27,12 +27,12 @@ pub(super) struct Bundle {
 
 /// Makes a bundle of its manifests; `csv` is one of them.
 pub(super) fn bundle(
-    csv: &Manifest<'_>,
-    manifests: &[Manifest<'_>],
-    metadata: Metadata,
+    csv: &BundleManifest<'_>,
+    manifests: &[BundleManifest<'_>],
+    metadata: BundleMetadata,
     defects: &mut Vec<Defect>,
-) -> Bundle {
-    let Metadata { package, channels, default_channel, properties: given } = metadata;
+) -> ParsedBundle {
+    let BundleMetadata { package, channels, default_channel, properties: given } = metadata;
     let name = csv.name().to_owned();
     let version = csv.text("/spec/version").to_owned();
     let mut properties = given;
@@ -67,7 +67,7 @@ pub(super) fn bundle(
         "properties": properties,
         "relatedImages": csv.list("/spec/relatedImages"),
     });
-    Bundle {
+    ParsedBundle {
         file: csv.file.path.clone(),
         line: csv.line(""),
         replaces: filled(csv.text("/spec/replaces")),
@@ -83,20 +83,20 @@ pub(super) fn bundle(
 }
 
 /// The properties that a ClusterServiceVersion carries as an annotation.
-fn annotated(csv: &Manifest<'_>, defects: &mut Vec<Defect>) -> Vec<Value> {
+fn annotated(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) -> Vec<Value> {
     let text = csv.text("/metadata/annotations/olm.properties");
     if text.is_empty() {
         return Vec::new();
     }
     serde_json::from_str(text).unwrap_or_else(|error| {
         let text = format!("the annotation olm.properties is not a JSON list: {error}");
-        defects.push(csv.defect("metadata.annotations", Code::Property, text));
+        defects.push(csv.defect("metadata.annotations", DefectCode::Property, text));
         Vec::new()
     })
 }
 
 /// The APIs of a CustomResourceDefinition: group, version and kind.
-pub(super) fn apis(definition: &Manifest<'_>) -> Vec<(String, String, String)> {
+pub(super) fn apis(definition: &BundleManifest<'_>) -> Vec<(String, String, String)> {
     let group = definition.text("/spec/group");
     let kind = definition.text("/spec/names/kind");
     let versions = definition.list("/spec/versions").iter();
@@ -113,13 +113,13 @@ fn gvk(kind: &str, (group, version, name): (String, String, String)) -> Value {
     json!({ "type": kind, "value": { "group": group, "kind": name, "version": version } })
 }
 
-fn provided(csv: &Manifest<'_>, manifests: &[Manifest<'_>]) -> Vec<Value> {
+fn provided(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>]) -> Vec<Value> {
     let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
     let owned = csv.list("/spec/apiservicedefinitions/owned").iter().filter_map(service_api);
     definitions.flat_map(apis).chain(owned).map(|api| gvk("olm.gvk", api)).collect()
 }
 
-fn required(csv: &Manifest<'_>) -> Vec<Value> {
+fn required(csv: &BundleManifest<'_>) -> Vec<Value> {
     let definitions = csv.list("/spec/customresourcedefinitions/required").iter();
     let services = csv.list("/spec/apiservicedefinitions/required").iter();
     let apis = definitions.filter_map(definition_api).chain(services.filter_map(service_api));
@@ -139,7 +139,7 @@ fn service_api(value: &Value) -> Option<(String, String, String)> {
 }
 
 /// The fields of a ClusterServiceVersion that a catalog shows.
-fn csv_metadata(csv: &Manifest<'_>) -> Value {
+fn csv_metadata(csv: &BundleManifest<'_>) -> Value {
     const FIELDS: &[(&str, &str)] = &[
         ("apiServiceDefinitions", "/spec/apiservicedefinitions"),
         ("crdDescriptions", "/spec/customresourcedefinitions"),

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use super::SourceFile;
-use crate::catalog::{Code, Defect};
+use super::BundleFile;
+use crate::catalog::{DefectCode, Defect};
 use crate::yaml;
 
 /// A document of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Manifest<'f> {
-    pub(super) file: &'f SourceFile,
+pub(super) struct BundleManifest<'f> {
+    pub(super) file: &'f BundleFile,
     /// Number of the document in the file, empty ones not counted.
     number: usize,
     first_line: u32,
     pub(super) value: Value,
 }
 
-impl Manifest<'_> {
+impl BundleManifest<'_> {
     pub(super) fn kind(&self) -> &str {
         self.value["kind"].as_str().unwrap_or_default()
     }
@@ -44,7 +44,7 @@ impl Manifest<'_> {
     }
 
     /// A defect of a field.
-    pub(super) fn defect(&self, field: &str, code: Code, message: impl Into<String>) -> Defect {
+    pub(super) fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
         Defect {
             file: self.file.path.clone(),
             line: self.line(field),
@@ -63,8 +63,8 @@ pub(super) fn is_document(path: &str) -> bool {
 }
 
 /// The documents of a file; what cannot be read becomes a defect.
-pub(super) fn documents<'f>(file: &'f SourceFile, defects: &mut Vec<Defect>) -> Vec<Manifest<'f>> {
-    let mut report = |line: usize, code: Code, message: String| {
+pub(super) fn documents<'f>(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Vec<BundleManifest<'f>> {
+    let mut report = |line: usize, code: DefectCode, message: String| {
         defects.push(Defect {
             file: file.path.clone(),
             line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -74,7 +74,7 @@ pub(super) fn documents<'f>(file: &'f SourceFile, defects: &mut Vec<Defect>) -> 
         });
     };
     let Ok(text) = std::str::from_utf8(&file.bytes) else {
-        report(0, Code::BundleFile, "not UTF-8".to_owned());
+        report(0, DefectCode::BundleFile, "not UTF-8".to_owned());
         return Vec::new();
     };
     let mut manifests = Vec::new();
@@ -82,13 +82,13 @@ pub(super) fn documents<'f>(file: &'f SourceFile, defects: &mut Vec<Defect>) -> 
     for document in yaml::parse(text) {
         for note in document.notes {
             let line = note.line.unwrap_or(document.line);
-            report(line, Code::DuplicateKey, note.oddity.to_string());
+            report(line, DefectCode::DuplicateKey, note.oddity.to_string());
         }
         match document.value {
             Ok(Value::Null) => {}
             Ok(value) => {
                 let first_line = u32::try_from(document.line).unwrap_or(u32::MAX);
-                manifests.push(Manifest { file, number, first_line, value });
+                manifests.push(BundleManifest { file, number, first_line, value });
                 number += 1;
             }
             Err(error) => {
@@ -98,7 +98,7 @@ pub(super) fn documents<'f>(file: &'f SourceFile, defects: &mut Vec<Defect>) -> 
                 } else {
                     ""
                 };
-                report(error.line, Code::BundleFile, format!("{error}{hint}"));
+                report(error.line, DefectCode::BundleFile, format!("{error}{hint}"));
                 number += 1;
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Converted, SourceFile, convert, is_bundles};
+use super::{ConvertedBundles, BundleFile, convert, is_bundles};
 
 const ANNOTATIONS: &str = "annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
@@ -20,8 +20,8 @@ fn csv(version: &str, more: &str) -> String {
     )
 }
 
-fn converted(files: &[(&str, &str)]) -> Converted {
-    let file = |(path, text): &(&str, &str)| SourceFile {
+fn converted(files: &[(&str, &str)]) -> ConvertedBundles {
+    let file = |(path, text): &(&str, &str)| BundleFile {
         path: (*path).to_owned(),
         bytes: text.as_bytes().to_vec(),
     };

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::channels::{self, Mode};
+use super::channels::{self, UpdateGraphMode};
 use super::metadata;
 use super::package_manifest::{self, PackageManifest};
-use super::properties::{self, Bundle};
-use super::read::{Manifest, documents, is_document};
-use super::{Converted, Document, SourceFile, check};
-use crate::catalog::{Code, Defect};
+use super::properties::{self, ParsedBundle};
+use super::read::{BundleManifest, documents, is_document};
+use super::{ConvertedBundles, BundleDocument, BundleFile, check};
+use crate::catalog::{DefectCode, Defect};
 use crate::finding::Severity;
 
 /// Whether files of such names are bundles, and not a file-based catalog.
@@ -23,8 +23,8 @@ pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
         if let Some((directory, part)) = bundle_part(name) {
             let (manifests, metadata) = parts.entry(directory).or_default();
             match part {
-                Part::Manifest(_) => *manifests = true,
-                Part::Metadata(_) => *metadata = true,
+                TreeNode::Manifest(_) => *manifests = true,
+                TreeNode::Metadata(_) => *metadata = true,
             }
         }
     }
@@ -32,13 +32,13 @@ pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
 }
 
 /// A file of a bundle, by its name in `manifests/` or `metadata/`.
-enum Part<'n> {
+enum TreeNode<'n> {
     Manifest(&'n str),
     Metadata(&'n str),
 }
 
 /// The bundle directory that a file lies in, empty or with a slash at its end, and its part there.
-fn bundle_part(name: &str) -> Option<(&str, Part<'_>)> {
+fn bundle_part(name: &str) -> Option<(&str, TreeNode<'_>)> {
     let mut found = None;
     for (part, is_manifest) in [("manifests/", true), ("metadata/", false)] {
         let at = if name.starts_with(part) {
@@ -50,7 +50,7 @@ fn bundle_part(name: &str) -> Option<(&str, Part<'_>)> {
             && found.as_ref().is_none_or(|(known, _)| at < *known)
         {
             let rest = &name[at + part.len()..];
-            let part = if is_manifest { Part::Manifest(rest) } else { Part::Metadata(rest) };
+            let part = if is_manifest { TreeNode::Manifest(rest) } else { TreeNode::Metadata(rest) };
             found = Some((at, part));
         }
     }
@@ -60,36 +60,36 @@ fn bundle_part(name: &str) -> Option<(&str, Part<'_>)> {
 /// The files of a bundle directory.
 #[derive(Default)]
 struct BundleFiles<'f> {
-    manifests: Vec<&'f SourceFile>,
-    metadata: Vec<&'f SourceFile>,
+    manifests: Vec<&'f BundleFile>,
+    metadata: Vec<&'f BundleFile>,
 }
 
 /// What is known of a package.
 #[derive(Default)]
 struct Members {
-    bundles: Vec<Bundle>,
-    mode: Mode,
+    bundles: Vec<ParsedBundle>,
+    mode: UpdateGraphMode,
 }
 
-pub(super) fn convert(files: &[SourceFile]) -> Converted {
+pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
     let mut directories: BTreeMap<&str, BundleFiles<'_>> = BTreeMap::new();
     let mut package_manifests = Vec::new();
-    let mut others: Vec<&SourceFile> = Vec::new();
-    let mut converted = Converted::default();
+    let mut others: Vec<&BundleFile> = Vec::new();
+    let mut converted = ConvertedBundles::default();
     let defects = &mut converted.defects;
     for file in files {
         match bundle_part(&file.path) {
             Some((directory, part)) => {
-                let (Part::Manifest(name) | Part::Metadata(name)) = part;
+                let (TreeNode::Manifest(name) | TreeNode::Metadata(name)) = part;
                 let bundle = directories.entry(directory).or_default();
                 match part {
                     _ if name.starts_with('.') => {}
                     _ if name.contains('/') => {
                         let text = "a directory inside a bundle's directories is ignored";
-                        defects.push(whole_file(file, Code::BundleAdvice, text));
+                        defects.push(whole_file(file, DefectCode::BundleAdvice, text));
                     }
-                    Part::Manifest(_) => bundle.manifests.push(file),
-                    Part::Metadata(_) => bundle.metadata.push(file),
+                    TreeNode::Manifest(_) => bundle.manifests.push(file),
+                    TreeNode::Metadata(_) => bundle.metadata.push(file),
                 }
             }
             None if package_manifest::is_package_manifest(&file.path) => {
@@ -120,19 +120,19 @@ pub(super) fn convert(files: &[SourceFile]) -> Converted {
     converted
 }
 
-pub(super) fn whole_file(file: &SourceFile, code: Code, message: impl Into<String>) -> Defect {
+pub(super) fn whole_file(file: &BundleFile, code: DefectCode, message: impl Into<String>) -> Defect {
     let (file, message) = (file.path.clone(), message.into());
     Defect { file, line: 0, package: String::new(), code, message }
 }
 
 /// Reads a bundle directory; `None` when there is no bundle in it that could be used.
-fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -> Option<Bundle> {
+fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -> Option<ParsedBundle> {
     let mut found = Vec::new();
     let manifests = files.manifests.iter().filter(|file| is_document(&file.path));
-    let manifests: Vec<Manifest<'_>> =
+    let manifests: Vec<BundleManifest<'_>> =
         manifests.flat_map(|file| documents(file, &mut found)).collect();
     let metadata_files = files.metadata.iter().filter(|file| is_document(&file.path));
-    let metadata_documents: Vec<Manifest<'_>> =
+    let metadata_documents: Vec<BundleManifest<'_>> =
         metadata_files.flat_map(|file| documents(file, &mut found)).collect();
     let metadata = metadata::read(directory, &metadata_documents, &mut found);
     let bundle = csv(directory, &manifests, &mut found).zip(metadata).map(|(csv, metadata)| {
@@ -141,7 +141,7 @@ fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -
     });
     // A bundle whose dependencies are not all known must not be installed without them.
     let is_usable = !found.iter().any(|defect| {
-        defect.severity() == Severity::Error && defect.code != Code::BundleAnnotation
+        defect.severity() == Severity::Error && defect.code != DefectCode::BundleAnnotation
     });
     if let Some((csv, _)) = &bundle {
         check::check(csv, &manifests, &mut found);
@@ -158,27 +158,27 @@ fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -
 /// The one ClusterServiceVersion among the manifests of a bundle.
 pub(super) fn csv<'m, 'f>(
     directory: &str,
-    manifests: &'m [Manifest<'f>],
+    manifests: &'m [BundleManifest<'f>],
     defects: &mut Vec<Defect>,
-) -> Option<&'m Manifest<'f>> {
+) -> Option<&'m BundleManifest<'f>> {
     let mut all = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
     let Some(csv) = all.next() else {
         defects.push(Defect {
             file: format!("{directory}manifests"),
             line: 0,
             package: String::new(),
-            code: Code::BundleFile,
+            code: DefectCode::BundleFile,
             message: "no ClusterServiceVersion".to_owned(),
         });
         return None;
     };
     for other in all {
         let text = "a second ClusterServiceVersion: a bundle has exactly one";
-        defects.push(other.defect("", Code::BundleFile, text));
+        defects.push(other.defect("", DefectCode::BundleFile, text));
     }
     if csv.name().is_empty() {
         let text = "the ClusterServiceVersion has no name";
-        defects.push(csv.defect("metadata", Code::BundleFile, text));
+        defects.push(csv.defect("metadata", DefectCode::BundleFile, text));
         return None;
     }
     Some(csv)
@@ -190,11 +190,11 @@ pub(super) fn package_document(
     default_channel: &str,
     file: &str,
     line: u32,
-) -> Document {
+) -> BundleDocument {
     let value = json!({
         "schema": "olm.package",
         "name": name,
         "defaultChannel": default_channel,
     });
-    Document { file: file.to_owned(), line, value }
+    BundleDocument { file: file.to_owned(), line, value }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CURRENT, Capability, NONE, Registry, Set};
+use super::{CURRENT, Capability, NONE, CapabilityRegistry, CapabilitySet};
 
 /// The sets, in order: each contains all before it.
 const SETS: [&str; 10] =
@@ -64,7 +64,7 @@ const KNOWN: [Known; 19] = [
     },
 ];
 
-pub(super) fn registry() -> Registry {
+pub(super) fn registry() -> CapabilityRegistry {
     let capabilities = KNOWN.iter().map(|known| {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let capability = Capability {
@@ -80,7 +80,7 @@ pub(super) fn registry() -> Registry {
     let sets = SETS.map(|set| {
         let new = KNOWN.iter().filter(|known| known.since == set);
         grown.extend(new.map(|known| known.name.to_owned()));
-        Set { name: set.to_owned(), capabilities: grown.clone(), declared: None }
+        CapabilitySet { name: set.to_owned(), capabilities: grown.clone(), declared: None }
     });
-    Registry { capabilities: capabilities.collect(), sets: sets.into() }
+    CapabilityRegistry { capabilities: capabilities.collect(), sets: sets.into() }
 }

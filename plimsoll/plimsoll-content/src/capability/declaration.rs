@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{CURRENT, Capability, NONE, Registry, Set};
+use super::{CURRENT, Capability, NONE, CapabilityRegistry, CapabilitySet};
 use crate::Manifest;
 
 /// API group of the kind.
@@ -24,7 +24,7 @@ pub fn is_declaration(manifest: &Manifest) -> bool {
 /// The `spec` of a ReleaseCapabilities manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Declaration {
+pub struct CapabilityDeclaration {
     /// Forget the names and versioned sets of the published API: this release has only what it
     /// declares, and `vCurrent` begins empty.
     pub omit_built_in: bool,
@@ -71,7 +71,7 @@ pub struct DeclaredSet {
 
 /// What is wrong with a ReleaseCapabilities manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum DeclarationError {
     /// It is of a version that this program does not read.
     #[error("version {0} of {KIND} is not known, write apiVersion: {GROUP}/{VERSION}")]
     Version(String),
@@ -129,10 +129,10 @@ pub fn meant(similar: Option<&str>) -> String {
     similar.map_or_else(String::new, |name| format!(", did you mean {name:?}?"))
 }
 
-impl Registry {
+impl CapabilityRegistry {
     /// Takes up what some manifests declare, in their order; the others are passed over. Returns
     /// what is wrong, each with the number of its manifest.
-    pub fn declare(&mut self, manifests: &[Manifest]) -> Vec<(usize, Problem)> {
+    pub fn declare(&mut self, manifests: &[Manifest]) -> Vec<(usize, DeclarationError)> {
         let mut problems = Vec::new();
         let mut declarations = Vec::new();
         let declaring = manifests.iter().enumerate().filter(|(_, it)| is_declaration(it));
@@ -157,16 +157,16 @@ impl Registry {
         problems
     }
 
-    fn declare_capabilities(&mut self, file: &Arc<str>, from: &Declaration) -> Vec<Problem> {
+    fn declare_capabilities(&mut self, file: &Arc<str>, from: &CapabilityDeclaration) -> Vec<DeclarationError> {
         let mut problems = Vec::new();
         for (index, declared) in from.capabilities.iter().enumerate() {
             let field = format!("spec.capabilities[{index}].name");
             let name = declared.name.clone();
             let before = self.capability(&name).is_some_and(|it| it.declared.is_some());
             if !is_name(&name) {
-                problems.push(Problem::Name { field, name });
+                problems.push(DeclarationError::Name { field, name });
             } else if before {
-                problems.push(Problem::Twice { field, name });
+                problems.push(DeclarationError::Twice { field, name });
             } else {
                 let capability = Capability {
                     name: name.clone(),
@@ -181,7 +181,7 @@ impl Registry {
         problems
     }
 
-    fn declare_sets(&mut self, file: &Arc<str>, from: &Declaration) -> Vec<Problem> {
+    fn declare_sets(&mut self, file: &Arc<str>, from: &CapabilityDeclaration) -> Vec<DeclarationError> {
         let mut problems = Vec::new();
         for (index, declared) in from.capabilities.iter().enumerate() {
             let field = format!("spec.capabilities[{index}].requires");
@@ -203,17 +203,17 @@ impl Registry {
         file: &Arc<str>,
         field: &dyn Fn(&str) -> String,
         declared: &DeclaredSet,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), DeclarationError> {
         let name = declared.name.clone();
         if !is_name(&name) {
-            return Err(Problem::Name { field: field("name"), name });
+            return Err(DeclarationError::Name { field: field("name"), name });
         }
         let before = self.set(&name);
         if before.is_some_and(|set| set.declared.is_some()) {
-            return Err(Problem::Twice { field: field("name"), name });
+            return Err(DeclarationError::Twice { field: field("name"), name });
         }
         if before.is_some() && name != CURRENT {
-            return Err(Problem::FixedSet { field: field("name"), name });
+            return Err(DeclarationError::FixedSet { field: field("name"), name });
         }
         let begins = match (&declared.extends, name.as_str()) {
             (Some(extends), _) => extends.as_str(),
@@ -223,12 +223,12 @@ impl Registry {
         let Some(base) = self.set(begins) else {
             let similar = self.similar_set(begins).map(str::to_owned);
             let name = begins.to_owned();
-            return Err(Problem::UnknownSet { field: field("extends"), name, similar });
+            return Err(DeclarationError::UnknownSet { field: field("extends"), name, similar });
         };
         let mut capabilities = base.capabilities.clone();
         capabilities.extend(declared.capabilities.iter().cloned());
         capabilities.retain(|name| !declared.without.contains(name));
-        let set = Set { name, capabilities, declared: Some(Arc::clone(file)) };
+        let set = CapabilitySet { name, capabilities, declared: Some(Arc::clone(file)) };
         match self.sets.iter_mut().find(|it| it.name == set.name) {
             Some(current) => *current = set,
             None => self.sets.push(set),
@@ -237,9 +237,9 @@ impl Registry {
     }
 
     /// A problem for each name of a list that nobody declares.
-    fn unknown(&self, field: &str, names: &[String]) -> Vec<Problem> {
+    fn unknown(&self, field: &str, names: &[String]) -> Vec<DeclarationError> {
         let unknown = names.iter().enumerate().filter(|(_, name)| self.capability(name).is_none());
-        let problem = |(index, name): (usize, &String)| Problem::UnknownCapability {
+        let problem = |(index, name): (usize, &String)| DeclarationError::UnknownCapability {
             field: format!("{field}[{index}]"),
             name: name.clone(),
             similar: self.similar(name).map(str::to_owned),
@@ -248,13 +248,13 @@ impl Registry {
     }
 }
 
-fn read(manifest: &Manifest) -> Result<Declaration, Problem> {
+fn read(manifest: &Manifest) -> Result<CapabilityDeclaration, DeclarationError> {
     if manifest.version != VERSION {
-        return Err(Problem::Version(manifest.version.clone()));
+        return Err(DeclarationError::Version(manifest.version.clone()));
     }
     let mut object = manifest.object();
     Deserialize::deserialize(object["spec"].take())
-        .map_err(|error: serde_json::Error| Problem::Spec(format!("spec: {error}")))
+        .map_err(|error: serde_json::Error| DeclarationError::Spec(format!("spec: {error}")))
 }
 
 /// Whether a name can stand in annotations, where `+` separates them, and in lists.

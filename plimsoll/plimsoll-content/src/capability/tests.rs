@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{CURRENT, Registry};
+use super::{CURRENT, CapabilityRegistry};
 use crate::Manifest;
 
 fn manifest(spec: &Value) -> Manifest {
@@ -21,7 +21,7 @@ fn joined<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
 /// What is wrong with declarations, a line each.
 fn problems(specs: &[Value]) -> String {
     let manifests: Vec<Manifest> = specs.iter().map(manifest).collect();
-    let found = Registry::built_in().declare(&manifests);
+    let found = CapabilityRegistry::built_in().declare(&manifests);
     let lines: Vec<String> =
         found.iter().map(|(number, problem)| format!("{number}: {problem}")).collect();
     lines.join("\n")
@@ -29,7 +29,7 @@ fn problems(specs: &[Value]) -> String {
 
 #[test]
 fn sets_grow_by_the_documented_numbers() {
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     let sizes: Vec<usize> = registry.sets().iter().map(|set| set.capabilities.len()).collect();
     assert_eq!(sizes, [0, 4, 8, 9, 12, 14, 16, 16, 17, 19]);
     assert_eq!(registry.capabilities().count(), 19);
@@ -39,7 +39,7 @@ fn sets_grow_by_the_documented_numbers() {
 
 #[test]
 fn names_are_case_sensitive_and_misspelt_ones_are_guessed() {
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     assert!(registry.capability("Console").is_some() && registry.capability("console").is_none());
     assert!(registry.set("v4.19").is_none());
     let cases = [
@@ -61,7 +61,7 @@ fn names_are_case_sensitive_and_misspelt_ones_are_guessed() {
 
 #[test]
 fn requirements_are_followed_to_their_end() {
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     let enabled: BTreeSet<String> = ["MachineAPI".to_owned()].into();
     let missing = |name, enabled: &BTreeSet<String>| -> Vec<String> {
         registry.missing_for(name, enabled).into_iter().map(str::to_owned).collect()
@@ -73,7 +73,7 @@ fn requirements_are_followed_to_their_end() {
 
 #[test]
 fn a_payload_declares_capabilities_and_sets_of_its_own() {
-    let mut registry = Registry::built_in();
+    let mut registry = CapabilityRegistry::built_in();
     let found = registry.declare(&[manifest(&json!({
         "capabilities": [
             { "name": "Lights", "description": " Lamps and horns ", "requires": ["Power"] },
@@ -102,7 +102,7 @@ fn a_payload_declares_capabilities_and_sets_of_its_own() {
 
 #[test]
 fn a_platform_that_is_not_openshift_knows_only_its_own_names() {
-    let mut registry = Registry::built_in();
+    let mut registry = CapabilityRegistry::built_in();
     let found = registry.declare(&[
         manifest(&json!({ "omitBuiltIn": true, "capabilities": [{ "name": "Lights" }] })),
         manifest(&json!({ "capabilities": [{ "name": "Console", "requires": ["Lights"] }],
@@ -148,7 +148,7 @@ fn what_is_wrong_with_a_declaration_is_told_with_its_field() {
     let mut later = manifest(&json!({}));
     later.version = "v2".to_owned();
     assert_eq!(
-        Registry::built_in().declare(&[later])[0].1.to_string(),
+        CapabilityRegistry::built_in().declare(&[later])[0].1.to_string(),
         "version v2 of ReleaseCapabilities is not known, write apiVersion: plimsoll.io/v1alpha1",
     );
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_resolve::range::blang::Range;
 use semver::Version;
 
-use super::defect::{Code, Defect};
-use super::model::{Bundle, Channel, ChannelError, Package};
+use super::defect::{DefectCode, Defect};
+use super::model::{IndexedBundle, IndexedChannel, ChannelError, IndexedPackage};
 use super::order::{order, stranded};
 use super::pending::{
-    Content, Pending, PendingBundle, PendingChannel, PendingDeprecation, PendingPackage, Place,
+    PendingContent, Pending, PendingBundle, PendingChannel, PendingDeprecation, PendingPackage, DocumentPosition,
 };
 use super::property::check_version;
 use super::record::Text;
@@ -21,10 +21,10 @@ pub(super) fn package<'a>(
     documents: Vec<Pending<'a>>,
     files: &'a [String],
     kept: &'a [u8],
-) -> Package<'a> {
+) -> IndexedPackage<'a> {
     let mut assembly = Assembly {
         place: documents.iter().map(|it| it.place).min().unwrap_or_default(),
-        package: Package { name: name.into(), ..Package::default() },
+        package: IndexedPackage { name: name.into(), ..IndexedPackage::default() },
         files,
         kept,
     };
@@ -34,11 +34,11 @@ pub(super) fn package<'a>(
     let mut deprecations = Vec::new();
     for Pending { place, content } in documents {
         match content {
-            Content::Package(it) => packages.push((place, it)),
-            Content::Channel(it) => channels.push((place, it)),
-            Content::Bundle(it) => bundles.push((place, it)),
-            Content::Deprecations(it) => deprecations.push((place, it)),
-            Content::Lost => {}
+            PendingContent::Package(it) => packages.push((place, it)),
+            PendingContent::Channel(it) => channels.push((place, it)),
+            PendingContent::Bundle(it) => bundles.push((place, it)),
+            PendingContent::Deprecations(it) => deprecations.push((place, it)),
+            PendingContent::Lost => {}
         }
     }
     assembly.add_bundles(bundles);
@@ -50,15 +50,15 @@ pub(super) fn package<'a>(
 
 struct Assembly<'a> {
     /// Where the package begins.
-    place: Place,
-    package: Package<'a>,
+    place: DocumentPosition,
+    package: IndexedPackage<'a>,
     files: &'a [String],
     /// Where the facts of bundles lie.
     kept: &'a [u8],
 }
 
 impl<'a> Assembly<'a> {
-    fn defect(&mut self, place: Place, code: Code, message: impl Into<String>) {
+    fn defect(&mut self, place: DocumentPosition, code: DefectCode, message: impl Into<String>) {
         self.package.defects.push(Defect {
             file: self.files.get(place.file as usize).cloned().unwrap_or_default(),
             line: place.line,
@@ -69,43 +69,43 @@ impl<'a> Assembly<'a> {
     }
 
     /// A defect of the package as a whole: nothing of it can be used.
-    fn set_aside(&mut self, place: Place, code: Code, message: impl Into<String>) {
-        self.package.set_aside = true;
+    fn invalidate(&mut self, place: DocumentPosition, code: DefectCode, message: impl Into<String>) {
+        self.package.invalid = true;
         self.defect(place, code, message);
     }
 
-    fn add_package(&mut self, documents: Vec<(Place, PendingPackage<'a>)>) {
+    fn add_package(&mut self, documents: Vec<(DocumentPosition, PendingPackage<'a>)>) {
         if !is_label(&self.package.name) {
             let text = "its name is not a DNS label: letters of a-z, digits and `-`, at most 63";
-            self.set_aside(self.place, Code::PackageName, text);
+            self.invalidate(self.place, DefectCode::PackageName, text);
         }
         for (place, _) in documents.iter().skip(1) {
             let text = "the package has more than one olm.package document";
-            self.set_aside(*place, Code::Duplicate, text);
+            self.invalidate(*place, DefectCode::Duplicate, text);
         }
         let Some((place, package)) = documents.into_iter().next() else {
             let text = "it has no olm.package document";
-            return self.set_aside(self.place, Code::NoPackage, text);
+            return self.invalidate(self.place, DefectCode::NoPackage, text);
         };
         self.package.description = package.description;
         self.package.default_channel = package.default_channel;
         if self.package.channels.is_empty() {
-            return self.set_aside(place, Code::NoChannels, "it has no channels");
+            return self.invalidate(place, DefectCode::NoChannels, "it has no channels");
         }
         let default = self.package.default_channel.clone();
         if default.is_empty() {
-            self.set_aside(place, Code::DefaultChannel, "it has no default channel");
+            self.invalidate(place, DefectCode::DefaultChannel, "it has no default channel");
         } else if self.package.channel(&default).is_none() {
             let names: Vec<&str> = self.package.channels.iter().map(|it| &*it.name).collect();
             let names = names.join(", ");
             let text = format!("its default channel {default} does not exist; it has {names}");
-            self.set_aside(place, Code::DefaultChannel, text);
+            self.invalidate(place, DefectCode::DefaultChannel, text);
         }
     }
 
     /// Adds the bundles, the highest version first.
-    fn add_bundles(&mut self, documents: Vec<(Place, PendingBundle<'a>)>) {
-        let mut bundles: Vec<(Option<Version>, Place, PendingBundle<'a>)> = documents
+    fn add_bundles(&mut self, documents: Vec<(DocumentPosition, PendingBundle<'a>)>) {
+        let mut bundles: Vec<(Option<Version>, DocumentPosition, PendingBundle<'a>)> = documents
             .into_iter()
             .map(|(place, it)| (check_version(&it.bundle.version).ok(), place, it))
             .collect();
@@ -135,7 +135,7 @@ impl<'a> Assembly<'a> {
             same = version.as_ref().map(|version| (version, bundle));
         }
         for (place, text) in repeated {
-            self.defect(place, Code::SameVersion, text);
+            self.defect(place, DefectCode::SameVersion, text);
         }
         let mut names = BTreeSet::new();
         let mut tables = Tables::new(self.kept);
@@ -148,9 +148,9 @@ impl<'a> Assembly<'a> {
                 let text = format!("there is more than one bundle {name}");
                 let first = self.package.bundles.iter_mut().find(|it| it.name == name);
                 if let Some(first) = first {
-                    first.set_aside = Some(Text::from(text.clone()));
+                    first.invalid = Some(Text::from(text.clone()));
                 }
-                self.defect(place, Code::Duplicate, text);
+                self.defect(place, DefectCode::Duplicate, text);
                 continue;
             }
             names.insert(name);
@@ -159,17 +159,17 @@ impl<'a> Assembly<'a> {
         tables.give_to(&mut self.package);
     }
 
-    fn add_channels(&mut self, documents: Vec<(Place, PendingChannel<'a>)>) {
+    fn add_channels(&mut self, documents: Vec<(DocumentPosition, PendingChannel<'a>)>) {
         let bundles: BTreeMap<String, u32> =
             (0..).zip(&self.package.bundles).map(|(at, it)| (it.name.to_string(), at)).collect();
         let mut listed = vec![false; self.package.bundles.len()];
-        let mut channels: BTreeMap<String, Channel<'a>> = BTreeMap::new();
+        let mut channels: BTreeMap<String, IndexedChannel<'a>> = BTreeMap::new();
         for (place, pending) in documents {
             let name = pending.name.to_string();
             if let Some(first) = channels.get_mut(&name) {
                 first.order = Err(ChannelError::Twice(name.clone()));
                 let text = format!("there is more than one channel {name}");
-                self.defect(place, Code::Duplicate, text);
+                self.defect(place, DefectCode::Duplicate, text);
                 continue;
             }
             let channel = self.channel(place, pending, &bundles, &mut listed);
@@ -178,21 +178,21 @@ impl<'a> Assembly<'a> {
         self.package.channels = channels.into_values().collect();
         for index in (0..listed.len()).filter(|index| !listed[*index]).collect::<Vec<_>>() {
             let text = format!("bundle {} is in no channel", self.package.bundles[index].name);
-            self.defect(self.place, Code::NoChannel, text);
+            self.defect(self.place, DefectCode::NoChannel, text);
         }
     }
 
     fn channel(
         &mut self,
-        place: Place,
+        place: DocumentPosition,
         pending: PendingChannel<'a>,
         bundles: &BTreeMap<String, u32>,
         listed: &mut [bool],
-    ) -> Channel<'a> {
+    ) -> IndexedChannel<'a> {
         let PendingChannel { name, mut entries, nameless } = pending;
         if nameless > 0 {
             let text = format!("channel {name}: {nameless} entries without a name");
-            self.defect(place, Code::NoName, text);
+            self.defect(place, DefectCode::NoName, text);
         }
         for entry in &mut entries {
             entry.bundle = bundles.get(&*entry.name).copied();
@@ -200,41 +200,41 @@ impl<'a> Assembly<'a> {
                 Some(bundle) => listed[bundle as usize] = true,
                 None => {
                     let text = format!("channel {name}: there is no bundle {}", entry.name);
-                    self.defect(place, Code::NoBundle, text);
+                    self.defect(place, DefectCode::NoBundle, text);
                 }
             }
             let Some(range) = &entry.skip_range else { continue };
             if let Err(error) = Range::parse(range) {
                 let text = format!("channel {name}, entry {}: skipRange: {error}", entry.name);
-                self.defect(place, Code::SkipRange, text);
+                self.defect(place, DefectCode::SkipRange, text);
                 entry.skip_range = None;
             } else if let Some(surprise) = Range::misreading(range) {
                 let entry = &entry.name;
                 let text = format!("channel {name}, entry {entry}: skipRange {range}: {surprise}");
-                self.defect(place, Code::Surprise, text);
+                self.defect(place, DefectCode::MisleadingRange, text);
             }
         }
         let order = order(&entries);
         match &order {
             Err(error) => {
-                self.defect(place, Code::ChannelOrder, format!("channel {name}: {error}"));
+                self.defect(place, DefectCode::ChannelOrder, format!("channel {name}: {error}"));
             }
             Ok(order) => {
                 let stranded = stranded(&entries, order);
                 if !stranded.is_empty() {
                     let names = super::model::shortened(&stranded);
                     let text = format!("channel {name}: the head does not lead to {names}");
-                    self.defect(place, Code::Stranded, text);
+                    self.defect(place, DefectCode::Stranded, text);
                 }
             }
         }
-        Channel { name, entries, order, deprecated: None }
+        IndexedChannel { name, entries, order, deprecated: None }
     }
 
-    fn add_deprecations(&mut self, documents: Vec<(Place, Vec<PendingDeprecation<'a>>)>) {
+    fn add_deprecations(&mut self, documents: Vec<(DocumentPosition, Vec<PendingDeprecation<'a>>)>) {
         for (place, _) in documents.iter().skip(1) {
             let text = "the package has more than one olm.deprecations document";
-            self.defect(*place, Code::Duplicate, text);
+            self.defect(*place, DefectCode::Duplicate, text);
         }
         for (place, deprecations) in documents {
             for deprecation in deprecations {
@@ -243,11 +243,11 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn deprecate(&mut self, place: Place, deprecation: PendingDeprecation<'a>) {
+    fn deprecate(&mut self, place: DocumentPosition, deprecation: PendingDeprecation<'a>) {
         let PendingDeprecation { schema, name, message } = deprecation;
         if message.is_empty() {
             let text = format!("the deprecation of {schema} {name} has no message");
-            self.defect(place, Code::Deprecation, text);
+            self.defect(place, DefectCode::Deprecation, text);
         }
         let package = &mut self.package;
         let found = match &*schema {
@@ -257,7 +257,7 @@ impl<'a> Assembly<'a> {
                 channels.find(|it| it.name == name).map(|it| &mut it.deprecated)
             }
             "olm.bundle" => {
-                let mut bundles: std::slice::IterMut<'_, Bundle<'a>> = package.bundles.iter_mut();
+                let mut bundles: std::slice::IterMut<'_, IndexedBundle<'a>> = package.bundles.iter_mut();
                 bundles.find(|it| it.name == name).map(|it| &mut it.deprecated)
             }
             _ => None,
@@ -266,11 +266,11 @@ impl<'a> Assembly<'a> {
             Some(place @ None) => *place = Some(message),
             Some(Some(_)) => {
                 let text = format!("{schema} {name} is deprecated more than once");
-                self.defect(place, Code::Deprecation, text);
+                self.defect(place, DefectCode::Deprecation, text);
             }
             None => {
                 let text = format!("deprecates {schema} {name}, which does not exist");
-                self.defect(place, Code::Deprecation, text);
+                self.defect(place, DefectCode::Deprecation, text);
             }
         }
     }

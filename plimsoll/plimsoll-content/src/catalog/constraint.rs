@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::model::{Api, Constraint, PackageRange, Rule};
+use super::model::{IndexedApi, IndexedConstraint, IndexedPackageRange, IndexedRule};
 use super::record::Text;
 
 /// Most bytes of a constraint.
@@ -14,7 +14,7 @@ pub const CONSTRAINT_NESTING_MAX: usize = 32;
 ///
 /// # Errors
 /// What is wrong with it, for people.
-pub(super) fn read<'a>(value: &str) -> Result<Constraint<'a>, String> {
+pub(super) fn read<'a>(value: &str) -> Result<IndexedConstraint<'a>, String> {
     if value.len() > CONSTRAINT_SIZE_MAX {
         return Err(format!("{} bytes, at most {CONSTRAINT_SIZE_MAX} are read", value.len()));
     }
@@ -23,7 +23,7 @@ pub(super) fn read<'a>(value: &str) -> Result<Constraint<'a>, String> {
     constraint(&value, 0)
 }
 
-fn constraint<'a>(value: &Value, depth: usize) -> Result<Constraint<'a>, String> {
+fn constraint<'a>(value: &Value, depth: usize) -> Result<IndexedConstraint<'a>, String> {
     const KEYS: [&str; 7] = ["failureMessage", "gvk", "package", "all", "any", "not", "cel"];
     if depth == CONSTRAINT_NESTING_MAX {
         return Err(format!("nested deeper than {CONSTRAINT_NESTING_MAX}"));
@@ -39,31 +39,31 @@ fn constraint<'a>(value: &Value, depth: usize) -> Result<Constraint<'a>, String>
     let message = fields.text("failureMessage").unwrap_or_default();
     let rule = if let Some(value) = fields.get("gvk") {
         let fields = Fields::of(value, &["group", "version", "kind"])?;
-        Rule::Api(Api {
+        IndexedRule::Api(IndexedApi {
             group: fields.required("group")?,
             version: fields.required("version")?,
             kind: fields.required("kind")?,
         })
     } else if let Some(value) = fields.get("package") {
         let fields = Fields::of(value, &["packageName", "versionRange"])?;
-        Rule::Package(PackageRange {
+        IndexedRule::Package(IndexedPackageRange {
             name: fields.required("packageName")?,
             range: fields.required("versionRange")?,
         })
     } else if let Some(value) = fields.get("all") {
-        Rule::All(members(value, depth)?)
+        IndexedRule::All(members(value, depth)?)
     } else if let Some(value) = fields.get("any") {
-        Rule::Any(members(value, depth)?)
+        IndexedRule::Any(members(value, depth)?)
     } else if let Some(value) = fields.get("not") {
-        Rule::Not(members(value, depth)?)
+        IndexedRule::Not(members(value, depth)?)
     } else {
         let cel = fields.get("cel").unwrap_or(&Value::Null);
-        Rule::Cel(Fields::of(cel, &["rule"])?.required("rule")?)
+        IndexedRule::Cel(Fields::of(cel, &["rule"])?.required("rule")?)
     };
-    Ok(Constraint { message, rule })
+    Ok(IndexedConstraint { message, rule })
 }
 
-fn members<'a>(value: &Value, depth: usize) -> Result<Vec<Constraint<'a>>, String> {
+fn members<'a>(value: &Value, depth: usize) -> Result<Vec<IndexedConstraint<'a>>, String> {
     let fields = Fields::of(value, &["constraints"])?;
     let Some(list) = fields.get("constraints") else { return Ok(Vec::new()) };
     let list = list.as_array().ok_or("`constraints` is not a list")?;
@@ -72,15 +72,15 @@ fn members<'a>(value: &Value, depth: usize) -> Result<Vec<Constraint<'a>>, Strin
 
 /// The package ranges in a constraint.
 pub(super) fn ranges<'c, 'a>(
-    constraint: &'c Constraint<'a>,
-    found: &mut Vec<&'c PackageRange<'a>>,
+    constraint: &'c IndexedConstraint<'a>,
+    found: &mut Vec<&'c IndexedPackageRange<'a>>,
 ) {
     match &constraint.rule {
-        Rule::Package(range) => found.push(range),
-        Rule::All(members) | Rule::Any(members) | Rule::Not(members) => {
+        IndexedRule::Package(range) => found.push(range),
+        IndexedRule::All(members) | IndexedRule::Any(members) | IndexedRule::Not(members) => {
             members.iter().for_each(|member| ranges(member, found));
         }
-        Rule::Api(_) | Rule::Cel(_) => {}
+        IndexedRule::Api(_) | IndexedRule::Cel(_) => {}
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::defect::{Code, Defect};
+use super::defect::{DefectCode, Defect};
 use crate::yaml;
 
 /// The documents of a file of a file-based catalog, and what of it cannot be read.
@@ -12,7 +12,7 @@ pub fn documents(file: &str, bytes: &[u8]) -> (Vec<Value>, Vec<Defect>) {
     let mut report = |line: usize, message: String| {
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         let (file, package) = (file.to_owned(), String::new());
-        defects.push(Defect { file, line, package, code: Code::Syntax, message });
+        defects.push(Defect { file, line, package, code: DefectCode::Syntax, message });
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         report(0, "not UTF-8".to_owned());

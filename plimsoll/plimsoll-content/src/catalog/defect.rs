@@ -10,9 +10,9 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)*) => {
         /// What a defect is about. Codes are stable: scripts may rely on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum Code { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
+        pub enum DefectCode { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
-        impl Code {
+        impl DefectCode {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
@@ -69,7 +69,7 @@ codes! {
     /// A dependency that cannot be read.
     Dependency = "dependency", Error;
     /// A range that surely means something else than its author thought.
-    Surprise = "surprising-range", Warning;
+    MisleadingRange = "surprising-range", Warning;
     /// A bundle without an image or objects.
     NoImage = "no-image", Warning;
     /// A deprecation of something that does not exist, or without a message.
@@ -84,9 +84,9 @@ codes! {
     BundleAdvice = "bundle-advice", Warning;
 }
 
-impl Code {
-    /// Whether a package with such a defect is set aside as a whole.
-    pub(super) fn sets_package_aside(self) -> bool {
+impl DefectCode {
+    /// Whether a package with such a defect is invalid as a whole.
+    pub(super) fn invalidates_package(self) -> bool {
         matches!(
             self,
             Self::PackageName
@@ -98,7 +98,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for DefectCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -114,7 +114,7 @@ pub struct Defect {
     /// The package it belongs to; empty when that cannot be told.
     pub package: String,
     /// What it is about.
-    pub code: Code,
+    pub code: DefectCode,
     /// What there is to say.
     pub message: String,
 }

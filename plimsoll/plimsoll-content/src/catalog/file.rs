@@ -5,11 +5,11 @@
 //! A document that cannot be read does not hide the next one: reading goes on at the next line
 //! that begins a document. Memory is bounded by the largest document, time by the file's length.
 
-use super::defect::Code;
+use super::defect::DefectCode;
 use super::document::{CarefulDocument, Document, Head};
-use super::load::Loader;
-use super::pending::Place;
-use crate::yaml::{self, Oddity};
+use super::load::CatalogLoader;
+use super::pending::DocumentPosition;
+use crate::yaml::{self, YamlWarningKind};
 use serde_json::value::RawValue;
 
 /// Most bytes of one document.
@@ -17,7 +17,7 @@ pub const DOCUMENT_SIZE_MAX: usize = 32 << 20;
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FileFormat {
     Json,
     Yaml,
 }
@@ -25,13 +25,13 @@ enum Form {
 /// Reads a file of a catalog piece by piece.
 #[derive(Debug)]
 pub struct FileLoader<'l> {
-    loader: &'l mut Loader,
+    loader: &'l mut CatalogLoader,
     file: u32,
     /// What has not been taken yet.
     buffer: Vec<u8>,
     /// The line on which it begins, from 1.
     line: usize,
-    form: Option<Form>,
+    form: Option<FileFormat>,
     /// How long `buffer` must be before it is worth looking at it again.
     wait_for: usize,
     /// Whether everything up to the next beginning of a document is left out.
@@ -39,7 +39,7 @@ pub struct FileLoader<'l> {
 }
 
 impl<'l> FileLoader<'l> {
-    pub(super) fn new(loader: &'l mut Loader, file: u32, line: usize) -> Self {
+    pub(super) fn new(loader: &'l mut CatalogLoader, file: u32, line: usize) -> Self {
         Self { loader, file, buffer: Vec::new(), line, form: None, wait_for: 0, is_lost: false }
     }
 
@@ -61,12 +61,12 @@ impl<'l> FileLoader<'l> {
         if self.form.is_none() {
             let text = buffer.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&buffer);
             let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-            self.form = first.map(|byte| if *byte == b'{' { Form::Json } else { Form::Yaml });
+            self.form = first.map(|byte| if *byte == b'{' { FileFormat::Json } else { FileFormat::Yaml });
         }
         let taken = match self.form {
             None => 0,
-            Some(Form::Json) => self.drain_json(&buffer, is_end),
-            Some(Form::Yaml) => self.drain_yaml(&buffer, is_end),
+            Some(FileFormat::Json) => self.drain_json(&buffer, is_end),
+            Some(FileFormat::Yaml) => self.drain_yaml(&buffer, is_end),
         };
         self.buffer = buffer;
         self.buffer.drain(..taken);
@@ -78,16 +78,16 @@ impl<'l> FileLoader<'l> {
         }
         let place = self.place(0);
         let text = format!("a document of more than {} MiB", DOCUMENT_SIZE_MAX >> 20);
-        self.loader.defect(place, "", Code::TooLarge, text);
+        self.loader.defect(place, "", DefectCode::TooLarge, text);
         self.line += lines(&self.buffer);
         self.buffer.clear();
         self.is_lost = true;
         self.wait_for = 0;
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> DocumentPosition {
         let line = u32::try_from(self.line + offset).unwrap_or(u32::MAX);
-        Place { file: self.file, line }
+        DocumentPosition { file: self.file, line }
     }
 
     /// Takes the JSON documents at the beginning of the buffer; how many bytes that was.
@@ -188,7 +188,7 @@ impl<'l> FileLoader<'l> {
         let line = error.line().saturating_sub(usize::from(error.column() == 0));
         let place = self.place(line.saturating_sub(1));
         let message = format!("not JSON: {}", without_place(error));
-        self.loader.defect(place, "", Code::Syntax, message);
+        self.loader.defect(place, "", DefectCode::Syntax, message);
         self.is_lost = true;
         let mut ends = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let before = error.line().checked_sub(2).and_then(|line| ends.nth(line));
@@ -210,7 +210,7 @@ impl<'l> FileLoader<'l> {
             Err(error) => {
                 let before = lines(&buffer[from..from + error.valid_up_to()]);
                 let place = self.place(before);
-                self.loader.defect(place, "", Code::Syntax, "not UTF-8");
+                self.loader.defect(place, "", DefectCode::Syntax, "not UTF-8");
             }
         }
         self.line += lines(&buffer[..end]);
@@ -225,7 +225,7 @@ impl<'l> FileLoader<'l> {
                 Ok(value) => value,
                 Err(error) => {
                     let place = self.place(error.line - 1);
-                    self.loader.defect(place, "", Code::Syntax, error.to_string());
+                    self.loader.defect(place, "", DefectCode::Syntax, error.to_string());
                     continue;
                 }
             };
@@ -234,8 +234,8 @@ impl<'l> FileLoader<'l> {
             let package = head.package.or(head.name).unwrap_or_default();
             for note in document.notes {
                 let code = match note.oddity {
-                    Oddity::DuplicateKey(_) => Code::DuplicateKey,
-                    Oddity::IgnoredText => Code::Syntax,
+                    YamlWarningKind::DuplicateKey(_) => DefectCode::DuplicateKey,
+                    YamlWarningKind::IgnoredText => DefectCode::Syntax,
                 };
                 let place = note.line.map_or(place, |line| self.place(line - 1));
                 self.loader.defect(place, &package, code, note.oddity.to_string());

@@ -15,7 +15,7 @@ use std::io;
 use serde::Deserialize;
 
 use super::defect::Defect;
-use super::model::Package;
+use super::model::IndexedPackage;
 
 mod directory;
 mod header;
@@ -30,7 +30,7 @@ use header::{HEADER_SIZE, Header};
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Where the bytes of an index lie.
-pub trait Storage {
+pub trait IndexStorage {
     /// The bytes of a range.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub trait Storage {
     fn size(&self) -> io::Result<u64>;
 }
 
-impl Storage for Vec<u8> {
+impl IndexStorage for Vec<u8> {
     fn read(&self, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>> {
         let start = usize::try_from(offset).ok();
         let bytes = start.and_then(|start| self.get(start..start.checked_add(length)?));
@@ -72,7 +72,7 @@ pub enum IndexError {
 
 /// How much there is in a catalog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CatalogCounts {
     /// Packages.
     pub packages: u64,
     /// Channels.
@@ -81,13 +81,13 @@ pub struct Counts {
     pub entries: u64,
     /// Bundles.
     pub bundles: u64,
-    /// Packages that are set aside.
-    pub set_aside: u64,
+    /// Packages that are invalid.
+    pub invalid: u64,
 }
 
 /// A loaded catalog.
 #[derive(Debug)]
-pub struct Index<S = Vec<u8>> {
+pub struct CatalogIndex<S = Vec<u8>> {
     storage: S,
     header: Header,
     packages: Directory,
@@ -95,7 +95,7 @@ pub struct Index<S = Vec<u8>> {
     labels: Directory,
 }
 
-impl<S: Storage> Index<S> {
+impl<S: IndexStorage> CatalogIndex<S> {
     /// Opens an index: reads its header and its directories.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<S: Storage> Index<S> {
     }
 
     /// How much there is in the catalog.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CatalogCounts {
         self.header.counts
     }
 
@@ -138,7 +138,7 @@ impl<S: Storage> Index<S> {
     /// When they cannot be read or are damaged.
     pub fn package(&self, name: &str) -> Result<Option<PackageBlock<'_>>, IndexError> {
         let Some(value) = self.packages.get(name) else { return Ok(None) };
-        let part = Part::of(value).ok_or(IndexError::Damaged("a directory entry"))?;
+        let part = IndexSection::of(value).ok_or(IndexError::Damaged("a directory entry"))?;
         self.part(part).map(|bytes| Some(PackageBlock { bytes }))
     }
 
@@ -167,7 +167,7 @@ impl<S: Storage> Index<S> {
         numbers.filter_map(|number| self.packages.key(number)).collect()
     }
 
-    fn part(&self, part: Part) -> Result<Cow<'_, [u8]>, IndexError> {
+    fn part(&self, part: IndexSection) -> Result<Cow<'_, [u8]>, IndexError> {
         let length =
             usize::try_from(part.length).map_err(|_| IndexError::Damaged("a part is too large"))?;
         if part.offset.saturating_add(part.length) > self.header.size {
@@ -193,7 +193,7 @@ impl PackageBlock<'_> {
     ///
     /// # Errors
     /// When they are damaged after all.
-    pub fn read(&self) -> Result<Package<'_>, IndexError> {
+    pub fn read(&self) -> Result<IndexedPackage<'_>, IndexError> {
         decode(&self.bytes)
     }
 }
@@ -216,13 +216,13 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// A part of an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Part {
+struct IndexSection {
     offset: u64,
     length: u64,
     checksum: u32,
 }
 
-impl Part {
+impl IndexSection {
     const SIZE: usize = 20;
 
     fn of(bytes: &[u8]) -> Option<Self> {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::assemble;
-use super::defect::{Code, Defect};
+use super::defect::{DefectCode, Defect};
 use super::document::Document;
 use super::file::FileLoader;
-use super::index::{Index, Writer};
-use super::pending::{self, Content, Pending, PendingBundle, PendingFacts, PendingPackage, Place};
+use super::index::{CatalogIndex, Writer};
+use super::pending::{self, PendingContent, Pending, PendingBundle, PendingFacts, PendingPackage, DocumentPosition};
 use super::record::Text;
 
 /// Most bytes that are kept of a catalog while it is read. 500,000 bundles take some 200 MB.
@@ -17,7 +17,7 @@ pub const DEFECTS_MAX: usize = 10_000;
 
 /// Reads a catalog, file by file, in any order.
 #[derive(Debug, Default)]
-pub struct Loader {
+pub struct CatalogLoader {
     pub(super) files: Vec<String>,
     pub(super) defects: Vec<Defect>,
     packages: BTreeMap<String, u32>,
@@ -33,21 +33,21 @@ pub struct Loader {
 
 /// A catalog that was read, defects and all.
 #[derive(Debug)]
-pub struct Loaded {
-    /// The bytes of its index; see [`Index::open`].
+pub struct LoadedCatalog {
+    /// The bytes of its index; see [`CatalogIndex::open`].
     pub index: Vec<u8>,
     /// Everything that is wrong with it, in the order of files and lines.
     pub defects: Vec<Defect>,
 }
 
-impl Loaded {
+impl LoadedCatalog {
     /// Opens the index.
-    pub fn open(self) -> Index {
-        Index::open(self.index).expect("what was just written can be opened")
+    pub fn open(self) -> CatalogIndex {
+        CatalogIndex::open(self.index).expect("what was just written can be opened")
     }
 }
 
-impl Loader {
+impl CatalogLoader {
     /// A loader that has read nothing.
     pub fn new() -> Self {
         Self::default()
@@ -84,7 +84,7 @@ impl Loader {
             file: file.to_owned(),
             line: 0,
             package: String::new(),
-            code: Code::Syntax,
+            code: DefectCode::Syntax,
             message: message.to_owned(),
         });
     }
@@ -95,7 +95,7 @@ impl Loader {
     }
 
     /// Puts together what was read.
-    pub fn finish(mut self) -> Loaded {
+    pub fn finish(mut self) -> LoadedCatalog {
         let mut writer = Writer::new();
         for (name, number) in &self.packages {
             let places = &self.documents[*number as usize];
@@ -112,7 +112,7 @@ impl Loader {
         self.defects.sort();
         self.defects.dedup();
         self.defects.truncate(DEFECTS_MAX);
-        Loaded { index: writer.finish(&self.defects), defects: self.defects }
+        LoadedCatalog { index: writer.finish(&self.defects), defects: self.defects }
     }
 
     fn push_defect(&mut self, defect: Defect) {
@@ -123,9 +123,9 @@ impl Loader {
 
     pub(super) fn defect(
         &mut self,
-        place: Place,
+        place: DocumentPosition,
         package: &str,
-        code: Code,
+        code: DefectCode,
         message: impl Into<String>,
     ) {
         self.push_defect(Defect {
@@ -138,7 +138,7 @@ impl Loader {
     }
 
     /// Takes a document.
-    pub(super) fn document(&mut self, mut document: Document<'_>, place: Place) {
+    pub(super) fn document(&mut self, mut document: Document<'_>, place: DocumentPosition) {
         let schema = document.schema.take().unwrap_or_default();
         let is_package = &*schema == "olm.package";
         let name = document.name.take().unwrap_or_default();
@@ -147,29 +147,29 @@ impl Loader {
         let needs_name = !matches!(&*schema, "olm.deprecations");
         match &*schema {
             "olm.package" | "olm.channel" | "olm.bundle" | "olm.deprecations" => {}
-            "" => return self.defect(place, "", Code::NoSchema, "no field `schema`"),
+            "" => return self.defect(place, "", DefectCode::NoSchema, "no field `schema`"),
             _ => return,
         }
         if package.is_empty() {
             let field = if is_package { "name" } else { "package" };
             let text = format!("{schema} without the field `{field}`");
-            return self.defect(place, "", Code::NoName, text);
+            return self.defect(place, "", DefectCode::NoName, text);
         }
         if needs_name && name.is_empty() {
             let text = format!("{schema} without a name");
-            return self.defect(place, &package, Code::NoName, text);
+            return self.defect(place, &package, DefectCode::NoName, text);
         }
         let content = match &*schema {
-            "olm.package" => Content::Package(PendingPackage {
+            "olm.package" => PendingContent::Package(PendingPackage {
                 default_channel: document.default_channel.unwrap_or_default(),
                 description: document.description.unwrap_or_default(),
             }),
-            "olm.channel" => Content::Channel(pending::channel(document, name.borrowed())),
+            "olm.channel" => PendingContent::Channel(pending::channel(document, name.borrowed())),
             "olm.bundle" => {
                 let (bundle, facts) = pending::bundle(document, name.borrowed(), &package);
                 return self.keep_bundle(&package, place, bundle, &facts);
             }
-            _ => Content::Deprecations(pending::deprecations(document)),
+            _ => PendingContent::Deprecations(pending::deprecations(document)),
         };
         self.keep(&package, &Pending { place, content });
     }
@@ -180,26 +180,26 @@ impl Loader {
         schema: &str,
         name: Text<'_>,
         package: &str,
-        place: Place,
+        place: DocumentPosition,
         message: &str,
     ) {
-        self.defect(place, package, Code::Syntax, message);
+        self.defect(place, package, DefectCode::Syntax, message);
         if package.is_empty() {
             return;
         }
         if schema == "olm.bundle" && !name.is_empty() {
             let (mut bundle, facts) = pending::bundle(Document::default(), name, package);
             bundle.problems.clear();
-            bundle.bundle.set_aside = Some(Text::from(message.to_owned()));
+            bundle.bundle.invalid = Some(Text::from(message.to_owned()));
             return self.keep_bundle(package, place, bundle, &facts);
         }
-        self.keep(package, &Pending { place, content: Content::Lost });
+        self.keep(package, &Pending { place, content: PendingContent::Lost });
     }
 
     fn keep_bundle(
         &mut self,
         package: &str,
-        place: Place,
+        place: DocumentPosition,
         mut bundle: PendingBundle<'_>,
         facts: &PendingFacts<'_>,
     ) {
@@ -212,7 +212,7 @@ impl Loader {
             self.last_facts = (from, self.kept.len());
         }
         bundle.facts = self.last_facts;
-        self.keep(package, &Pending { place, content: Content::Bundle(bundle) });
+        self.keep(package, &Pending { place, content: PendingContent::Bundle(bundle) });
     }
 
     fn append<T: serde::Serialize>(&mut self, value: &T) {
@@ -224,7 +224,7 @@ impl Loader {
         if self.kept.len() > KEPT_MAX {
             if !std::mem::replace(&mut self.is_full, true) {
                 let text = "the catalog is too large: the rest of it is left out";
-                self.defect(pending.place, "", Code::TooLarge, text);
+                self.defect(pending.place, "", DefectCode::TooLarge, text);
             }
             return;
         }

@@ -1,4 +1,4 @@
-//! What a catalog says of a package, ready to be asked: as it lies in an [`Index`](super::Index).
+//! What a catalog says of a package, ready to be asked: as it lies in an [`CatalogIndex`](super::CatalogIndex).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::record::Text;
 
 /// A package with everything that belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Package<'a> {
+pub struct IndexedPackage<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Text<'a>,
@@ -24,71 +24,71 @@ pub struct Package<'a> {
     pub deprecated: Option<Text<'a>>,
     /// Its channels, by name.
     #[serde(borrow)]
-    pub channels: Vec<Channel<'a>>,
+    pub channels: Vec<IndexedChannel<'a>>,
     /// Its bundles, the highest version first; those whose version cannot be read come last.
     #[serde(borrow)]
-    pub bundles: Vec<Bundle<'a>>,
+    pub bundles: Vec<IndexedBundle<'a>>,
     /// The APIs that bundles refer to.
     #[serde(borrow)]
-    pub apis: Vec<Api<'a>>,
+    pub apis: Vec<IndexedApi<'a>>,
     /// The requirements that bundles refer to.
     #[serde(borrow)]
-    pub requirements: Vec<Requirement<'a>>,
+    pub requirements: Vec<IndexedRequirement<'a>>,
     /// The descriptions that bundles refer to.
     #[serde(borrow)]
-    pub details: Vec<Details<'a>>,
+    pub details: Vec<BundleDetails<'a>>,
     /// Properties that are not known here and that a CEL rule may ask for; bundles refer to them.
     #[serde(borrow)]
-    pub properties: Vec<Property<'a>>,
+    pub properties: Vec<IndexedProperty<'a>>,
     /// What is wrong with it, in the order of the catalog's files.
     pub defects: Vec<Defect>,
     /// Whether nothing of it can be used, because of its defects.
-    pub set_aside: bool,
+    pub invalid: bool,
 }
 
-impl<'a> Package<'a> {
+impl<'a> IndexedPackage<'a> {
     /// The channel of a name.
-    pub fn channel(&self, name: &str) -> Option<&Channel<'a>> {
+    pub fn channel(&self, name: &str) -> Option<&IndexedChannel<'a>> {
         self.channels.iter().find(|channel| &*channel.name == name)
     }
 
     /// The bundle of a name.
-    pub fn bundle(&self, name: &str) -> Option<&Bundle<'a>> {
+    pub fn bundle(&self, name: &str) -> Option<&IndexedBundle<'a>> {
         self.bundles.iter().find(|bundle| &*bundle.name == name)
     }
 
     /// The bundle at the head of the default channel: what is installed when nobody says more.
-    pub fn default_bundle(&self) -> Option<&Bundle<'a>> {
+    pub fn default_bundle(&self) -> Option<&IndexedBundle<'a>> {
         let head = self.channel(&self.default_channel)?.head()?;
         self.bundles.get(head.bundle? as usize)
     }
 
     /// Why nothing of it can be used, if so.
-    pub fn aside_because(&self) -> Option<&str> {
-        let mut defects = self.defects.iter().filter(|_| self.set_aside);
-        defects.find(|it| it.code.sets_package_aside()).map(|it| it.message.as_str())
+    pub fn invalid_because(&self) -> Option<&str> {
+        let mut defects = self.defects.iter().filter(|_| self.invalid);
+        defects.find(|it| it.code.invalidates_package()).map(|it| it.message.as_str())
     }
 
     /// The APIs that a bundle provides.
-    pub fn provided<'b>(&'b self, bundle: &'b Bundle<'a>) -> impl Iterator<Item = &'b Api<'a>> {
+    pub fn provided<'b>(&'b self, bundle: &'b IndexedBundle<'a>) -> impl Iterator<Item = &'b IndexedApi<'a>> {
         pick(&self.apis, &bundle.provided)
     }
 
     /// What a bundle requires.
     pub fn required<'b>(
         &'b self,
-        bundle: &'b Bundle<'a>,
-    ) -> impl Iterator<Item = &'b Requirement<'a>> {
+        bundle: &'b IndexedBundle<'a>,
+    ) -> impl Iterator<Item = &'b IndexedRequirement<'a>> {
         pick(&self.requirements, &bundle.required)
     }
 
     /// The properties of a bundle that are not known here.
-    pub fn others<'b>(&'b self, bundle: &'b Bundle<'a>) -> impl Iterator<Item = &'b Property<'a>> {
+    pub fn others<'b>(&'b self, bundle: &'b IndexedBundle<'a>) -> impl Iterator<Item = &'b IndexedProperty<'a>> {
         pick(&self.properties, &bundle.properties)
     }
 
     /// What a bundle says of itself.
-    pub fn details<'b>(&'b self, bundle: &'b Bundle<'a>) -> Option<&'b Details<'a>> {
+    pub fn details<'b>(&'b self, bundle: &'b IndexedBundle<'a>) -> Option<&'b BundleDetails<'a>> {
         self.details.get(bundle.details as usize)
     }
 }
@@ -99,13 +99,13 @@ fn pick<'b, T>(table: &'b [T], indices: &'b [u32]) -> impl Iterator<Item = &'b T
 
 /// A channel: entries with edges between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Channel<'a> {
+pub struct IndexedChannel<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Text<'a>,
     /// Its entries as they are written.
     #[serde(borrow)]
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<IndexedEntry<'a>>,
     /// Indices of entries from the head along `replaces`, without those that another one skips;
     /// or why there is no such order (RES-3.4).
     pub order: Result<Vec<u32>, ChannelError>,
@@ -114,26 +114,26 @@ pub struct Channel<'a> {
     pub deprecated: Option<Text<'a>>,
 }
 
-impl<'a> Channel<'a> {
+impl<'a> IndexedChannel<'a> {
     /// Its head: what is installed afresh.
-    pub fn head(&self) -> Option<&Entry<'a>> {
+    pub fn head(&self) -> Option<&IndexedEntry<'a>> {
         let first = self.order.as_ref().ok()?.first()?;
         self.entries.get(*first as usize)
     }
 
     /// Its entries in their order; none when it has no order.
-    pub fn ordered(&self) -> impl Iterator<Item = &Entry<'a>> {
+    pub fn ordered(&self) -> impl Iterator<Item = &IndexedEntry<'a>> {
         pick(&self.entries, self.order.as_deref().unwrap_or_default())
     }
 }
 
 /// A bundle in a channel, and from which bundles one may update to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry<'a> {
+pub struct IndexedEntry<'a> {
     /// Name of the bundle.
     #[serde(borrow)]
     pub name: Text<'a>,
-    /// Index of the bundle in the package; `None` when the package does not have it.
+    /// CatalogIndex of the bundle in the package; `None` when the package does not have it.
     pub bundle: Option<u32>,
     /// Name of the bundle that it replaces.
     #[serde(borrow)]
@@ -178,11 +178,11 @@ pub(super) fn shortened<T: AsRef<str>>(names: &[T]) -> String {
 
 /// A version of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bundle<'a> {
+pub struct IndexedBundle<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Text<'a>,
-    /// Its version, strictly semantic unless the bundle is set aside.
+    /// Its version, strictly semantic unless the bundle is invalid.
     #[serde(borrow)]
     pub version: Text<'a>,
     /// What orders bundles of one version; empty if there is nothing.
@@ -198,7 +198,7 @@ pub struct Bundle<'a> {
     pub withdrawn: bool,
     /// Why it cannot be chosen, if something in it is malformed.
     #[serde(borrow)]
-    pub set_aside: Option<Text<'a>>,
+    pub invalid: Option<Text<'a>>,
     /// Highest version of OpenShift that a cluster may be updated to while it is installed,
     /// `major.minor`.
     #[serde(borrow)]
@@ -206,19 +206,19 @@ pub struct Bundle<'a> {
     /// Labels that it provides.
     #[serde(borrow)]
     pub labels: Vec<Text<'a>>,
-    /// Indices into [`Package::apis`].
+    /// Indices into [`IndexedPackage::apis`].
     pub provided: Vec<u32>,
-    /// Indices into [`Package::requirements`].
+    /// Indices into [`IndexedPackage::requirements`].
     pub required: Vec<u32>,
-    /// Indices into [`Package::properties`].
+    /// Indices into [`IndexedPackage::properties`].
     pub properties: Vec<u32>,
-    /// Index into [`Package::details`].
+    /// CatalogIndex into [`IndexedPackage::details`].
     pub details: u32,
 }
 
 /// An API: group, version and kind, letter by letter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Api<'a> {
+pub struct IndexedApi<'a> {
     /// The group; empty for the core group.
     #[serde(borrow)]
     pub group: Text<'a>,
@@ -230,7 +230,7 @@ pub struct Api<'a> {
     pub kind: Text<'a>,
 }
 
-impl fmt::Display for Api<'_> {
+impl fmt::Display for IndexedApi<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{} {}", self.group, self.version, self.kind)
     }
@@ -238,22 +238,22 @@ impl fmt::Display for Api<'_> {
 
 /// What a bundle needs of one other bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Requirement<'a> {
+pub enum IndexedRequirement<'a> {
     /// An API.
     #[serde(borrow)]
-    Api(Api<'a>),
+    Api(IndexedApi<'a>),
     /// A package in a range of versions.
     #[serde(borrow)]
-    Package(PackageRange<'a>),
+    Package(IndexedPackageRange<'a>),
     /// A label.
     #[serde(borrow)]
     Label(Text<'a>),
     /// Whatever `olm.constraint` says.
     #[serde(borrow)]
-    Constraint(Constraint<'a>),
+    Constraint(IndexedConstraint<'a>),
 }
 
-impl fmt::Display for Requirement<'_> {
+impl fmt::Display for IndexedRequirement<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Api(api) => write!(f, "API {api}"),
@@ -266,7 +266,7 @@ impl fmt::Display for Requirement<'_> {
 
 /// A package in a range of versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PackageRange<'a> {
+pub struct IndexedPackageRange<'a> {
     /// Name of the package.
     #[serde(borrow)]
     pub name: Text<'a>,
@@ -275,7 +275,7 @@ pub struct PackageRange<'a> {
     pub range: Text<'a>,
 }
 
-impl fmt::Display for PackageRange<'_> {
+impl fmt::Display for IndexedPackageRange<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.name, self.range)
     }
@@ -283,16 +283,16 @@ impl fmt::Display for PackageRange<'_> {
 
 /// A predicate over one bundle, and what to say when none fulfils it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Constraint<'a> {
+pub struct IndexedConstraint<'a> {
     /// What its author wants to be said when it is not fulfilled; may be empty.
     #[serde(borrow)]
     pub message: Text<'a>,
     /// The predicate.
     #[serde(borrow)]
-    pub rule: Rule<'a>,
+    pub rule: IndexedRule<'a>,
 }
 
-impl fmt::Display for Constraint<'_> {
+impl fmt::Display for IndexedConstraint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rule.fmt(f)
     }
@@ -300,30 +300,30 @@ impl fmt::Display for Constraint<'_> {
 
 /// A predicate over one bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Rule<'a> {
+pub enum IndexedRule<'a> {
     /// It provides an API.
     #[serde(borrow)]
-    Api(Api<'a>),
+    Api(IndexedApi<'a>),
     /// It is of a package and in a range.
     #[serde(borrow)]
-    Package(PackageRange<'a>),
+    Package(IndexedPackageRange<'a>),
     /// All members hold; true when there are none.
     #[serde(borrow)]
-    All(Vec<Constraint<'a>>),
+    All(Vec<IndexedConstraint<'a>>),
     /// A member holds; false when there are none.
     #[serde(borrow)]
-    Any(Vec<Constraint<'a>>),
+    Any(Vec<IndexedConstraint<'a>>),
     /// No member holds; true when there are none.
     #[serde(borrow)]
-    Not(Vec<Constraint<'a>>),
+    Not(Vec<IndexedConstraint<'a>>),
     /// A CEL expression over the bundle's `properties`.
     #[serde(borrow)]
     Cel(Text<'a>),
 }
 
-impl fmt::Display for Rule<'_> {
+impl fmt::Display for IndexedRule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, word: &str, members: &[Constraint<'_>]| {
+        let list = |f: &mut fmt::Formatter<'_>, word: &str, members: &[IndexedConstraint<'_>]| {
             write!(f, "{word}(")?;
             for (index, member) in members.iter().enumerate() {
                 write!(f, "{}{member}", if index == 0 { "" } else { "; " })?;
@@ -343,7 +343,7 @@ impl fmt::Display for Rule<'_> {
 
 /// What a bundle says of itself; mostly the same for every version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Details<'a> {
+pub struct BundleDetails<'a> {
     /// Its name for people.
     #[serde(borrow)]
     pub display_name: Text<'a>,
@@ -360,7 +360,7 @@ pub struct Details<'a> {
     pub minimum_kubernetes: Text<'a>,
     /// APIs that the cluster must serve itself.
     #[serde(borrow)]
-    pub native_apis: Vec<Api<'a>>,
+    pub native_apis: Vec<IndexedApi<'a>>,
     /// Architectures that it runs on; empty if it does not say.
     #[serde(borrow)]
     pub architectures: Vec<Text<'a>>,
@@ -398,7 +398,7 @@ impl InstallModes {
 
 /// A property that is not known here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Property<'a> {
+pub struct IndexedProperty<'a> {
     /// Its type.
     #[serde(borrow)]
     pub kind: Text<'a>,

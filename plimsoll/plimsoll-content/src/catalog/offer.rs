@@ -7,25 +7,25 @@ use plimsoll_resolve::version::parse_strict;
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::index::{Index, IndexError, Storage};
+use super::index::{CatalogIndex, IndexError, IndexStorage};
 use super::model::{
-    Api, Bundle, Channel, Constraint, Details, InstallModes, Package, PackageRange, Requirement,
-    Rule,
+    IndexedApi, IndexedBundle, IndexedChannel, IndexedConstraint, BundleDetails, InstallModes, IndexedPackage, IndexedPackageRange, IndexedRequirement,
+    IndexedRule,
 };
 use super::record::Text;
 
 /// An index as a catalog that the resolver asks.
 ///
 /// The resolver knows no failures: a package that cannot be read is as if it were not there. Ask
-/// for [`Offer::failure`] after a resolution, and build the index anew if there is one.
-pub struct Offer<'i, S> {
-    index: &'i Index<S>,
+/// for [`IndexedCatalog::failure`] after a resolution, and build the index anew if there is one.
+pub struct IndexedCatalog<'i, S> {
+    index: &'i CatalogIndex<S>,
     failure: OnceCell<IndexError>,
 }
 
-impl<'i, S: Storage> Offer<'i, S> {
+impl<'i, S: IndexStorage> IndexedCatalog<'i, S> {
     /// The offer of an index.
-    pub fn new(index: &'i Index<S>) -> Self {
+    pub fn new(index: &'i CatalogIndex<S>) -> Self {
         Self { index, failure: OnceCell::new() }
     }
 
@@ -34,7 +34,7 @@ impl<'i, S: Storage> Offer<'i, S> {
         self.failure.get()
     }
 
-    fn read<T>(&self, name: &str, make: impl FnOnce(&Package<'_>) -> T) -> Option<T> {
+    fn read<T>(&self, name: &str, make: impl FnOnce(&IndexedPackage<'_>) -> T) -> Option<T> {
         let read = || -> Result<Option<T>, IndexError> {
             let Some(block) = self.index.package(name)? else { return Ok(None) };
             Ok(Some(make(&block.read()?)))
@@ -46,7 +46,7 @@ impl<'i, S: Storage> Offer<'i, S> {
     }
 }
 
-impl<S: Storage> resolve::Catalog for Offer<'_, S> {
+impl<S: IndexStorage> resolve::Catalog for IndexedCatalog<'_, S> {
     fn package(&self, name: &str) -> Option<resolve::Package> {
         self.read(name, package)
     }
@@ -70,7 +70,7 @@ impl<S: Storage> resolve::Catalog for Offer<'_, S> {
     }
 }
 
-fn package(package: &Package<'_>) -> resolve::Package {
+fn package(package: &IndexedPackage<'_>) -> resolve::Package {
     let default = &package.default_channel;
     resolve::Package {
         name: package.name.to_string(),
@@ -80,8 +80,8 @@ fn package(package: &Package<'_>) -> resolve::Package {
     }
 }
 
-fn channel(channel: &Channel<'_>) -> resolve::Channel {
-    let entry = |entry: &super::Entry<'_>| resolve::ChannelEntry {
+fn channel(channel: &IndexedChannel<'_>) -> resolve::Channel {
+    let entry = |entry: &super::IndexedEntry<'_>| resolve::ChannelEntry {
         name: entry.name.to_string(),
         replaces: entry.replaces.as_ref().map(Text::to_string),
         skips: entry.skips.iter().map(Text::to_string).collect(),
@@ -93,7 +93,7 @@ fn channel(channel: &Channel<'_>) -> resolve::Channel {
     }
 }
 
-fn bundle(package: &Package<'_>, from: &Bundle<'_>) -> resolve::Bundle {
+fn bundle(package: &IndexedPackage<'_>, from: &IndexedBundle<'_>) -> resolve::Bundle {
     let version = parse_strict(&from.version).unwrap_or(Version::new(0, 0, 0));
     let mut bundle = resolve::Bundle::new(from.name.to_string(), version);
     bundle.provides = package.provided(from).map(api).collect();
@@ -101,9 +101,9 @@ fn bundle(package: &Package<'_>, from: &Bundle<'_>) -> resolve::Bundle {
     bundle.labels = from.labels.iter().map(Text::to_string).collect();
     bundle.max_openshift_version = from.maximum_open_shift.as_ref().map(Text::to_string);
     bundle.deprecated = from.withdrawn;
-    bundle.defects = from.set_aside.iter().map(Text::to_string).collect();
-    if package.set_aside {
-        let errors = package.defects.iter().filter(|it| it.code.sets_package_aside());
+    bundle.defects = from.invalid.iter().map(Text::to_string).collect();
+    if package.invalid {
+        let errors = package.defects.iter().filter(|it| it.code.invalidates_package());
         bundle.defects.extend(errors.map(|it| format!("package {}: {}", package.name, it.message)));
     }
     if let Some(details) = package.details(from) {
@@ -112,7 +112,7 @@ fn bundle(package: &Package<'_>, from: &Bundle<'_>) -> resolve::Bundle {
     bundle
 }
 
-fn describe(bundle: &mut resolve::Bundle, details: &Details<'_>) {
+fn describe(bundle: &mut resolve::Bundle, details: &BundleDetails<'_>) {
     let minimum = &details.minimum_kubernetes;
     bundle.install_modes = details.install_modes.map(modes);
     bundle.min_kube_version = (!minimum.is_empty()).then(|| minimum.to_string());
@@ -134,7 +134,7 @@ fn modes(modes: InstallModes) -> Vec<resolve::InstallMode> {
     .collect()
 }
 
-fn api(api: &Api<'_>) -> resolve::Api {
+fn api(api: &IndexedApi<'_>) -> resolve::Api {
     resolve::Api {
         group: api.group.to_string(),
         version: api.version.to_string(),
@@ -142,36 +142,36 @@ fn api(api: &Api<'_>) -> resolve::Api {
     }
 }
 
-fn requirement(requirement: &Requirement<'_>) -> resolve::Requirement {
+fn requirement(requirement: &IndexedRequirement<'_>) -> resolve::Requirement {
     match requirement {
-        Requirement::Api(it) => resolve::Constraint::Api(api(it)).into(),
-        Requirement::Package(it) => range(it).into(),
-        Requirement::Label(label) => resolve::Constraint::Label(label.to_string()).into(),
-        Requirement::Constraint(it) => constraint(it),
+        IndexedRequirement::Api(it) => resolve::Constraint::Api(api(it)).into(),
+        IndexedRequirement::Package(it) => range(it).into(),
+        IndexedRequirement::Label(label) => resolve::Constraint::Label(label.to_string()).into(),
+        IndexedRequirement::Constraint(it) => constraint(it),
     }
 }
 
-fn range(range: &PackageRange<'_>) -> resolve::Constraint {
+fn range(range: &IndexedPackageRange<'_>) -> resolve::Constraint {
     resolve::Constraint::Package { name: range.name.to_string(), range: range.range.to_string() }
 }
 
-fn constraint(from: &Constraint<'_>) -> resolve::Requirement {
-    let members = |members: &[Constraint<'_>]| members.iter().map(constraint).collect();
+fn constraint(from: &IndexedConstraint<'_>) -> resolve::Requirement {
+    let members = |members: &[IndexedConstraint<'_>]| members.iter().map(constraint).collect();
     resolve::Requirement {
         message: (!from.message.is_empty()).then(|| from.message.to_string()),
         constraint: match &from.rule {
-            Rule::Api(it) => resolve::Constraint::Api(api(it)),
-            Rule::Package(it) => range(it),
-            Rule::All(list) => resolve::Constraint::All(members(list)),
-            Rule::Any(list) => resolve::Constraint::Any(members(list)),
-            Rule::Not(list) => resolve::Constraint::Not(members(list)),
-            Rule::Cel(rule) => resolve::Constraint::Cel { rule: rule.to_string() },
+            IndexedRule::Api(it) => resolve::Constraint::Api(api(it)),
+            IndexedRule::Package(it) => range(it),
+            IndexedRule::All(list) => resolve::Constraint::All(members(list)),
+            IndexedRule::Any(list) => resolve::Constraint::Any(members(list)),
+            IndexedRule::Not(list) => resolve::Constraint::Not(members(list)),
+            IndexedRule::Cel(rule) => resolve::Constraint::Cel { rule: rule.to_string() },
         },
     }
 }
 
 /// All properties of a bundle that rules may look at, as a catalog writes them.
-fn properties(package: &Package<'_>, bundle: &Bundle<'_>) -> Vec<resolve::Property> {
+fn properties(package: &IndexedPackage<'_>, bundle: &IndexedBundle<'_>) -> Vec<resolve::Property> {
     let property = |kind: &str, value: Value| resolve::Property { kind: kind.to_owned(), value };
     let mut identity = json!({ "packageName": &package.name, "version": &bundle.version });
     if !bundle.release.is_empty() {
@@ -180,10 +180,10 @@ fn properties(package: &Package<'_>, bundle: &Bundle<'_>) -> Vec<resolve::Proper
     let mut all = vec![property("olm.package", identity)];
     all.extend(package.provided(bundle).map(|it| property("olm.gvk", written_api(it))));
     all.extend(package.required(bundle).map(|it| match it {
-        Requirement::Api(it) => property("olm.gvk.required", written_api(it)),
-        Requirement::Package(it) => property("olm.package.required", written_range(it)),
-        Requirement::Label(it) => property("olm.label.required", json!({ "label": it })),
-        Requirement::Constraint(it) => property("olm.constraint", written_constraint(it)),
+        IndexedRequirement::Api(it) => property("olm.gvk.required", written_api(it)),
+        IndexedRequirement::Package(it) => property("olm.package.required", written_range(it)),
+        IndexedRequirement::Label(it) => property("olm.label.required", json!({ "label": it })),
+        IndexedRequirement::Constraint(it) => property("olm.constraint", written_constraint(it)),
     }));
     all.extend(bundle.labels.iter().map(|it| property("olm.label", json!({ "label": it }))));
     if bundle.withdrawn {
@@ -197,23 +197,23 @@ fn properties(package: &Package<'_>, bundle: &Bundle<'_>) -> Vec<resolve::Proper
     all
 }
 
-fn written_api(api: &Api<'_>) -> Value {
+fn written_api(api: &IndexedApi<'_>) -> Value {
     json!({ "group": &api.group, "kind": &api.kind, "version": &api.version })
 }
 
-fn written_range(range: &PackageRange<'_>) -> Value {
+fn written_range(range: &IndexedPackageRange<'_>) -> Value {
     json!({ "packageName": &range.name, "versionRange": &range.range })
 }
 
-fn written_constraint(constraint: &Constraint<'_>) -> Value {
-    let members = |list: &[Constraint<'_>]| json!({ "constraints": list.iter().map(written_constraint).collect::<Vec<_>>() });
+fn written_constraint(constraint: &IndexedConstraint<'_>) -> Value {
+    let members = |list: &[IndexedConstraint<'_>]| json!({ "constraints": list.iter().map(written_constraint).collect::<Vec<_>>() });
     let mut written = match &constraint.rule {
-        Rule::Api(it) => json!({ "gvk": written_api(it) }),
-        Rule::Package(it) => json!({ "package": written_range(it) }),
-        Rule::All(list) => json!({ "all": members(list) }),
-        Rule::Any(list) => json!({ "any": members(list) }),
-        Rule::Not(list) => json!({ "not": members(list) }),
-        Rule::Cel(rule) => json!({ "cel": { "rule": rule } }),
+        IndexedRule::Api(it) => json!({ "gvk": written_api(it) }),
+        IndexedRule::Package(it) => json!({ "package": written_range(it) }),
+        IndexedRule::All(list) => json!({ "all": members(list) }),
+        IndexedRule::Any(list) => json!({ "any": members(list) }),
+        IndexedRule::Not(list) => json!({ "not": members(list) }),
+        IndexedRule::Cel(rule) => json!({ "cel": { "rule": rule } }),
     };
     if !constraint.message.is_empty() {
         written["failureMessage"] = constraint.message.as_str().into();

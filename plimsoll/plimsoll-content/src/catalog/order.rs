@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{ChannelError, Entry};
+use super::model::{ChannelError, IndexedEntry};
 
 /// The order of a channel's entries from its head along `replaces`; skipped entries are left out.
 ///
 /// # Errors
 /// Why there is no such order. The order of `entries` does not matter.
-pub(super) fn order(entries: &[Entry<'_>]) -> Result<Vec<u32>, ChannelError> {
+pub(super) fn order(entries: &[IndexedEntry<'_>]) -> Result<Vec<u32>, ChannelError> {
     let mut by_name: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, entry) in (0..).zip(entries) {
         if by_name.insert(&entry.name, index).is_some() {
@@ -38,7 +38,7 @@ pub(super) fn order(entries: &[Entry<'_>]) -> Result<Vec<u32>, ChannelError> {
 }
 
 /// The names that entries skip; an entry that skips itself does not count.
-fn skipped<'e>(entries: &'e [Entry<'_>]) -> BTreeSet<&'e str> {
+fn skipped<'e>(entries: &'e [IndexedEntry<'_>]) -> BTreeSet<&'e str> {
     entries
         .iter()
         .flat_map(|entry| entry.skips.iter().map(move |skip| (entry, skip)))
@@ -47,7 +47,7 @@ fn skipped<'e>(entries: &'e [Entry<'_>]) -> BTreeSet<&'e str> {
         .collect()
 }
 
-fn head<'e>(entries: &'e [Entry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
+fn head<'e>(entries: &'e [IndexedEntry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
     let replaced: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.replaces.as_deref()).collect();
     let names = entries.iter().map(|entry| &*entry.name);
@@ -62,7 +62,7 @@ fn head<'e>(entries: &'e [Entry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e st
 }
 
 /// The circle that an entry is part of.
-fn cycle(entries: &[Entry<'_>], by_name: &BTreeMap<&str, u32>, from: u32) -> ChannelError {
+fn cycle(entries: &[IndexedEntry<'_>], by_name: &BTreeMap<&str, u32>, from: u32) -> ChannelError {
     let mut names = Vec::new();
     let mut at = Some(from);
     while let Some(index) = at {
@@ -76,7 +76,7 @@ fn cycle(entries: &[Entry<'_>], by_name: &BTreeMap<&str, u32>, from: u32) -> Cha
 }
 
 /// Names of entries that cannot be reached from the head and that nothing skips.
-pub(super) fn stranded<'e>(entries: &'e [Entry<'_>], order: &[u32]) -> Vec<&'e str> {
+pub(super) fn stranded<'e>(entries: &'e [IndexedEntry<'_>], order: &[u32]) -> Vec<&'e str> {
     let skipped = skipped(entries);
     let reached: BTreeSet<u32> = order.iter().copied().collect();
     let all = (0..).zip(entries);
@@ -93,15 +93,15 @@ mod tests {
     use super::*;
 
     /// Entries written `name<replaces/skip/skip`.
-    fn entries(text: &str) -> Vec<Entry<'_>> {
+    fn entries(text: &str) -> Vec<IndexedEntry<'_>> {
         text.split(' ').map(parse).collect()
     }
 
-    fn parse(word: &str) -> Entry<'_> {
+    fn parse(word: &str) -> IndexedEntry<'_> {
         let mut parts = word.split('/');
         let first = parts.next().unwrap_or_default();
         let (name, replaces) = first.split_once('<').unwrap_or((first, ""));
-        Entry {
+        IndexedEntry {
             name: name.into(),
             bundle: None,
             replaces: (!replaces.is_empty()).then(|| Text::from(replaces)),

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::defect::Code;
+use super::defect::DefectCode;
 use super::document::{Document, WrittenEntry};
-use super::model::{Api, Bundle, Details, Entry, Property, Requirement};
+use super::model::{IndexedApi, IndexedBundle, BundleDetails, IndexedEntry, IndexedProperty, IndexedRequirement};
 use super::property::{self, check_version};
 use super::record::Text;
 
 /// Where a document lies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct DocumentPosition {
     /// Number of the file.
     pub(super) file: u32,
     /// Line, from 1.
@@ -20,15 +20,15 @@ pub(super) struct Place {
 /// A document of a package.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Pending<'a> {
-    pub(super) place: Place,
+    pub(super) place: DocumentPosition,
     #[serde(borrow)]
-    pub(super) content: Content<'a>,
+    pub(super) content: PendingContent<'a>,
 }
 
 /// What a document says.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "nearly all documents are of the largest variant")]
-pub(super) enum Content<'a> {
+pub(super) enum PendingContent<'a> {
     #[serde(borrow)]
     Package(PendingPackage<'a>),
     #[serde(borrow)]
@@ -54,17 +54,17 @@ pub(super) struct PendingChannel<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
     #[serde(borrow)]
-    pub(super) entries: Vec<Entry<'a>>,
+    pub(super) entries: Vec<IndexedEntry<'a>>,
     pub(super) nameless: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PendingBundle<'a> {
     #[serde(borrow)]
-    pub(super) bundle: Bundle<'a>,
+    pub(super) bundle: IndexedBundle<'a>,
     /// Where its facts lie among what is kept.
     pub(super) facts: (usize, usize),
-    pub(super) problems: Vec<(Code, String)>,
+    pub(super) problems: Vec<(DefectCode, String)>,
 }
 
 /// What the properties of a bundle say; mostly the same for every version of a package, and kept
@@ -72,13 +72,13 @@ pub(super) struct PendingBundle<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PendingFacts<'a> {
     #[serde(borrow)]
-    pub(super) provided: Vec<Api<'a>>,
+    pub(super) provided: Vec<IndexedApi<'a>>,
     #[serde(borrow)]
-    pub(super) required: Vec<Requirement<'a>>,
+    pub(super) required: Vec<IndexedRequirement<'a>>,
     #[serde(borrow)]
-    pub(super) properties: Vec<Property<'a>>,
+    pub(super) properties: Vec<IndexedProperty<'a>>,
     #[serde(borrow)]
-    pub(super) details: Details<'a>,
+    pub(super) details: BundleDetails<'a>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,33 +100,33 @@ pub(super) fn bundle<'a>(
     let properties = document.properties.unwrap_or_default().0;
     let facts = property::read(properties);
     let mut problems = facts.problems;
-    let mut bundle = Bundle {
+    let mut bundle = IndexedBundle {
         name,
         image: document.image.unwrap_or_default(),
         withdrawn: facts.withdrawn,
         maximum_open_shift: facts.maximum_open_shift,
         labels: facts.labels,
-        ..Bundle::default()
+        ..IndexedBundle::default()
     };
     match facts.package {
-        None => problems.push((Code::Version, "no property olm.package".to_owned())),
+        None => problems.push((DefectCode::Version, "no property olm.package".to_owned())),
         Some((owner, version, release)) => {
             if &*owner != package {
                 let text = format!("its property olm.package names package {owner}");
-                problems.push((Code::Property, text));
+                problems.push((DefectCode::Property, text));
             }
             if let Err(error) = check_version(&version) {
-                problems.push((Code::Version, error));
+                problems.push((DefectCode::Version, error));
             }
             (bundle.version, bundle.release) = (version, release);
         }
     }
     if bundle.image.is_empty() && !facts.has_objects {
-        problems.push((Code::NoImage, "neither an image nor olm.bundle.object".to_owned()));
+        problems.push((DefectCode::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
     let wrong =
         problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
-    bundle.set_aside = wrong.map(|(_, message)| Text::from(message.clone()));
+    bundle.invalid = wrong.map(|(_, message)| Text::from(message.clone()));
     let facts = PendingFacts {
         provided: facts.provided,
         required: facts.required,
@@ -140,13 +140,13 @@ pub(super) fn bundle<'a>(
 pub(super) fn channel<'a>(document: Document<'a>, name: Text<'a>) -> PendingChannel<'a> {
     let written = document.entries.unwrap_or_default().0;
     let all = written.len();
-    let entries: Vec<Entry<'a>> = written.into_iter().filter_map(entry).collect();
+    let entries: Vec<IndexedEntry<'a>> = written.into_iter().filter_map(entry).collect();
     let nameless = u32::try_from(all - entries.len()).unwrap_or(u32::MAX);
     PendingChannel { name, entries, nameless }
 }
 
-fn entry(written: WrittenEntry<'_>) -> Option<Entry<'_>> {
-    Some(Entry {
+fn entry(written: WrittenEntry<'_>) -> Option<IndexedEntry<'_>> {
+    Some(IndexedEntry {
         name: written.name.filter(|name| !name.is_empty())?,
         bundle: None,
         replaces: written.replaces.filter(|name| !name.is_empty()),

@@ -11,12 +11,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::constraint;
-use super::defect::Code;
+use super::defect::DefectCode;
 use super::document::{
     WrittenApi, WrittenLabel, WrittenManifest, WrittenMetadata, WrittenObject, WrittenPackage,
     WrittenProperty, WrittenValue,
 };
-use super::model::{Api, Details, InstallModes, PackageRange, Property, Requirement};
+use super::model::{IndexedApi, BundleDetails, InstallModes, IndexedPackageRange, IndexedProperty, IndexedRequirement};
 use super::record::Text;
 
 /// Most bytes of a value that is kept for CEL rules.
@@ -24,27 +24,27 @@ const VALUE_MAX: usize = 1 << 16;
 
 /// What the properties of a bundle say.
 #[derive(Debug, Default)]
-pub(super) struct Facts<'a> {
+pub(super) struct ParsedProperties<'a> {
     pub(super) package: Option<(Text<'a>, Text<'a>, Text<'a>)>,
-    pub(super) provided: Vec<Api<'a>>,
-    pub(super) required: Vec<Requirement<'a>>,
+    pub(super) provided: Vec<IndexedApi<'a>>,
+    pub(super) required: Vec<IndexedRequirement<'a>>,
     pub(super) labels: Vec<Text<'a>>,
-    pub(super) others: Vec<Property<'a>>,
-    pub(super) details: Details<'a>,
+    pub(super) others: Vec<IndexedProperty<'a>>,
+    pub(super) details: BundleDetails<'a>,
     pub(super) withdrawn: bool,
     pub(super) maximum_open_shift: Option<Text<'a>>,
     pub(super) has_objects: bool,
-    pub(super) problems: Vec<(Code, String)>,
+    pub(super) problems: Vec<(DefectCode, String)>,
 }
 
 /// Reads the properties of a bundle.
-pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> Facts<'a> {
-    let mut facts = Facts::default();
+pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> ParsedProperties<'a> {
+    let mut facts = ParsedProperties::default();
     let mut has_metadata = false;
     let mut objects = Vec::new();
     for property in properties {
         let (Some(kind), Some(value)) = (property.kind, property.value) else {
-            facts.problem(Code::Property, "a property needs a type and a value");
+            facts.problem(DefectCode::Property, "a property needs a type and a value");
             continue;
         };
         let value = match value {
@@ -78,12 +78,12 @@ pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> Facts<'a> {
     facts
 }
 
-impl<'a> Facts<'a> {
-    fn problem(&mut self, code: Code, message: impl Into<String>) {
+impl<'a> ParsedProperties<'a> {
+    fn problem(&mut self, code: DefectCode, message: impl Into<String>) {
         self.problems.push((code, message.into()));
     }
 
-    fn parse<T: Deserialize<'a>>(&mut self, kind: &str, code: Code, value: &'a str) -> Option<T> {
+    fn parse<T: Deserialize<'a>>(&mut self, kind: &str, code: DefectCode, value: &'a str) -> Option<T> {
         match serde_json::from_str(value) {
             Ok(parsed) => Some(parsed),
             Err(error) => {
@@ -96,24 +96,24 @@ impl<'a> Facts<'a> {
     fn property(&mut self, kind: Text<'a>, value: &'a str) {
         match &*kind {
             "olm.gvk" | "olm.gvk.required" => {
-                let api = self.parse::<WrittenApi<'a>>(&kind, Code::Property, value);
+                let api = self.parse::<WrittenApi<'a>>(&kind, DefectCode::Property, value);
                 if let Some(api) = api {
                     self.read_api(&kind, api);
                 }
             }
             "olm.package" | "olm.package.required" => {
-                let package = self.parse::<WrittenPackage<'a>>(&kind, Code::Property, value);
+                let package = self.parse::<WrittenPackage<'a>>(&kind, DefectCode::Property, value);
                 if let Some(package) = package {
                     self.read_package(&kind, package);
                 }
             }
             "olm.label" => {
-                let label = self.label(&kind, Code::Property, value);
+                let label = self.label(&kind, DefectCode::Property, value);
                 self.labels.extend(label);
             }
             "olm.label.required" => {
-                let label = self.label(&kind, Code::Dependency, value);
-                self.required.extend(label.map(Requirement::Label));
+                let label = self.label(&kind, DefectCode::Dependency, value);
+                self.required.extend(label.map(IndexedRequirement::Label));
             }
             "olm.constraint" => self.constraint(value),
             "olm.deprecated" => self.withdrawn = true,
@@ -129,19 +129,19 @@ impl<'a> Facts<'a> {
     fn other(&mut self, kind: Text<'a>, value: &'a str) {
         if value.len() > VALUE_MAX {
             let size = value.len();
-            self.problem(Code::Property, format!("property {kind}: {size} bytes, too large"));
+            self.problem(DefectCode::Property, format!("property {kind}: {size} bytes, too large"));
         } else {
-            self.others.push(Property { kind, value: value.into() });
+            self.others.push(IndexedProperty { kind, value: value.into() });
         }
     }
 
     fn read_api(&mut self, kind: &str, api: WrittenApi<'a>) {
         let is_required = kind == "olm.gvk.required";
         match of_written(api) {
-            Some(api) if is_required => self.required.push(Requirement::Api(api)),
+            Some(api) if is_required => self.required.push(IndexedRequirement::Api(api)),
             Some(api) => self.provided.push(api),
             None => {
-                let code = if is_required { Code::Dependency } else { Code::Property };
+                let code = if is_required { DefectCode::Dependency } else { DefectCode::Property };
                 let text = format!("property {kind}: it needs a group, a version and a kind");
                 self.problem(code, text);
             }
@@ -153,15 +153,15 @@ impl<'a> Facts<'a> {
             return self.package_required(written);
         }
         let (Some(name), Some(version)) = (written.name, written.version) else {
-            return self.problem(Code::Property, "property olm.package: no packageName or version");
+            return self.problem(DefectCode::Property, "property olm.package: no packageName or version");
         };
         if self.package.is_some() {
-            return self.problem(Code::Property, "more than one property olm.package");
+            return self.problem(DefectCode::Property, "more than one property olm.package");
         }
         self.package = Some((name, version, written.release.unwrap_or_default()));
     }
 
-    fn label(&mut self, kind: &str, code: Code, value: &'a str) -> Option<Text<'a>> {
+    fn label(&mut self, kind: &str, code: DefectCode, value: &'a str) -> Option<Text<'a>> {
         let label = self.parse::<WrittenLabel<'a>>(kind, code, value)?.label;
         if label.is_none() {
             self.problem(code, format!("property {kind}: no label"));
@@ -173,27 +173,27 @@ impl<'a> Facts<'a> {
         // `dependencies.yaml` calls the range a version.
         let (Some(name), Some(range)) = (written.name, written.range.or(written.version)) else {
             let text = "property olm.package.required: no packageName or versionRange";
-            return self.problem(Code::Dependency, text);
+            return self.problem(DefectCode::Dependency, text);
         };
         // What was just read was checked.
         let known = self
             .required
             .iter()
             .rev()
-            .any(|it| matches!(it, Requirement::Package(known) if known.range == range));
+            .any(|it| matches!(it, IndexedRequirement::Package(known) if known.range == range));
         if !known {
             self.range(&name, &range);
         }
-        self.required.push(Requirement::Package(PackageRange { name, range }));
+        self.required.push(IndexedRequirement::Package(IndexedPackageRange { name, range }));
     }
 
     fn range(&mut self, name: &str, range: &str) {
         match Range::parse(range) {
-            Err(error) => self.problem(Code::Dependency, format!("dependency on {name}: {error}")),
+            Err(error) => self.problem(DefectCode::Dependency, format!("dependency on {name}: {error}")),
             Ok(_) => {
                 if let Some(surprise) = Range::misreading(range) {
                     let text = format!("dependency on {name}: range `{range}`: {surprise}");
-                    self.problem(Code::Surprise, text);
+                    self.problem(DefectCode::MisleadingRange, text);
                 }
             }
         }
@@ -207,9 +207,9 @@ impl<'a> Facts<'a> {
                 for package in ranges {
                     self.range(&package.name, &package.range);
                 }
-                self.required.push(Requirement::Constraint(constraint));
+                self.required.push(IndexedRequirement::Constraint(constraint));
             }
-            Err(error) => self.problem(Code::Dependency, format!("olm.constraint: {error}")),
+            Err(error) => self.problem(DefectCode::Dependency, format!("olm.constraint: {error}")),
         }
     }
 
@@ -222,17 +222,17 @@ impl<'a> Facts<'a> {
         let parts = text.split_once('.');
         if !parts.is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
             let text = format!("olm.maxOpenShiftVersion: {value} is not major.minor");
-            return self.problem(Code::Property, text);
+            return self.problem(DefectCode::Property, text);
         }
         if self.maximum_open_shift.is_some() {
-            return self.problem(Code::Property, "more than one property olm.maxOpenShiftVersion");
+            return self.problem(DefectCode::Property, "more than one property olm.maxOpenShiftVersion");
         }
         self.maximum_open_shift = Some(text.into());
     }
 
     fn metadata(&mut self, value: &'a str) {
         let Some(metadata) =
-            self.parse::<WrittenMetadata<'a>>("olm.csv.metadata", Code::Property, value)
+            self.parse::<WrittenMetadata<'a>>("olm.csv.metadata", DefectCode::Property, value)
         else {
             return;
         };
@@ -243,11 +243,11 @@ impl<'a> Facts<'a> {
     fn objects(&mut self, values: &[&'a str]) {
         for value in values {
             let kind = "olm.bundle.object";
-            let Some(object) = self.parse::<WrittenObject<'a>>(kind, Code::Property, value) else {
+            let Some(object) = self.parse::<WrittenObject<'a>>(kind, DefectCode::Property, value) else {
                 continue;
             };
             let Some(bytes) = object.data.and_then(|data| STANDARD.decode(&*data).ok()) else {
-                self.problem(Code::Property, "property olm.bundle.object: data is not base64");
+                self.problem(DefectCode::Property, "property olm.bundle.object: data is not base64");
                 continue;
             };
             if let Some(details) = details_of_manifest(&bytes) {
@@ -258,7 +258,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn details_of_manifest(bytes: &[u8]) -> Option<Details<'static>> {
+fn details_of_manifest(bytes: &[u8]) -> Option<BundleDetails<'static>> {
     let manifest: WrittenManifest<'_> = serde_json::from_slice(bytes).ok()?;
     if manifest.kind.as_deref() != Some("ClusterServiceVersion") {
         return None;
@@ -269,9 +269,9 @@ fn details_of_manifest(bytes: &[u8]) -> Option<Details<'static>> {
     Some(owned(&details(metadata)))
 }
 
-fn owned(details: &Details<'_>) -> Details<'static> {
+fn owned(details: &BundleDetails<'_>) -> BundleDetails<'static> {
     let text = |text: &Text<'_>| Text::from(text.to_string());
-    Details {
+    BundleDetails {
         display_name: text(&details.display_name),
         description: text(&details.description),
         provider: text(&details.provider),
@@ -280,7 +280,7 @@ fn owned(details: &Details<'_>) -> Details<'static> {
         native_apis: details
             .native_apis
             .iter()
-            .map(|api| Api {
+            .map(|api| IndexedApi {
                 group: text(&api.group),
                 version: text(&api.version),
                 kind: text(&api.kind),
@@ -291,7 +291,7 @@ fn owned(details: &Details<'_>) -> Details<'static> {
     }
 }
 
-fn details<'a>(metadata: WrittenMetadata<'a>) -> Details<'a> {
+fn details<'a>(metadata: WrittenMetadata<'a>) -> BundleDetails<'a> {
     let modes = metadata.install_modes.map(|modes| {
         let mut supported = InstallModes::default();
         for mode in modes.0 {
@@ -308,7 +308,7 @@ fn details<'a>(metadata: WrittenMetadata<'a>) -> Details<'a> {
     });
     let natives = metadata.native_apis.unwrap_or_default().0.into_iter();
     let annotations = metadata.annotations.unwrap_or_default();
-    Details {
+    BundleDetails {
         display_name: metadata.display_name.unwrap_or_default(),
         description: annotations.description.unwrap_or_default(),
         provider: metadata.provider.and_then(|it| it.name).unwrap_or_default(),
@@ -342,13 +342,13 @@ fn architectures<'a>(labels: &RawValue) -> Vec<Text<'a>> {
 }
 
 /// An API; native ones may be of the core group, whose name is empty.
-fn of_core_or_written(api: WrittenApi<'_>) -> Option<Api<'_>> {
+fn of_core_or_written(api: WrittenApi<'_>) -> Option<IndexedApi<'_>> {
     let group = api.group.unwrap_or_default();
-    Some(Api { group, version: api.version?, kind: api.kind? })
+    Some(IndexedApi { group, version: api.version?, kind: api.kind? })
 }
 
-fn of_written(api: WrittenApi<'_>) -> Option<Api<'_>> {
-    let api = Api { group: api.group?, version: api.version?, kind: api.kind? };
+fn of_written(api: WrittenApi<'_>) -> Option<IndexedApi<'_>> {
+    let api = IndexedApi { group: api.group?, version: api.version?, kind: api.kind? };
     let complete = !api.group.is_empty() && !api.version.is_empty() && !api.kind.is_empty();
     complete.then_some(api)
 }

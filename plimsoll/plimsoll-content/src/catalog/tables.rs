@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Api, Bundle, Details, Package, Property, Requirement};
+use super::model::{IndexedApi, IndexedBundle, BundleDetails, IndexedPackage, IndexedProperty, IndexedRequirement};
 use super::pending::{PendingBundle, PendingFacts};
 
 /// The tables of a package while they are built.
 pub(super) struct Tables<'a> {
     kept: &'a [u8],
-    apis: Table<Api<'a>>,
-    requirements: Table<Requirement<'a>>,
-    properties: Table<Property<'a>>,
-    details: Table<Details<'a>>,
+    apis: Table<IndexedApi<'a>>,
+    requirements: Table<IndexedRequirement<'a>>,
+    properties: Table<IndexedProperty<'a>>,
+    details: Table<BundleDetails<'a>>,
     /// What facts at a place became.
     known: BTreeMap<usize, Numbers>,
 }
@@ -39,7 +39,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Moves what a bundle says into the tables.
-    pub(super) fn add(&mut self, pending: PendingBundle<'a>) -> Bundle<'a> {
+    pub(super) fn add(&mut self, pending: PendingBundle<'a>) -> IndexedBundle<'a> {
         let PendingBundle { mut bundle, facts: (from, to), .. } = pending;
         let numbers = match self.known.get(&from) {
             Some(numbers) => numbers.clone(),
@@ -71,7 +71,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Gives the tables to their package.
-    pub(super) fn give_to(self, package: &mut Package<'a>) {
+    pub(super) fn give_to(self, package: &mut IndexedPackage<'a>) {
         package.apis = self.apis.finish();
         package.requirements = self.requirements.finish();
         package.properties = self.properties.finish();

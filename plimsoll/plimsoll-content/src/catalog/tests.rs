@@ -2,7 +2,7 @@
 
 mod hostile;
 
-use super::{Code, Defect, Index, Loaded, Loader, Offer};
+use super::{DefectCode, Defect, CatalogIndex, LoadedCatalog, CatalogLoader, IndexedCatalog};
 use plimsoll_resolve::Catalog as _;
 
 const PACKAGE: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}"#;
@@ -10,8 +10,8 @@ const CHANNEL: &str =
     r#"{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}"#;
 const BUNDLE: &str = r#"{"schema":"olm.bundle","package":"a","name":"a.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}"#;
 
-fn load(text: &str) -> Loaded {
-    let mut loader = Loader::new();
+fn load(text: &str) -> LoadedCatalog {
+    let mut loader = CatalogLoader::new();
     loader.read_file("c", text.as_bytes());
     loader.finish()
 }
@@ -34,7 +34,7 @@ fn bundle_with(properties: &str) -> String {
 /// What the resolver sees of the one bundle of a text.
 fn offered(text: &str) -> plimsoll_resolve::Bundle {
     let index = load(text).open();
-    let offer = Offer::new(&index);
+    let offer = IndexedCatalog::new(&index);
     let package = offer.package("a").expect("there is a package a");
     package.bundles.into_iter().next().expect("there is a bundle")
 }
@@ -50,7 +50,7 @@ fn json_and_yaml_in_pieces_of_any_size_say_the_same() {
     assert_eq!(told(&whole.defects), "");
     for text in [json.as_str(), yaml] {
         for size in [1, 2, 7, 64, 4096] {
-            let mut loader = Loader::new();
+            let mut loader = CatalogLoader::new();
             let mut file = loader.file("c");
             text.as_bytes().chunks(size).for_each(|piece| file.push(piece));
             file.finish();
@@ -68,7 +68,7 @@ fn the_order_of_documents_and_files_means_nothing() {
         .replace(r#"[{"name":"a.v1"}]"#, r#"[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1"}]"#);
     let documents = [PACKAGE, &channel, BUNDLE, &other];
     let index = |order: [usize; 4]| {
-        let mut loader = Loader::new();
+        let mut loader = CatalogLoader::new();
         for at in order {
             loader.read_file(&format!("{at}.json"), documents[at].as_bytes());
         }
@@ -84,7 +84,7 @@ fn the_order_of_documents_and_files_means_nothing() {
 fn keys_are_found_in_any_case_and_unknown_schemas_are_left_alone() {
     check(
         r#"{"Schema":"olm.package","NAME":"a","defaultchannel":"s"}
-{"schema":"olm.channel","Package":"a","name":"s","Entries":[{"Name":"a.v1"}]}
+{"schema":"olm.channel","IndexedPackage":"a","name":"s","Entries":[{"Name":"a.v1"}]}
 {"schema":"olm.bundle","package":"a","name":"a.v1","Image":"i","properties":[{"Type":"olm.package","VALUE":{"packagename":"a","version":"1.0.0"}}]}
 {"schema":"example.com/other","package":"a","entries":7}"#,
         "",
@@ -127,21 +127,21 @@ fn a_document_that_cannot_be_read_does_not_hide_the_next() {
 fn a_defective_package_is_set_aside_and_hides_no_other() {
     let other = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a", "\"b");
     let cases = [
-        (format!("{CHANNEL}\n{BUNDLE}\n"), Code::NoPackage),
-        (format!("{PACKAGE}\n{BUNDLE}\n"), Code::NoChannels),
-        (format!("{PACKAGE}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n"), Code::Duplicate),
+        (format!("{CHANNEL}\n{BUNDLE}\n"), DefectCode::NoPackage),
+        (format!("{PACKAGE}\n{BUNDLE}\n"), DefectCode::NoChannels),
+        (format!("{PACKAGE}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n"), DefectCode::Duplicate),
         (
             format!("{}\n{CHANNEL}\n{BUNDLE}\n", PACKAGE.replace("\"s\"", "\"t\"")),
-            Code::DefaultChannel,
+            DefectCode::DefaultChannel,
         ),
-        (format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""), Code::PackageName),
+        (format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""), DefectCode::PackageName),
     ];
     for (text, code) in cases {
         let loaded = load(&format!("{text}{other}"));
         assert!(loaded.defects.iter().any(|it| it.code == code), "{}", told(&loaded.defects));
         let index = loaded.open();
-        assert_eq!(index.counts().set_aside, 1, "{text}");
-        let offer = Offer::new(&index);
+        assert_eq!(index.counts().invalid, 1, "{text}");
+        let offer = IndexedCatalog::new(&index);
         let b = offer.package("b").expect("there is a package b");
         assert_eq!(b.bundles[0].defects, Vec::<String>::new(), "{text}");
         let a = offer.package("a").or_else(|| offer.package("A_")).expect("it is there, too");
@@ -183,25 +183,25 @@ fn bundles_channels_and_deprecations_are_checked() {
 #[test]
 fn malformed_properties_set_their_bundle_aside() {
     let cases = [
-        (r#"{"type":"olm.gvk","value":7}"#, Code::Property),
-        (r#"{"type":"olm.gvk","value":{"group":"g"}}"#, Code::Property),
+        (r#"{"type":"olm.gvk","value":7}"#, DefectCode::Property),
+        (r#"{"type":"olm.gvk","value":{"group":"g"}}"#, DefectCode::Property),
         (
             r#"{"value":{"group":"g","version":"v","kind":"K"},"type":"olm.gvk.required"}"#,
-            Code::Syntax,
+            DefectCode::Syntax,
         ),
         (
             r#"{"type":"olm.package.required","value":{"packageName":"b","versionRange":"^1.0.0"}}"#,
-            Code::Dependency,
+            DefectCode::Dependency,
         ),
-        (r#"{"type":"olm.constraint","value":{}}"#, Code::Dependency),
-        (r#"{"type":"olm.constraint","value":{"none":{}}}"#, Code::Dependency),
-        (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, Code::Property),
-        (r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#, Code::Property),
+        (r#"{"type":"olm.constraint","value":{}}"#, DefectCode::Dependency),
+        (r#"{"type":"olm.constraint","value":{"none":{}}}"#, DefectCode::Dependency),
+        (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, DefectCode::Property),
+        (r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#, DefectCode::Property),
     ];
     for (property, code) in cases {
         let text = bundle_with(property);
         let bundle = offered(&text);
-        if code == Code::Syntax {
+        if code == DefectCode::Syntax {
             // The value before the type is as good as after it.
             assert_eq!(bundle.requires.len(), 1, "{property}");
             continue;
@@ -233,7 +233,7 @@ fn the_resolver_sees_what_the_properties_say() {
     assert_eq!(bundle.max_openshift_version.as_deref(), Some("4.9"));
     assert_eq!(bundle.architectures, ["arm64"]);
     let index = load(&text).open();
-    let offer = Offer::new(&index);
+    let offer = IndexedCatalog::new(&index);
     assert_eq!(offer.providers(&bundle.provides[0]), ["a"]);
     let properties = offer.properties("a", "a.v1").expect("there is such a bundle");
     let kinds: Vec<&str> = properties.iter().map(|it| it.kind.as_str()).collect();
@@ -252,10 +252,10 @@ fn a_query_reads_no_package_but_its_own() {
     let at = whole.windows(4).position(|it| it == b"b.v1").expect("b's block names its bundle");
     let mut damaged = whole;
     damaged[at] ^= 1;
-    let index = Index::open(damaged).expect("its directories are whole");
+    let index = CatalogIndex::open(damaged).expect("its directories are whole");
     assert!(index.package("a").expect("a is whole").is_some());
     assert!(index.package("b").is_err());
-    let offer = Offer::new(&index);
+    let offer = IndexedCatalog::new(&index);
     assert!(offer.package("b").is_none());
     assert!(offer.failure().is_some());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Exclusion, MAJOR_VERSION};
+use super::{ExclusionReason, MAJOR_VERSION};
 use crate::Manifest;
 
 /// The kinds that may carry the annotation.
@@ -11,7 +11,7 @@ const KINDS: [(&str, &str); 2] =
 
 /// Why a major-version annotation cannot be honoured; the manifest is then left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MajorVersionProblem {
+pub enum MajorVersionError {
     /// The kind may not carry the annotation.
     #[error("{MAJOR_VERSION} is only allowed on CustomResourceDefinition and FeatureGate")]
     Kind,
@@ -34,24 +34,24 @@ pub enum MajorVersionProblem {
 }
 
 /// The reason to leave a manifest out of a release of that major version.
-pub(super) fn exclusion(manifest: &Manifest, version: u64) -> Option<Exclusion> {
+pub(super) fn exclusion(manifest: &Manifest, version: u64) -> Option<ExclusionReason> {
     let value = manifest.annotations.get(MAJOR_VERSION)?;
     match includes(manifest, value, version) {
         Ok(true) => None,
-        Ok(false) => Some(Exclusion::MajorVersion { version, value: value.clone() }),
-        Err(problem) => Some(Exclusion::InvalidMajorVersion(problem)),
+        Ok(false) => Some(ExclusionReason::MajorVersion { version, value: value.clone() }),
+        Err(problem) => Some(ExclusionReason::InvalidMajorVersion(problem)),
     }
 }
 
 /// Why the annotation of a manifest cannot be honoured.
-pub(crate) fn problem(manifest: &Manifest) -> Option<MajorVersionProblem> {
+pub(crate) fn problem(manifest: &Manifest) -> Option<MajorVersionError> {
     includes(manifest, manifest.annotations.get(MAJOR_VERSION)?, 0).err()
 }
 
-fn includes(manifest: &Manifest, value: &str, version: u64) -> Result<bool, MajorVersionProblem> {
+fn includes(manifest: &Manifest, value: &str, version: u64) -> Result<bool, MajorVersionError> {
     let key = &manifest.key;
     if !KINDS.contains(&(key.group.as_str(), key.kind.as_str())) {
-        return Err(MajorVersionProblem::Kind);
+        return Err(MajorVersionError::Kind);
     }
     let mut included = BTreeSet::new();
     let mut excluded = BTreeSet::new();
@@ -60,14 +60,14 @@ fn includes(manifest: &Manifest, value: &str, version: u64) -> Result<bool, Majo
             Some(digits) => (&mut excluded, digits),
             None => (&mut included, item),
         };
-        let number = digits.parse().map_err(|_| MajorVersionProblem::NotANumber {
+        let number = digits.parse().map_err(|_| MajorVersionError::NotANumber {
             item: item.to_owned(),
             value: value.to_owned(),
         })?;
         set.insert(number);
     }
     if let Some(version) = included.intersection(&excluded).next() {
-        return Err(MajorVersionProblem::Overlap { version: *version, value: value.to_owned() });
+        return Err(MajorVersionError::Overlap { version: *version, value: value.to_owned() });
     }
     if excluded.contains(&version) {
         return Ok(false);

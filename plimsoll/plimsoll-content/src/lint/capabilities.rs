@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::GroupKind;
 
-use super::Report;
+use super::FindingCollector;
 use crate::capability::{ANNOTATION, is_declaration, meant};
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use crate::inclusion::capability_names;
 use crate::{Manifest, Payload};
 
-pub(super) fn check(payload: &Payload, report: &mut Report<'_>) {
+pub(super) fn check(payload: &Payload, report: &mut FindingCollector<'_>) {
     let field = format!("metadata.annotations.{ANNOTATION}");
     for manifest in &payload.manifests {
         for name in capability_names(&manifest.annotations) {
@@ -19,7 +19,7 @@ pub(super) fn check(payload: &Payload, report: &mut Report<'_>) {
                 let similar = meant(payload.capabilities.similar(name));
                 let message =
                     format!("unknown capability {name:?}: no cluster can enable it{similar}");
-                report.add(manifest, &field, Code::UnknownCapability, message);
+                report.add(manifest, &field, FindingCode::UnknownCapability, message);
             }
         }
     }
@@ -30,7 +30,7 @@ pub(super) fn check(payload: &Payload, report: &mut Report<'_>) {
 }
 
 /// Looks at what a manifest declares.
-fn declared(manifest: &Manifest, payload: &Payload, report: &mut Report<'_>) {
+fn declared(manifest: &Manifest, payload: &Payload, report: &mut FindingCollector<'_>) {
     let registry = &payload.capabilities;
     let here = |file: &Option<std::sync::Arc<str>>| file.as_deref() == Some(&*manifest.file);
     let used: BTreeSet<&str> =
@@ -38,7 +38,7 @@ fn declared(manifest: &Manifest, payload: &Payload, report: &mut Report<'_>) {
     for capability in registry.capabilities().filter(|it| here(&it.declared)) {
         if !used.contains(capability.name.as_str()) {
             let message = format!("no manifest belongs to capability {}", capability.name);
-            report.add(manifest, "spec.capabilities", Code::UnusedCapability, message);
+            report.add(manifest, "spec.capabilities", FindingCode::UnusedCapability, message);
         }
     }
     for set in registry.sets().iter().filter(|it| here(&it.declared)) {
@@ -53,7 +53,7 @@ fn declared(manifest: &Manifest, payload: &Payload, report: &mut Report<'_>) {
             let set = &set.name;
             let message =
                 format!("set {set} has {name} but not what it requires: {}", missing.join(", "));
-            report.add(manifest, "spec.sets", Code::CapabilityRequirement, message);
+            report.add(manifest, "spec.sets", FindingCode::CapabilityRequirement, message);
         }
     }
 }
@@ -62,7 +62,7 @@ type Names<'a> = BTreeSet<&'a str>;
 
 /// Finds objects that stay when a capability is disabled that their namespace or their kind
 /// belongs to: they can never be applied.
-fn parts(manifests: &[Manifest], report: &mut Report<'_>) {
+fn parts(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     let mut namespaces: BTreeMap<&str, Names<'_>> = BTreeMap::new();
     let mut kinds: BTreeMap<GroupKind, Names<'_>> = BTreeMap::new();
     for manifest in manifests.iter().filter(|it| !it.annotations.is_empty()) {
@@ -91,7 +91,7 @@ fn parts(manifests: &[Manifest], report: &mut Report<'_>) {
                     missing.join("+"),
                     ANNOTATION,
                 );
-                report.add(manifest, "metadata.annotations", Code::CapabilityPart, message);
+                report.add(manifest, "metadata.annotations", FindingCode::CapabilityPart, message);
             }
         }
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::ObjectKey;
 
-use super::Report;
+use super::FindingCollector;
 use crate::Manifest;
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
 
 const DELETE: &str = "release.openshift.io/delete";
 
-pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
+pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     let contexts = contexts(manifests);
     check_deletions(manifests, &contexts, report);
     let mut by_object: BTreeMap<&ObjectKey, Vec<&Manifest>> = BTreeMap::new();
@@ -27,7 +27,7 @@ pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
             if let Some(earlier) = manifests[..index].iter().find(meets) {
                 let message =
                     format!("{key} is in {}, too: both are applied, in order", earlier.file);
-                report.add(later, "metadata.name", Code::DuplicateObject, message);
+                report.add(later, "metadata.name", FindingCode::DuplicateObject, message);
             }
         }
     }
@@ -39,7 +39,7 @@ fn deletes(manifest: &Manifest) -> bool {
 
 /// What a manifest deletes, no other one may create: not the object, nothing in the namespace, no
 /// object of the kind.
-fn check_deletions(manifests: &[Manifest], contexts: &[Context], report: &mut Report<'_>) {
+fn check_deletions(manifests: &[Manifest], contexts: &[Context], report: &mut FindingCollector<'_>) {
     for deleting in manifests.iter().filter(|manifest| deletes(manifest)) {
         let goes = |created: &&Manifest| {
             !deletes(created)
@@ -51,7 +51,7 @@ fn check_deletions(manifests: &[Manifest], contexts: &[Context], report: &mut Re
                 "{} would be deleted, and {} is created by {}",
                 deleting.key, created.key, created.file
             );
-            report.add(deleting, "metadata.name", Code::DeletesCreated, message);
+            report.add(deleting, "metadata.name", FindingCode::DeletesCreated, message);
         }
     }
 }

@@ -3,16 +3,16 @@
 use k8s_schema::{builtin, unknown_fields};
 use serde_json::Value;
 
-use super::Report;
+use super::FindingCollector;
 use crate::Manifest;
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use crate::kinds::{Kinds, Scope};
 
-pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: &mut Report<'_>) {
+pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: &mut FindingCollector<'_>) {
     let key = &manifest.key;
     if manifest.version.is_empty() {
         let message = format!("the {} has no apiVersion", key.kind);
-        report.add(manifest, "kind", Code::MissingApiVersion, message);
+        report.add(manifest, "kind", FindingCode::MissingApiVersion, message);
         return;
     }
     let kind = key.group_kind();
@@ -23,31 +23,31 @@ pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: 
             let message = format!(
                 "neither Kubernetes nor a CustomResourceDefinition of the payload defines {kind}"
             );
-            report.add(manifest, "kind", Code::UnknownKind, message);
+            report.add(manifest, "kind", FindingCode::UnknownKind, message);
         }
         Some(_) if !kinds.serves(&kind, &manifest.version) => {
             let message = format!("version {} of {kind} is not served", manifest.version);
-            report.add(manifest, "apiVersion", Code::UnknownKind, message);
+            report.add(manifest, "apiVersion", FindingCode::UnknownKind, message);
         }
         Some(Scope::Cluster) if !key.namespace.is_empty() => {
             let message =
                 format!("objects of kind {kind} have no namespace: {:?} is ignored", key.namespace);
-            report.add(manifest, "metadata.namespace", Code::UnexpectedNamespace, message);
+            report.add(manifest, "metadata.namespace", FindingCode::UnexpectedNamespace, message);
         }
         Some(Scope::Namespaced) if key.namespace.is_empty() => {
             let message = format!("objects of kind {kind} need a namespace");
-            report.add(manifest, "metadata", Code::MissingNamespace, message);
+            report.add(manifest, "metadata", FindingCode::MissingNamespace, message);
         }
         Some(Scope::Cluster | Scope::Namespaced) => {}
     }
     if let Some(schema) = builtin::schema(&key.group, &manifest.version, &key.kind) {
         for field in unknown_fields(&schema, object) {
             let message = format!("{kind} has no field {field}: it is dropped");
-            report.add(manifest, &field, Code::UnknownField, message);
+            report.add(manifest, &field, FindingCode::UnknownField, message);
         }
     }
     if key.group == "batch" && key.kind == "Job" && object.pointer("/spec/selector").is_some() {
         let message = "a Job that is to be applied again must leave its selector to the API server";
-        report.add(manifest, "spec.selector", Code::JobSelector, message);
+        report.add(manifest, "spec.selector", FindingCode::JobSelector, message);
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Report;
+use super::FindingCollector;
 use crate::Manifest;
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use crate::position::Position;
 
-pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
+pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     // The last Deployment of each lane, as its place in the payload.
     let mut deployments: BTreeMap<Position<'_>, usize> = BTreeMap::new();
     for (index, manifest) in manifests.iter().enumerate() {
@@ -28,23 +28,23 @@ pub(super) fn check(manifests: &[Manifest], report: &mut Report<'_>) {
                 "the ClusterOperator {} comes before {} of its own lane, which waits for it",
                 manifest.key.name, manifests[*last].key
             );
-            report.add(manifest, "kind", Code::OperatorOrder, message);
+            report.add(manifest, "kind", FindingCode::OperatorOrder, message);
         }
     }
 }
 
-fn contents(manifest: &Manifest, report: &mut Report<'_>) {
+fn contents(manifest: &Manifest, report: &mut FindingCollector<'_>) {
     let object = manifest.object();
     let is_empty =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_array).is_none_or(Vec::is_empty);
     let name = &manifest.key.name;
     if is_empty("/status/versions") {
         let message = format!("the ClusterOperator {name} names no versions: its gate cannot pass");
-        report.add(manifest, "status", Code::OperatorVersions, message);
+        report.add(manifest, "status", FindingCode::OperatorVersions, message);
     }
     if let Some(lack) = related_objects(&object) {
         let message = format!("the related objects of ClusterOperator {name}: {lack}");
-        report.add(manifest, "status", Code::OperatorRelated, message);
+        report.add(manifest, "status", FindingCode::OperatorRelated, message);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each defect and what is said about it.
 
 use super::{has_errors, lint};
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use crate::payload::{Directory, SourceFile, TemplateContext};
 
 const METADATA: &str = r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0"}"#;
@@ -191,10 +191,10 @@ fn what_is_deleted_is_created_by_no_other_manifest() {
 
 #[test]
 fn codes_are_unique_and_only_errors_fail() {
-    let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    let mut codes: Vec<&str> = FindingCode::ALL.iter().map(|code| code.as_str()).collect();
     codes.sort_unstable();
     codes.dedup();
-    assert_eq!(codes.len(), Code::ALL.len());
+    assert_eq!(codes.len(), FindingCode::ALL.len());
     assert!(!has_errors(&[]));
 }
 

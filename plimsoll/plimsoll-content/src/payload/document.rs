@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Cause, Directory, LoadError, SourceFile};
+use super::{PayloadErrorCause, Directory, PayloadError, SourceFile};
 use crate::Manifest;
-use crate::finding::{Code, Finding, Place};
-use crate::template::{self, Values};
-use crate::yaml::{self, Oddity};
+use crate::finding::{FindingCode, Finding, FileLocation};
+use crate::template::{self, TemplateValues};
+use crate::yaml::{self, YamlWarningKind};
 
 /// What became of a file.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(super) struct ParsedFile {
     name: Arc<str>,
     pub(super) manifests: Vec<Manifest>,
     pub(super) warnings: Vec<Finding>,
-    pub(super) errors: Vec<LoadError>,
+    pub(super) errors: Vec<PayloadError>,
 }
 
 impl ParsedFile {
@@ -27,20 +27,20 @@ impl ParsedFile {
         (self.directory, &self.name)
     }
 
-    fn place(&self, document: Option<usize>, line: Option<usize>) -> Place {
-        Place { directory: self.directory, file: self.name.clone(), document, line }
+    fn place(&self, document: Option<usize>, line: Option<usize>) -> FileLocation {
+        FileLocation { directory: self.directory, file: self.name.clone(), document, line }
     }
 
-    fn fail(&mut self, document: Option<usize>, line: Option<usize>, cause: Cause) {
+    fn fail(&mut self, document: Option<usize>, line: Option<usize>, cause: PayloadErrorCause) {
         let place = self.place(document, line);
-        self.errors.push(LoadError { place, cause });
+        self.errors.push(PayloadError { place, cause });
     }
 }
 
 /// Reads a file that holds manifests. Files of [`Directory::Manifests`] are templates; one that
 /// asks for what `values` does not provide is left out with a warning, as it may be made for a
 /// newer version of the program.
-pub(super) fn parse_file(file: &SourceFile, values: &Values) -> ParsedFile {
+pub(super) fn parse_file(file: &SourceFile, values: &TemplateValues) -> ParsedFile {
     let mut parsed = ParsedFile {
         directory: file.directory,
         name: file.name.as_str().into(),
@@ -53,7 +53,7 @@ pub(super) fn parse_file(file: &SourceFile, values: &Values) -> ParsedFile {
         Err(error) => {
             let good = &file.bytes[..error.valid_up_to()];
             let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-            parsed.fail(None, Some(line), Cause::NotUtf8(error.valid_up_to()));
+            parsed.fail(None, Some(line), PayloadErrorCause::NotUtf8(error.valid_up_to()));
             return parsed;
         }
     };
@@ -64,7 +64,7 @@ pub(super) fn parse_file(file: &SourceFile, values: &Values) -> ParsedFile {
             Err(error) => {
                 let place = parsed.place(None, Some(error.line));
                 let message = format!("the file is left out: {error}");
-                parsed.warnings.push(Finding::new(place, Code::Template, message));
+                parsed.warnings.push(Finding::new(place, FindingCode::Template, message));
             }
         },
     }
@@ -80,8 +80,8 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
         }
         for note in document.notes {
             let code = match note.oddity {
-                Oddity::DuplicateKey(_) => Code::DuplicateKey,
-                Oddity::IgnoredText => Code::IgnoredText,
+                YamlWarningKind::DuplicateKey(_) => FindingCode::DuplicateKey,
+                YamlWarningKind::IgnoredText => FindingCode::IgnoredText,
             };
             let place = parsed.place(Some(number), note.line.or(Some(document.line)));
             parsed.warnings.push(Finding::new(place, code, note.oddity.to_string()));
@@ -90,7 +90,7 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
             Ok(Value::Null) => continue,
             Ok(value) => Manifest::read(Arc::clone(&parsed.name), number, &value),
             Err(error) => {
-                parsed.fail(Some(number), Some(error.line), Cause::Yaml(error));
+                parsed.fail(Some(number), Some(error.line), PayloadErrorCause::Yaml(error));
                 number += 1;
                 continue;
             }
@@ -99,7 +99,7 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
             Ok(manifest) => match seen.insert(manifest.key.clone(), number) {
                 None => parsed.manifests.push(manifest),
                 Some(first) => {
-                    let cause = Cause::Duplicate { key: manifest.key, first };
+                    let cause = PayloadErrorCause::Duplicate { key: manifest.key, first };
                     parsed.fail(Some(number), Some(document.line), cause);
                 }
             },

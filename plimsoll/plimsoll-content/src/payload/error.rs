@@ -5,18 +5,18 @@ use std::fmt;
 
 use plimsoll_api::ObjectKey;
 
-use super::ReleaseProblem;
-use crate::finding::{Code, Finding, Place};
+use super::ReleaseError;
+use crate::finding::{FindingCode, Finding, FileLocation};
 use crate::{capability, yaml};
 
 /// Everything that is wrong with a payload: never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadErrors {
+pub struct PayloadErrors {
     /// In loading order.
-    pub errors: Vec<LoadError>,
+    pub errors: Vec<PayloadError>,
 }
 
-impl fmt::Display for LoadErrors {
+impl fmt::Display for PayloadErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.errors.len();
         write!(f, "the payload has {count} defect{}", if count == 1 { "" } else { "s" })?;
@@ -24,44 +24,44 @@ impl fmt::Display for LoadErrors {
     }
 }
 
-impl Error for LoadErrors {}
+impl Error for PayloadErrors {}
 
 /// Something that keeps a payload from being loaded, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadError {
+pub struct PayloadError {
     /// Where.
-    pub place: Place,
+    pub place: FileLocation,
     /// What.
-    pub cause: Cause,
+    pub cause: PayloadErrorCause,
 }
 
-impl fmt::Display for LoadError {
+impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.cause)
     }
 }
 
-impl Error for LoadError {}
+impl Error for PayloadError {}
 
-impl LoadError {
+impl PayloadError {
     /// The error as a finding.
     pub fn finding(&self) -> Finding {
-        Finding::new(self.place.clone(), Code::Load, self.cause.to_string())
+        Finding::new(self.place.clone(), FindingCode::Load, self.cause.to_string())
     }
 }
 
 /// What keeps a payload from being loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Cause {
+pub enum PayloadErrorCause {
     /// A special file is missing or wrong.
     #[error("{0}")]
-    Release(ReleaseProblem),
+    Release(ReleaseError),
     /// A file is not UTF-8; the offset of the first bad byte.
     #[error("not UTF-8 text: bad byte at offset {0}")]
     NotUtf8(usize),
     /// A document is not YAML or JSON.
     #[error("{0}, column {column}", column = .0.column)]
-    Yaml(yaml::Error),
+    Yaml(yaml::YamlError),
     /// A document is a list or a scalar.
     #[error("the document is {0}, a manifest must be a mapping")]
     NotAnObject(&'static str),
@@ -90,5 +90,5 @@ pub enum Cause {
     Size(usize),
     /// A declaration of capabilities is wrong.
     #[error("{0}")]
-    Capabilities(capability::Problem),
+    Capabilities(capability::DeclarationError),
 }

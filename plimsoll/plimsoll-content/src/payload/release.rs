@@ -21,7 +21,7 @@ const CHANNELS_KEY: &str = "io.openshift.upgrades.graph.release.channels";
 
 /// What is wrong with one of the two files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseProblem {
+pub enum ReleaseError {
     /// The file is not there.
     #[error("the payload has no such file")]
     Missing,
@@ -78,17 +78,17 @@ struct Metadata {
 pub(super) fn read_metadata(
     bytes: &[u8],
     warnings: &mut Vec<String>,
-) -> Result<ReleaseInfo, ReleaseProblem> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ReleaseProblem::NotUtf8)?;
+) -> Result<ReleaseInfo, ReleaseError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ReleaseError::NotUtf8)?;
     let metadata: Metadata = serde_json::from_str(text)
-        .map_err(|error| ReleaseProblem::Malformed(format!("invalid JSON: {error}")))?;
+        .map_err(|error| ReleaseError::Malformed(format!("invalid JSON: {error}")))?;
     if metadata.kind != METADATA_KIND {
-        return Err(ReleaseProblem::MetadataKind(metadata.kind));
+        return Err(ReleaseError::MetadataKind(metadata.kind));
     }
     if metadata.version.is_empty() {
-        return Err(ReleaseProblem::MissingVersion);
+        return Err(ReleaseError::MissingVersion);
     }
-    Version::parse(&metadata.version).map_err(|error| ReleaseProblem::Version {
+    Version::parse(&metadata.version).map_err(|error| ReleaseError::Version {
         version: metadata.version.clone(),
         reason: error.to_string(),
     })?;
@@ -163,16 +163,16 @@ pub(super) struct ImageReferences {
 }
 
 /// Reads `image-references`, which may be JSON or YAML.
-pub(super) fn read_images(bytes: &[u8]) -> Result<ImageReferences, ReleaseProblem> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ReleaseProblem::NotUtf8)?;
+pub(super) fn read_images(bytes: &[u8]) -> Result<ImageReferences, ReleaseError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ReleaseError::NotUtf8)?;
     let document = yaml::parse(text).into_iter().find(|document| document.value != Ok(Value::Null));
     let value = document
         .map_or(Ok(Value::Null), |document| document.value)
-        .map_err(|error| ReleaseProblem::Malformed(format!("line {}: {error}", error.line)))?;
+        .map_err(|error| ReleaseError::Malformed(format!("line {}: {error}", error.line)))?;
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
     let (kind, version) = (text("/kind").unwrap_or("?"), text("/apiVersion").unwrap_or("?"));
     if kind != "ImageStream" || version != "image.openshift.io/v1" {
-        return Err(ReleaseProblem::NotImageStream(format!("{kind} of {version}")));
+        return Err(ReleaseError::NotImageStream(format!("{kind} of {version}")));
     }
     let tags = value.pointer("/spec/tags").and_then(Value::as_array);
     let image = |tag: &Value| {

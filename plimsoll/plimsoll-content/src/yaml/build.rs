@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::quoted::Mending;
 use super::resolve::{self, Scalar};
-use super::{COPIES_MAX, Error, NESTING_MAX, Note, Oddity, Problem};
+use super::{COPIES_MAX, YamlError, NESTING_MAX, YamlWarning, YamlWarningKind, YamlErrorKind};
 
 /// What a node costs besides its text, in bytes.
 const NODE_WEIGHT: usize = 32;
 
 /// Builds the value of the first document of a text whose first line has the number `line`.
-pub(super) fn build(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, Error> {
+pub(super) fn build(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<Value, YamlError> {
     let mut mending = Mending::new(text);
     loop {
         notes.clear();
@@ -26,12 +26,12 @@ pub(super) fn build(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Va
 
 /// Why a text could not be read.
 struct Failure {
-    error: Error,
+    error: YamlError,
     /// The offset, if what is wrong is that a quoted scalar goes on there, left of its block.
     left_of_block: Option<usize>,
 }
 
-fn build_once(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, Failure> {
+fn build_once(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<Value, Failure> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let mut builder = Builder::new(line, notes);
@@ -40,7 +40,7 @@ fn build_once(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, F
         if ended {
             let at_end = next.is_ok_and(|(event, _)| event == Event::StreamEnd);
             if !at_end {
-                builder.notes.push(Note { line: None, oddity: Oddity::IgnoredText });
+                builder.notes.push(YamlWarning { line: None, oddity: YamlWarningKind::IgnoredText });
             }
             break;
         }
@@ -54,7 +54,7 @@ fn build_once(text: &str, line: usize, notes: &mut Vec<Note>) -> Result<Value, F
             } else {
                 error.info()
             };
-            let error = builder.error(at.line(), at.col(), Problem::Syntax(info));
+            let error = builder.error(at.line(), at.col(), YamlErrorKind::Syntax(info));
             Failure { error, left_of_block }
         })?;
         ended = event == Event::DocumentEnd;
@@ -103,7 +103,7 @@ struct Anchored {
 
 struct Builder<'notes> {
     line: usize,
-    notes: &'notes mut Vec<Note>,
+    notes: &'notes mut Vec<YamlWarning>,
     root: Option<Value>,
     frames: Vec<Frame>,
     anchored: BTreeMap<usize, Anchored>,
@@ -114,7 +114,7 @@ struct Builder<'notes> {
 }
 
 impl<'notes> Builder<'notes> {
-    fn new(line: usize, notes: &'notes mut Vec<Note>) -> Self {
+    fn new(line: usize, notes: &'notes mut Vec<YamlWarning>) -> Self {
         Self {
             line,
             notes,
@@ -126,11 +126,11 @@ impl<'notes> Builder<'notes> {
         }
     }
 
-    fn error(&self, line: usize, column: usize, problem: Problem) -> Error {
-        Error { line: self.line + line.saturating_sub(1), column: column + 1, problem }
+    fn error(&self, line: usize, column: usize, problem: YamlErrorKind) -> YamlError {
+        YamlError { line: self.line + line.saturating_sub(1), column: column + 1, problem }
     }
 
-    fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
+    fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlErrorKind> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
@@ -159,12 +159,12 @@ impl<'notes> Builder<'notes> {
         matches!(collection, Some(Collection::Map { key: None, .. }))
     }
 
-    fn open(&mut self, collection: Collection, anchor: usize) -> Result<(), Problem> {
+    fn open(&mut self, collection: Collection, anchor: usize) -> Result<(), YamlErrorKind> {
         if self.expects_key() {
-            return Err(Problem::Key);
+            return Err(YamlErrorKind::Key);
         }
         if self.frames.len() >= NESTING_MAX {
-            return Err(Problem::Nesting);
+            return Err(YamlErrorKind::Nesting);
         }
         let anchor = anchored(anchor, self.weight);
         self.weight += NODE_WEIGHT;
@@ -172,7 +172,7 @@ impl<'notes> Builder<'notes> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Problem> {
+    fn close(&mut self) -> Result<(), YamlErrorKind> {
         let Some(Frame { collection, anchor }) = self.frames.pop() else { return Ok(()) };
         let value = match collection {
             Collection::List(items) => Value::Array(items),
@@ -188,7 +188,7 @@ impl<'notes> Builder<'notes> {
         tag: Option<&str>,
         anchor: usize,
         span: &Span,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), YamlErrorKind> {
         let merge_tag = "tag:yaml.org,2002:merge";
         if text == "<<" && tag.map_or(plain, |tag| tag == merge_tag) {
             return self.set_key(KeyName::Merge, span);
@@ -199,36 +199,36 @@ impl<'notes> Builder<'notes> {
             self.anchored.insert(anchor, Anchored { value, weight: text.len() + NODE_WEIGHT });
         }
         let text = if scalar == Scalar::Text { Some(text) } else { resolve::key(scalar, text) };
-        self.set_key(KeyName::Text(text.ok_or(Problem::Key)?), span)
+        self.set_key(KeyName::Text(text.ok_or(YamlErrorKind::Key)?), span)
     }
 
-    fn set_key(&mut self, name: KeyName, span: &Span) -> Result<(), Problem> {
+    fn set_key(&mut self, name: KeyName, span: &Span) -> Result<(), YamlErrorKind> {
         let line = self.line + span.start.line().saturating_sub(1);
         match self.frames.last_mut().map(|frame| &mut frame.collection) {
             Some(Collection::Map { key, .. }) => *key = Some(Key { line, name }),
-            Some(Collection::List(_)) | None => return Err(Problem::Key),
+            Some(Collection::List(_)) | None => return Err(YamlErrorKind::Key),
         }
         Ok(())
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<(), Problem> {
+    fn alias(&mut self, id: usize, span: &Span) -> Result<(), YamlErrorKind> {
         let expects_key = self.expects_key();
-        let Anchored { value, weight } = self.anchored.get(&id).ok_or(Problem::RecursiveAlias)?;
+        let Anchored { value, weight } = self.anchored.get(&id).ok_or(YamlErrorKind::RecursiveAlias)?;
         let weight = *weight;
         self.copied += weight;
         if self.copied > COPIES_MAX {
-            return Err(Problem::Copies);
+            return Err(YamlErrorKind::Copies);
         }
         if expects_key {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
-                Value::Null | Value::Array(_) | Value::Object(_) => return Err(Problem::Key),
+                Value::Null | Value::Array(_) | Value::Object(_) => return Err(YamlErrorKind::Key),
             };
             return self.set_key(KeyName::Text(text), span);
         }
         if self.frames.len() + depth(value) > NESTING_MAX {
-            return Err(Problem::Nesting);
+            return Err(YamlErrorKind::Nesting);
         }
         let value = value.clone();
         self.weight += weight;
@@ -236,12 +236,12 @@ impl<'notes> Builder<'notes> {
     }
 
     /// Puts a finished value where it belongs.
-    fn complete(&mut self, value: Value, anchor: Option<&Anchor>) -> Result<(), Problem> {
+    fn complete(&mut self, value: Value, anchor: Option<&Anchor>) -> Result<(), YamlErrorKind> {
         if let Some(&Anchor { id, weight_before }) = anchor {
             let weight = self.weight - weight_before;
             self.copied += weight;
             if self.copied > COPIES_MAX {
-                return Err(Problem::Copies);
+                return Err(YamlErrorKind::Copies);
             }
             self.anchored.insert(id, Anchored { value: value.clone(), weight });
         }
@@ -249,7 +249,7 @@ impl<'notes> Builder<'notes> {
             None => self.root = Some(value),
             Some(Collection::List(items)) => items.push(value),
             Some(Collection::Map { map, key }) => {
-                let Key { line, name } = key.take().ok_or(Problem::Key)?;
+                let Key { line, name } = key.take().ok_or(YamlErrorKind::Key)?;
                 match name {
                     KeyName::Text(key) => insert(map, key, value, line, self.notes),
                     KeyName::Merge => {
@@ -274,26 +274,26 @@ fn insert(
     key: String,
     value: Value,
     line: usize,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<YamlWarning>,
 ) {
     if map.contains_key(&key) {
-        notes.push(Note { line: Some(line), oddity: Oddity::DuplicateKey(key.clone()) });
+        notes.push(YamlWarning { line: Some(line), oddity: YamlWarningKind::DuplicateKey(key.clone()) });
     }
     map.insert(key, value);
 }
 
 /// What the value of `<<` brings in: a mapping, or a list of mappings in which earlier ones win.
-fn merged(value: Value) -> Result<Map<String, Value>, Problem> {
+fn merged(value: Value) -> Result<Map<String, Value>, YamlErrorKind> {
     let items = match value {
         Value::Object(map) => return Ok(map),
         Value::Array(items) => items,
-        _ => return Err(Problem::Merge),
+        _ => return Err(YamlErrorKind::Merge),
     };
     let mut merged = Map::new();
     for item in items.into_iter().rev() {
         match item {
             Value::Object(map) => merged.extend(map),
-            _ => return Err(Problem::Merge),
+            _ => return Err(YamlErrorKind::Merge),
         }
     }
     Ok(merged)

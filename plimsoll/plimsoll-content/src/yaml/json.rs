@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, YamlError, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{Document, Note, Oddity};
+use super::{YamlDocument, YamlWarning, YamlWarningKind};
 
 /// Reads a text of JSON objects, one after the other; `None` when it is not that, and may be YAML.
-pub(super) fn read(text: &str, line: usize) -> Option<Vec<Document>> {
+pub(super) fn read(text: &str, line: usize) -> Option<Vec<YamlDocument>> {
     if !text.trim_start().starts_with('{') {
         return None;
     }
@@ -22,9 +22,9 @@ pub(super) fn read(text: &str, line: usize) -> Option<Vec<Document>> {
         if !value.is_object() {
             return None;
         }
-        let note = |key| Note { line: None, oddity: Oddity::DuplicateKey(key) };
+        let note = |key| YamlWarning { line: None, oddity: YamlWarningKind::DuplicateKey(key) };
         let notes = duplicates.into_iter().map(note).collect();
-        documents.push(Document { line: line + lines_before(text, end), value: Ok(value), notes });
+        documents.push(YamlDocument { line: line + lines_before(text, end), value: Ok(value), notes });
     }
 }
 
@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::of(value.into()))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E: YamlError>(self, value: f64) -> Result<Node, E> {
         let number = Number::from_f64(value).ok_or_else(|| E::custom("not finite"))?;
         Ok(Node::of(Value::Number(number)))
     }

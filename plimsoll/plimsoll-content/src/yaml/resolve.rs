@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
-use super::Problem;
+use super::YamlErrorKind;
 
 /// Prefix of the tags that YAML itself defines.
 const CORE: &str = "tag:yaml.org,2002:";
@@ -25,7 +25,7 @@ pub(super) enum Scalar {
 
 /// What a scalar means: plain ones without a tag by how they look, quoted ones as text, and tagged
 /// ones as their tag says. Tags that YAML does not define are ignored.
-pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, Problem> {
+pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, YamlErrorKind> {
     let Some(tag) = tag else {
         return Ok(if plain { plain_scalar(text) } else { Scalar::Text });
     };
@@ -49,8 +49,8 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scal
     }
 }
 
-fn misfit(tag: &str, text: &str) -> Problem {
-    Problem::Tag { tag: format!("!!{tag}"), scalar: text.chars().take(40).collect() }
+fn misfit(tag: &str, text: &str) -> YamlErrorKind {
+    YamlErrorKind::Tag { tag: format!("!!{tag}"), scalar: text.chars().take(40).collect() }
 }
 
 fn plain_scalar(text: &str) -> Scalar {
@@ -158,7 +158,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 /// The JSON value of a scalar.
-pub(super) fn value(scalar: Scalar, text: impl Into<String>) -> Result<Value, Problem> {
+pub(super) fn value(scalar: Scalar, text: impl Into<String>) -> Result<Value, YamlErrorKind> {
     Ok(match scalar {
         Scalar::Null => Value::Null,
         Scalar::Bool(value) => Value::Bool(value),
@@ -171,7 +171,7 @@ pub(super) fn value(scalar: Scalar, text: impl Into<String>) -> Result<Value, Pr
 }
 
 /// A float is printed before it is read again: without a fraction it comes back as an integer.
-fn float_number(number: f64, text: impl Into<String>) -> Result<Number, Problem> {
+fn float_number(number: f64, text: impl Into<String>) -> Result<Number, YamlErrorKind> {
     // Above this, integers are printed with an exponent.
     const EXPONENT_FROM: f64 = 1e21;
     if number.fract() == 0.0
@@ -180,7 +180,7 @@ fn float_number(number: f64, text: impl Into<String>) -> Result<Number, Problem>
     {
         return Ok(integer.into());
     }
-    Number::from_f64(number).ok_or_else(|| Problem::NotFinite(text.into()))
+    Number::from_f64(number).ok_or_else(|| YamlErrorKind::NotFinite(text.into()))
 }
 
 /// The text that a scalar becomes as a key; `None` for null.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{COPIES_MAX, DOCUMENT_SIZE_MAX, NESTING_MAX, Problem, parse};
+use super::{COPIES_MAX, DOCUMENT_SIZE_MAX, NESTING_MAX, YamlErrorKind, parse};
 
 /// Each document as compact JSON or its error, notes after `#`, one a line.
 fn read(text: &str) -> String {
@@ -171,10 +171,10 @@ fn nesting_is_bounded_for_yaml_and_json_alike() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let problem = |text: &str| parse(text)[0].value.clone().err().map(|error| error.problem);
     assert_eq!(problem(&nested(NESTING_MAX)), None);
-    assert_eq!(problem(&nested(NESTING_MAX + 1)), Some(Problem::Nesting));
+    assert_eq!(problem(&nested(NESTING_MAX + 1)), Some(YamlErrorKind::Nesting));
     assert!(problem(&format!("{{\"a\":{}}}", nested(5_000))).is_some());
     let indented: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    assert_eq!(problem(&indented), Some(Problem::Nesting));
+    assert_eq!(problem(&indented), Some(YamlErrorKind::Nesting));
     let value = parse(&nested(NESTING_MAX)).remove(0).value.unwrap();
     let raw = serde_json::to_vec(&value).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&raw).unwrap(), value);
@@ -183,7 +183,7 @@ fn nesting_is_bounded_for_yaml_and_json_alike() {
     for level in 1..200 {
         writeln!(deep, "a{level}: &a{level} [*a{}]", level - 1).unwrap();
     }
-    assert_eq!(problem(&deep), Some(Problem::Nesting));
+    assert_eq!(problem(&deep), Some(YamlErrorKind::Nesting));
 }
 
 #[test]
@@ -194,10 +194,10 @@ fn alias_bombs_are_refused() {
         writeln!(bomb, "a{level}: &a{level} [{aliases}]").unwrap();
     }
     let problem = |text: &str| parse(text)[0].value.clone().err().map(|error| error.problem);
-    assert_eq!(problem(&bomb), Some(Problem::Copies));
+    assert_eq!(problem(&bomb), Some(YamlErrorKind::Copies));
     let long = format!("a: &a {}\nb: [{}]", "x".repeat(COPIES_MAX / 4), "*a, ".repeat(5));
-    assert_eq!(problem(&long), Some(Problem::Copies));
-    assert_eq!(problem("a: &a [*a]"), Some(Problem::RecursiveAlias));
+    assert_eq!(problem(&long), Some(YamlErrorKind::Copies));
+    assert_eq!(problem("a: &a [*a]"), Some(YamlErrorKind::RecursiveAlias));
     assert!(problem("a: *unknown").is_some());
 }
 
@@ -207,7 +207,7 @@ fn documents_beyond_the_limit_are_refused() {
     let documents = parse(&text);
     assert!(documents[0].value.is_ok());
     let error = documents[1].value.clone().unwrap_err();
-    assert!(matches!(error.problem, Problem::Size(_)), "{error}");
+    assert!(matches!(error.problem, YamlErrorKind::Size(_)), "{error}");
     assert_eq!(error.line, 3);
 }
 

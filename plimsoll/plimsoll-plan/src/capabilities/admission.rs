@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 
 use super::{Refused, asked, listed};
 
@@ -67,7 +67,7 @@ impl fmt::Display for Objection {
 /// Judges a write; nothing to say means that it may be done.
 pub fn review(
     change: &Change<'_>,
-    registry: &Registry,
+    registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
 ) -> Vec<Objection> {
     let empty = CapabilitiesSpec::default();

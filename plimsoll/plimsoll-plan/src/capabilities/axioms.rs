@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec, Release};
 use plimsoll_content::Manifest;
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::Context;
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn asking(set: &str, additional: &str) -> ClusterVersionSpec {
 
 fn capabilities(spec: &ClusterVersionSpec, before: &str) -> Capabilities {
     let before: Vec<String> = names(before).into_iter().collect();
-    effective(spec, &before, &[], &Registry::built_in(), &BTreeSet::new())
+    effective(spec, &before, &[], &CapabilityRegistry::built_in(), &BTreeSet::new())
 }
 
 /// The names of the objects that a plan applies.
@@ -96,7 +96,7 @@ fn axiom_1_an_admin_can_opt_into_or_out_of_any_capability_at_install_time() {
         assert_eq!(planned(&release, &capabilities(&spec, "")), expected);
     }
     // Each of them, alone.
-    for known in Registry::built_in().capabilities().filter(|it| it.gates.is_empty()) {
+    for known in CapabilityRegistry::built_in().capabilities().filter(|it| it.gates.is_empty()) {
         let alone = capabilities(&asking("None", &known.name), "");
         assert_eq!(alone.enabled, names(&known.name));
         assert!(capabilities(&asking("None", ""), "").enabled.is_empty());
@@ -142,7 +142,7 @@ fn axiom_5_profiles_take_precedence_over_capabilities() {
     check_implied(&[&before], &["web:Console"], "", "");
     let context = context();
     let release = manifests(&["core", &elsewhere, "more:Console"]);
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     let brought = enabling("Console", &release, &context, &BTreeSet::new(), &registry);
     assert_eq!(brought.manifests, [&release[2]]);
     assert_eq!(brought.elsewhere, 1);
@@ -151,7 +151,7 @@ fn axiom_5_profiles_take_precedence_over_capabilities() {
 #[test]
 fn axiom_6_a_capability_is_there_by_default_if_it_is_in_v_current() {
     let current = capabilities(&ClusterVersionSpec::default(), "");
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     let set = &registry.set("vCurrent").unwrap().capabilities;
     assert!(current.enabled.is_subset(set));
     assert_eq!(current.enabled, current.known);
@@ -269,7 +269,7 @@ fn answer_turning_a_component_on_is_supported_and_turning_it_off_is_not() {
 
 #[test]
 fn answer_interdependencies_are_known_and_told() {
-    let registry = Registry::built_in();
+    let registry = CapabilityRegistry::built_in();
     let release = manifests(&["market:marketplace"]);
     let brought = enabling("marketplace", &release, &context(), &BTreeSet::new(), &registry);
     assert_eq!(brought.missing.into_iter().collect::<Vec<_>>(), ["OperatorLifecycleManager"]);

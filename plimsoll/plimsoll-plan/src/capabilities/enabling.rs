@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_content::Manifest;
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{
     Context, Decision, EnabledCapabilities, capability_names, decide,
 };
@@ -30,7 +30,7 @@ pub fn enabling<'a>(
     manifests: &'a [Manifest],
     context: &Context,
     enabled: &BTreeSet<String>,
-    registry: &'a Registry,
+    registry: &'a CapabilityRegistry,
 ) -> Enabling<'a> {
     let without = Context { capabilities: None, ..context.clone() };
     let mut with: BTreeSet<String> = enabled.clone();

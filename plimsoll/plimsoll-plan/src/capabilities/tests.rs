@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 
 use super::{Capabilities, Change, review};
 
@@ -17,7 +17,7 @@ fn effective_with_gates(
     always: &[String],
     gates: &BTreeSet<String>,
 ) -> Capabilities {
-    super::effective(spec, before, always, &Registry::built_in(), gates)
+    super::effective(spec, before, always, &CapabilityRegistry::built_in(), gates)
 }
 
 fn owned(names: &str) -> Vec<String> {
@@ -125,7 +125,7 @@ fn what_does_not_exist_is_refused_and_not_acted_on() {
 fn reviewed(old: Option<&ClusterVersionSpec>, new: &ClusterVersionSpec, enabled: &str) -> String {
     let enabled = owned(enabled);
     let change = Change { old, new, enabled: &enabled };
-    let objections = review(&change, &Registry::built_in(), &BTreeSet::new());
+    let objections = review(&change, &CapabilityRegistry::built_in(), &BTreeSet::new());
     objections.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
-use plimsoll_content::inclusion::Exclusion;
+use plimsoll_content::inclusion::ExclusionReason;
 use serde_json::Value;
 
 use super::brought::{Brought, Places};
@@ -132,7 +132,7 @@ pub(crate) fn orphans<'a>(
         .collect();
     // What an override takes out of management, somebody else looks after.
     let is_left = |key: &&ObjectKey| {
-        !named.contains(*key) && !matches!(excluded.get(*key), Some(Exclusion::Overridden))
+        !named.contains(*key) && !matches!(excluded.get(*key), Some(ExclusionReason::Overridden))
     };
     present
         .filter(is_left)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_content::capability::Registry;
+use plimsoll_content::capability::CapabilityRegistry;
 use serde_json::{Value, json};
 
 use super::{Assessment, assess};
@@ -19,7 +19,7 @@ fn assessed(platform: &str, capabilities: &Value) -> Assessment {
     if !capabilities.is_null() {
         config["capabilities"] = capabilities.clone();
     }
-    assess(&config, &Registry::built_in(), &BTreeSet::new())
+    assess(&config, &CapabilityRegistry::built_in(), &BTreeSet::new())
 }
 
 fn check(platform: &str, capabilities: impl Into<Value>, expected: &[&str]) {
@@ -140,6 +140,6 @@ fn what_is_not_as_it_must_be_is_told() {
             "capabilities.additionalEnabledCapabilities: Invalid value: \"Console\": must be a list of names",
         ],
     );
-    let list = assess(&json!([]), &Registry::built_in(), &BTreeSet::new());
+    let list = assess(&json!([]), &CapabilityRegistry::built_in(), &BTreeSet::new());
     assert_eq!(list.refusals[0].to_string(), "install-config: an install-config must be a mapping");
 }

@@ -56,7 +56,7 @@ impl<'p> Builder<'p> {
             self.model.solvables.push(Solvable {
                 namespace: &item.namespace,
                 bundle: &item.bundle,
-                place: Origin::Installed(item),
+                origin: Origin::Installed(item),
                 ineligible: None,
             });
         }
@@ -133,7 +133,7 @@ impl<'p> Builder<'p> {
         let solvable = Solvable {
             namespace,
             bundle,
-            place: Origin::Catalog(CatalogEntry {
+            origin: Origin::Catalog(CatalogEntry {
                 catalog: catalog_package.catalog,
                 package: catalog_package.package,
                 channel: of,
@@ -150,7 +150,7 @@ impl<'p> Builder<'p> {
     /// Adds the choices of a solvable.
     fn needs(&mut self, id: SolvableId) {
         let solvable = &self.model.solvables[id];
-        let ignored = match solvable.place {
+        let ignored = match solvable.origin {
             Origin::Installed(item) => item.ignore_dependencies,
             Origin::Catalog(_) => solvable.ineligible.is_some() || self.ignores_dependencies(id),
         };

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use plimsoll_content::catalog::Offer;
+use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{CatalogSource, PackageRequest, Query, Resolution, collect_problem, solve};
 use plimsoll_source::catalog::open;
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
 fn measure(catalog: &Path, requests: &str) -> Result<()> {
     let index = open(catalog, None, &mut |_| {})?;
     let requests = read(requests)?;
-    let offer = Offer::new(&index);
+    let offer = IndexedCatalog::new(&index);
     let source = CatalogSource { name: "catalog", namespace: "", weight: 0, catalog: &offer };
     let collected = || {
         let query = Query { requests: requests.clone(), ..Query::default() };

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_content::catalog::{FORMAT_VERSION, Index};
+use plimsoll_content::catalog::{FORMAT_VERSION, CatalogIndex};
 
 use super::Bytes;
 use super::files::Found;
@@ -32,20 +32,20 @@ impl Cache {
     }
 
     /// The index that was made of certain files as they are now.
-    pub(super) fn by_files(&self, key: &str) -> Option<Index<Bytes>> {
+    pub(super) fn by_files(&self, key: &str) -> Option<CatalogIndex<Bytes>> {
         let digest = fs::read_to_string(self.path(key, "files")).ok()?;
         self.by_content(digest.trim())
     }
 
     /// The index that was made of some content.
-    pub(super) fn by_content(&self, digest: &str) -> Option<Index<Bytes>> {
+    pub(super) fn by_content(&self, digest: &str) -> Option<CatalogIndex<Bytes>> {
         // A damaged record must not lead anywhere.
         if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
         let path = self.path(digest, "index");
         let file = File::open(&path).ok()?;
-        match Index::open(Bytes::File(file)) {
+        match CatalogIndex::open(Bytes::File(file)) {
             Ok(index) => Some(index),
             Err(_) => {
                 let _ = fs::remove_file(&path);

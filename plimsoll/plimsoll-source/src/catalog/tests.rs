@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use super::{Bytes, Cache, CatalogError, documents, is_bundles, load, open, rebuild};
-use plimsoll_content::catalog::{Index, IndexError};
+use plimsoll_content::catalog::{CatalogIndex, IndexError};
 
 const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}
 {"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}
@@ -21,11 +21,11 @@ fn write(root: &Path, name: &str, text: &str) {
     file.set_modified(UNIX_EPOCH).expect("the times of our own file");
 }
 
-fn names(index: &Index<Bytes>) -> Vec<String> {
+fn names(index: &CatalogIndex<Bytes>) -> Vec<String> {
     index.package_names().map(str::to_owned).collect()
 }
 
-fn opened(path: &Path, cache: &Cache) -> (Index<Bytes>, bool) {
+fn opened(path: &Path, cache: &Cache) -> (CatalogIndex<Bytes>, bool) {
     let mut was_read = false;
     let index = open(path, Some(cache), &mut |_| was_read = true).expect("it can be opened");
     (index, was_read)

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use plimsoll_content::payload::{Directory, ReleaseHead};
+use plimsoll_content::payload::{Directory, ReleaseHeader};
 
 use super::{
     Fetched, Listing, PayloadStore, Signature, StoreError, head_of, names, no_such_release,
@@ -19,7 +19,7 @@ use crate::directory::read_directory;
 /// What tells whether the files of a payload changed: name, size and time of each.
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 /// What a payload says of itself, or why it cannot be read.
-type Head = Result<ReleaseHead, String>;
+type Head = Result<ReleaseHeader, String>;
 
 /// A directory of payloads. Payloads may be added and taken away at any time; one that did not
 /// change is not read again to be listed.

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_content::payload::{ReleaseHead, SourceFile};
+use plimsoll_content::payload::{ReleaseHeader, SourceFile};
 
 use super::{
     Fetched, Listing, PayloadStore, Signature, StoreError, head_of, names, no_such_release,
@@ -13,7 +13,7 @@ use super::{
 /// A set of payloads, which may grow.
 #[derive(Debug, Default)]
 pub struct PayloadSet {
-    payloads: Mutex<Vec<(ReleaseHead, Fetched)>>,
+    payloads: Mutex<Vec<(ReleaseHeader, Fetched)>>,
 }
 
 impl PayloadSet {
@@ -32,7 +32,7 @@ impl PayloadSet {
         files: Vec<SourceFile>,
         image: Option<&str>,
         signature: Signature,
-    ) -> Result<ReleaseHead, String> {
+    ) -> Result<ReleaseHeader, String> {
         let head = head_of(&files, image)?;
         let mut payloads = self.payloads.lock().expect("no thread panics while it holds the lock");
         payloads.retain(|(known, _)| known.image != head.image);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_content::payload::{IMAGELESS, ReleaseHead, SourceFile};
+use plimsoll_content::payload::{IMAGELESS, ReleaseHeader, SourceFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -34,7 +34,7 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 pub struct OciLayout {
     path: PathBuf,
     /// What is known by the digest of an image manifest: that never changes.
-    known: Mutex<BTreeMap<String, Result<ReleaseHead, String>>>,
+    known: Mutex<BTreeMap<String, Result<ReleaseHeader, String>>>,
 }
 
 /// What points to a blob.
@@ -160,7 +160,7 @@ impl PayloadStore for OciLayout {
     fn fetch(&self, image: &str, cancelled: &AtomicBool) -> Result<Fetched, StoreError> {
         let entries = self.entries()?;
         let release = Default::default();
-        let mut head = ReleaseHead { image: String::new(), release };
+        let mut head = ReleaseHeader { image: String::new(), release };
         let is_meant = |entry: &&Entry| {
             head.image.clone_from(&entry.image);
             names(image, &head)

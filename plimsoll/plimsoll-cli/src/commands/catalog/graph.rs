@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_content::catalog::{Entry, Package};
+use plimsoll_content::catalog::{IndexedEntry, IndexedPackage};
 
 use crate::render::graph::{Edge, Graph, Node, Tone};
 
 /// The graph of the channels of a package. Edges point from a bundle to what it can update from;
 /// those by range are written into the node.
-pub(super) fn of(package: &Package<'_>) -> Graph {
+pub(super) fn of(package: &IndexedPackage<'_>) -> Graph {
     let mut graph = Graph::default();
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let heads: BTreeSet<&str> = package
@@ -16,7 +16,7 @@ pub(super) fn of(package: &Package<'_>) -> Graph {
         .iter()
         .filter_map(|channel| channel.head().map(|entry| &*entry.name))
         .collect();
-    let mut entries: BTreeMap<&str, Vec<(&str, &Entry<'_>)>> = BTreeMap::new();
+    let mut entries: BTreeMap<&str, Vec<(&str, &IndexedEntry<'_>)>> = BTreeMap::new();
     for channel in &package.channels {
         for entry in &channel.entries {
             entries.entry(&entry.name).or_default().push((&channel.name, entry));
@@ -55,7 +55,7 @@ pub(super) fn of(package: &Package<'_>) -> Graph {
     graph
 }
 
-fn node(package: &Package<'_>, name: &str, places: &[(&str, &Entry<'_>)], is_head: bool) -> Node {
+fn node(package: &IndexedPackage<'_>, name: &str, places: &[(&str, &IndexedEntry<'_>)], is_head: bool) -> Node {
     let bundle = package.bundle(name);
     let channels: Vec<&str> = places.iter().map(|(channel, _)| *channel).collect();
     let mut lines = vec![name.to_owned(), channels.join(", ")];
@@ -63,7 +63,7 @@ fn node(package: &Package<'_>, name: &str, places: &[(&str, &Entry<'_>)], is_hea
         places.iter().filter_map(|(_, entry)| entry.skip_range.as_deref()).collect();
     lines.extend(ranges.iter().map(|range| format!("from {range}")));
     let state = bundle.map_or(Some("not in the catalog"), |bundle| {
-        if bundle.set_aside.is_some() {
+        if bundle.invalid.is_some() {
             Some("set aside")
         } else {
             bundle.deprecated.as_ref().map(|_| "deprecated")

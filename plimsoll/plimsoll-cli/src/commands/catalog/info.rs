@@ -39,12 +39,12 @@ pub(super) fn run(
         let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
         let mut set_aside = Vec::new();
         // Only where there is something to find is every package looked at.
-        if counts.set_aside > 0 {
+        if counts.invalid > 0 {
             for name in index.package_names() {
                 let Some(block) = index.package(name)? else { continue };
                 let package = block.read()?;
-                if package.set_aside {
-                    let reason = package.aside_because().unwrap_or_default().to_owned();
+                if package.invalid {
+                    let reason = package.invalid_because().unwrap_or_default().to_owned();
                     set_aside.push(SetAside { package: name.to_owned(), reason });
                 }
             }

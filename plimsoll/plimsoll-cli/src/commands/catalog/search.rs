@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use plimsoll_content::catalog::Package;
+use plimsoll_content::catalog::IndexedPackage;
 use serde::Serialize;
 
 use super::SearchArguments;
@@ -57,7 +57,7 @@ pub(super) fn run(
     Ok(exit::SUCCESS.into())
 }
 
-fn matches(package: &Package<'_>, words: &[String]) -> bool {
+fn matches(package: &IndexedPackage<'_>, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
     }
@@ -72,7 +72,7 @@ fn matches(package: &Package<'_>, words: &[String]) -> bool {
     words.iter().all(|word| text.iter().any(|text| text.contains(word.as_str())))
 }
 
-fn row(package: &Package<'_>) -> Row {
+fn row(package: &IndexedPackage<'_>) -> Row {
     let bundle = package.default_bundle();
     let details = bundle.and_then(|bundle| package.details(bundle));
     let described = details.map(|it| it.description.to_string()).filter(|text| !text.is_empty());
@@ -82,7 +82,7 @@ fn row(package: &Package<'_>) -> Row {
         default_channel: package.default_channel.to_string(),
         version: bundle.map(|it| it.version.to_string()).unwrap_or_default(),
         description: described.unwrap_or_else(|| package.description.to_string()),
-        set_aside: package.set_aside,
+        set_aside: package.invalid,
         deprecated: package.deprecated.is_some(),
     }
 }

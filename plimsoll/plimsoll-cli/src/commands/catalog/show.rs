@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use plimsoll_content::catalog::{Bundle, Channel, Package};
+use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
 use serde::Serialize;
 
 use super::{ShowArguments, graph};
@@ -93,7 +93,7 @@ fn nearest<'n>(names: impl Iterator<Item = &'n str>, wanted: &str) -> String {
     if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) }
 }
 
-fn shown<'a>(package: &'a Package<'a>) -> Shown<'a> {
+fn shown<'a>(package: &'a IndexedPackage<'a>) -> Shown<'a> {
     let details = package.default_bundle().and_then(|bundle| package.details(bundle));
     Shown {
         name: &package.name,
@@ -102,7 +102,7 @@ fn shown<'a>(package: &'a Package<'a>) -> Shown<'a> {
         description: details.map_or("", |it| &it.description),
         default_channel: &package.default_channel,
         deprecated: package.deprecated.as_deref(),
-        set_aside: package.set_aside,
+        set_aside: package.invalid,
         channels: package.channels.iter().map(shown_channel).collect(),
         bundles: bundles(package).map(|bundle| shown_bundle(package, bundle)).collect(),
         defects: report(&package.defects),
@@ -110,7 +110,7 @@ fn shown<'a>(package: &'a Package<'a>) -> Shown<'a> {
 }
 
 /// The bundles of the channels that are shown.
-fn bundles<'a>(package: &'a Package<'a>) -> impl Iterator<Item = &'a Bundle<'a>> {
+fn bundles<'a>(package: &'a IndexedPackage<'a>) -> impl Iterator<Item = &'a IndexedBundle<'a>> {
     let listed: BTreeSet<&str> = package
         .channels
         .iter()
@@ -120,7 +120,7 @@ fn bundles<'a>(package: &'a Package<'a>) -> impl Iterator<Item = &'a Bundle<'a>>
     package.bundles.iter().filter(move |bundle| listed.contains(&*bundle.name))
 }
 
-fn shown_channel<'a>(channel: &'a Channel<'a>) -> ShownChannel<'a> {
+fn shown_channel<'a>(channel: &'a IndexedChannel<'a>) -> ShownChannel<'a> {
     ShownChannel {
         name: &channel.name,
         head: channel.head().map(|entry| &*entry.name),
@@ -130,7 +130,7 @@ fn shown_channel<'a>(channel: &'a Channel<'a>) -> ShownChannel<'a> {
     }
 }
 
-fn shown_bundle<'a>(package: &'a Package<'a>, bundle: &'a Bundle<'a>) -> ShownBundle<'a> {
+fn shown_bundle<'a>(package: &'a IndexedPackage<'a>, bundle: &'a IndexedBundle<'a>) -> ShownBundle<'a> {
     let details = package.details(bundle);
     ShownBundle {
         name: &bundle.name,
@@ -138,7 +138,7 @@ fn shown_bundle<'a>(package: &'a Package<'a>, bundle: &'a Bundle<'a>) -> ShownBu
         image: &bundle.image,
         channels: channels_of(package, bundle),
         deprecated: bundle.deprecated.as_deref(),
-        set_aside: bundle.set_aside.as_deref(),
+        set_aside: bundle.invalid.as_deref(),
         provides: package.provided(bundle).map(ToString::to_string).collect(),
         requires: package.required(bundle).map(ToString::to_string).collect(),
         install_modes: details
@@ -149,12 +149,12 @@ fn shown_bundle<'a>(package: &'a Package<'a>, bundle: &'a Bundle<'a>) -> ShownBu
     }
 }
 
-fn channels_of<'a>(package: &'a Package<'a>, bundle: &Bundle<'_>) -> Vec<&'a str> {
-    let has = |channel: &&Channel<'_>| channel.entries.iter().any(|it| it.name == bundle.name);
+fn channels_of<'a>(package: &'a IndexedPackage<'a>, bundle: &IndexedBundle<'_>) -> Vec<&'a str> {
+    let has = |channel: &&IndexedChannel<'_>| channel.entries.iter().any(|it| it.name == bundle.name);
     package.channels.iter().filter(has).map(|channel| &*channel.name).collect()
 }
 
-fn write_text(package: &Package<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     let shown = shown(package);
     let facts = [
         ("Name", shown.name),
@@ -163,7 +163,7 @@ fn write_text(package: &Package<'_>, out: &mut Vec<u8>) -> io::Result<()> {
         ("Description", shown.description),
         ("Default channel", shown.default_channel),
         ("Deprecated", shown.deprecated.unwrap_or_default()),
-        ("Set aside", package.aside_because().unwrap_or_default()),
+        ("Set aside", package.invalid_because().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         writeln!(out, "{:<17}{value}", format!("{name}:"))?;
@@ -188,7 +188,7 @@ fn write_text(package: &Package<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     package.defects.iter().try_for_each(|defect| writeln!(out, "{defect}"))
 }
 
-fn channel_row(package: &Package<'_>, channel: &Channel<'_>) -> Vec<String> {
+fn channel_row(package: &IndexedPackage<'_>, channel: &IndexedChannel<'_>) -> Vec<String> {
     let versions: BTreeMap<&str, &str> =
         package.bundles.iter().map(|it| (&*it.name, &*it.version)).collect();
     let head = channel.head().and_then(|entry| versions.get(&*entry.name));
@@ -202,7 +202,7 @@ fn channel_row(package: &Package<'_>, channel: &Channel<'_>) -> Vec<String> {
 }
 
 fn bundle_row(bundle: &ShownBundle<'_>) -> Vec<String> {
-    let state = match (bundle.set_aside, bundle.deprecated) {
+    let state = match (bundle.invalid, bundle.deprecated) {
         (Some(reason), _) => format!("set aside: {reason}"),
         (None, Some(message)) => format!("deprecated: {message}"),
         (None, None) => String::new(),

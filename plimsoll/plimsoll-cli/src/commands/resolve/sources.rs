@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use plimsoll_content::catalog::{Index, Offer};
+use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
 use plimsoll_resolve::CatalogSource;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
@@ -26,7 +26,7 @@ struct Opened {
     path: PathBuf,
     weight: i64,
     is_bundle: bool,
-    index: Index<Bytes>,
+    index: CatalogIndex<Bytes>,
 }
 
 /// Opens all catalogs and bundles and does something with them; once more with fresh indices when
@@ -39,8 +39,8 @@ pub(super) fn with_sources<T>(
     let cache = cache.as_deref().map(Cache::new);
     let mut opened = open_all(arguments, cache.as_ref())?;
     for attempt in 0.. {
-        let offers: Vec<Offer<'_, Bytes>> =
-            opened.iter().map(|opened| Offer::new(&opened.index)).collect();
+        let offers: Vec<IndexedCatalog<'_, Bytes>> =
+            opened.iter().map(|opened| IndexedCatalog::new(&opened.index)).collect();
         let sources: Vec<Named<'_>> = opened
             .iter()
             .zip(&offers)

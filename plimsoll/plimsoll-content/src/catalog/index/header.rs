@@ -1,9 +1,9 @@
 //! The header of an index: what it is, and where its parts lie.
 
-use super::{Counts, FORMAT_VERSION, IndexError, Part, checksum};
+use super::{CatalogCounts, FORMAT_VERSION, IndexError, IndexSection, checksum};
 
 /// Size of the header in bytes.
-pub(super) const HEADER_SIZE: usize = 8 + 4 + 8 + 5 * 8 + 2 * Part::SIZE + 4;
+pub(super) const HEADER_SIZE: usize = 8 + 4 + 8 + 5 * 8 + 2 * IndexSection::SIZE + 4;
 
 const MAGIC: &[u8; 8] = b"plimcatl";
 
@@ -11,9 +11,9 @@ const MAGIC: &[u8; 8] = b"plimcatl";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) size: u64,
-    pub(super) counts: Counts,
-    pub(super) directories: Part,
-    pub(super) defects: Part,
+    pub(super) counts: CatalogCounts,
+    pub(super) directories: IndexSection,
+    pub(super) defects: IndexSection,
 }
 
 impl Header {
@@ -34,24 +34,24 @@ impl Header {
             Ok(u64::from_le_bytes(*bytes))
         };
         let size = number()?;
-        let counts = Counts {
+        let counts = CatalogCounts {
             packages: number()?,
             channels: number()?,
             entries: number()?,
             bundles: number()?,
-            set_aside: number()?,
+            invalid: number()?,
         };
-        let directories = Part::of(rest).ok_or(IndexError::Format)?;
-        let defects = rest.get(Part::SIZE..).and_then(Part::of).ok_or(IndexError::Format)?;
+        let directories = IndexSection::of(rest).ok_or(IndexError::Format)?;
+        let defects = rest.get(IndexSection::SIZE..).and_then(IndexSection::of).ok_or(IndexError::Format)?;
         Ok(Self { size, counts, directories, defects })
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let Counts { packages, channels, entries, bundles, set_aside } = self.counts;
+        let CatalogCounts { packages, channels, entries, bundles, invalid } = self.counts;
         let mut bytes = Vec::with_capacity(HEADER_SIZE);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        for number in [self.size, packages, channels, entries, bundles, set_aside] {
+        for number in [self.size, packages, channels, entries, bundles, invalid] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&self.directories.bytes());

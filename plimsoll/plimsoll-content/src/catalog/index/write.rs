@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::header::{HEADER_SIZE, Header};
-use super::{Counts, Part, api_key, checksum, directory};
+use super::{CatalogCounts, IndexSection, api_key, checksum, directory};
 use crate::catalog::defect::Defect;
-use crate::catalog::model::Package;
+use crate::catalog::model::IndexedPackage;
 
 /// An index that is being written.
 pub(in crate::catalog) struct Writer {
     bytes: Vec<u8>,
-    counts: Counts,
+    counts: CatalogCounts,
     packages: BTreeMap<String, Vec<u8>>,
     apis: BTreeMap<String, Vec<u8>>,
     labels: BTreeMap<String, Vec<u8>>,
@@ -21,7 +21,7 @@ impl Writer {
     pub(in crate::catalog) fn new() -> Self {
         Self {
             bytes: vec![0; HEADER_SIZE],
-            counts: Counts::default(),
+            counts: CatalogCounts::default(),
             packages: BTreeMap::new(),
             apis: BTreeMap::new(),
             labels: BTreeMap::new(),
@@ -29,7 +29,7 @@ impl Writer {
     }
 
     /// Adds a package; they come in the order of their names.
-    pub(in crate::catalog) fn add(&mut self, package: &Package<'_>) {
+    pub(in crate::catalog) fn add(&mut self, package: &IndexedPackage<'_>) {
         let count = |number: usize| number as u64;
         let number = u32::try_from(self.packages.len()).expect("a catalog has few packages");
         let number = number.to_le_bytes();
@@ -38,7 +38,7 @@ impl Writer {
         self.counts.entries +=
             package.channels.iter().map(|it| count(it.entries.len())).sum::<u64>();
         self.counts.bundles += count(package.bundles.len());
-        self.counts.set_aside += u64::from(package.set_aside);
+        self.counts.invalid += u64::from(package.invalid);
         let provided: BTreeSet<u32> =
             package.bundles.iter().flat_map(|it| it.provided.iter().copied()).collect();
         for api in provided.iter().filter_map(|index| package.apis.get(*index as usize)) {
@@ -58,10 +58,10 @@ impl Writer {
     }
 
     /// What was written since an offset.
-    fn part(&self, offset: usize) -> Part {
+    fn part(&self, offset: usize) -> IndexSection {
         let written = &self.bytes[offset..];
         let (offset, length) = (offset as u64, written.len() as u64);
-        Part { offset, length, checksum: checksum(written) }
+        IndexSection { offset, length, checksum: checksum(written) }
     }
 
     /// The bytes of the index.

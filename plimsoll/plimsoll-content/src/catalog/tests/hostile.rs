@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BUNDLE, CHANNEL, PACKAGE, load, told};
-use crate::catalog::{Code, Index, LIST_MAX, Loader};
+use crate::catalog::{DefectCode, CatalogIndex, LIST_MAX, CatalogLoader};
 
 /// A channel with so many entries, each replacing what `replaces` says of its number.
 fn channel(entries: usize, replaces: impl Fn(usize) -> Option<usize>) -> String {
@@ -20,8 +20,8 @@ fn channel(entries: usize, replaces: impl Fn(usize) -> Option<usize>) -> String 
     text
 }
 
-fn codes(text: &str) -> Vec<Code> {
-    let mut codes: Vec<Code> = load(text).defects.iter().map(|it| it.code).collect();
+fn codes(text: &str) -> Vec<DefectCode> {
+    let mut codes: Vec<DefectCode> = load(text).defects.iter().map(|it| it.code).collect();
     codes.dedup();
     codes
 }
@@ -33,7 +33,7 @@ fn a_channel_with_a_million_entries_is_refused() {
     let said = told(&loaded.defects);
     assert!(said.contains(&format!("a list of more than {LIST_MAX} items")), "{said}");
     // Cut into pieces it takes no longer.
-    let mut loader = Loader::new();
+    let mut loader = CatalogLoader::new();
     let mut file = loader.file("c");
     text.as_bytes().chunks(1 << 16).for_each(|piece| file.push(piece));
     file.finish();
@@ -43,14 +43,14 @@ fn a_channel_with_a_million_entries_is_refused() {
 #[test]
 fn circles_and_many_heads_have_no_order() {
     let circle = channel(1000, |entry| Some((entry + 999) % 1000));
-    assert!(codes(&format!("{PACKAGE}\n{circle}\n")).contains(&Code::ChannelOrder));
+    assert!(codes(&format!("{PACKAGE}\n{circle}\n")).contains(&DefectCode::ChannelOrder));
     // A head that leads into a circle.
     let tail = channel(1000, |entry| Some(if entry == 0 { 500 } else { entry - 1 }));
-    assert!(codes(&format!("{PACKAGE}\n{tail}\n")).contains(&Code::ChannelOrder));
+    assert!(codes(&format!("{PACKAGE}\n{tail}\n")).contains(&DefectCode::ChannelOrder));
     let heads = channel(1000, |_| None);
-    assert!(codes(&format!("{PACKAGE}\n{heads}\n")).contains(&Code::ChannelOrder));
+    assert!(codes(&format!("{PACKAGE}\n{heads}\n")).contains(&DefectCode::ChannelOrder));
     let itself = channel(1, Some);
-    assert!(codes(&format!("{PACKAGE}\n{itself}\n")).contains(&Code::ChannelOrder));
+    assert!(codes(&format!("{PACKAGE}\n{itself}\n")).contains(&DefectCode::ChannelOrder));
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn deep_nesting_is_refused_or_skipped() {
     let constraint = "{\"not\":{\"constraints\":[".repeat(60) + &"]}}".repeat(60);
     let property = format!(r#"{{"type":"olm.constraint","value":{constraint}}}"#);
     let codes = codes(&super::bundle_with(&property));
-    assert!(codes.contains(&Code::Dependency), "{codes:?}");
-    assert!(load(&format!("a: {}\n", deep(100_000))).defects[0].code == Code::Syntax);
+    assert!(codes.contains(&DefectCode::Dependency), "{codes:?}");
+    assert!(load(&format!("a: {}\n", deep(100_000))).defects[0].code == DefectCode::Syntax);
 }
 
 #[test]
@@ -70,19 +70,19 @@ fn huge_texts_and_documents_are_bounded() {
     let huge = "x".repeat(40 << 20);
     let text =
         format!("{{\"schema\":\"olm.package\",\"name\":\"{huge}\n{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n");
-    let mut loader = Loader::new();
+    let mut loader = CatalogLoader::new();
     let mut file = loader.file("c");
     text.as_bytes().chunks(1 << 20).for_each(|piece| file.push(piece));
     file.finish();
     let loaded = loader.finish();
-    assert_eq!(loaded.defects[0].code, Code::TooLarge, "{}", told(&loaded.defects));
+    assert_eq!(loaded.defects[0].code, DefectCode::TooLarge, "{}", told(&loaded.defects));
     assert_eq!(loaded.open().counts().packages, 1, "what comes after it is read");
 }
 
 #[test]
 fn duplicate_names_and_alias_bombs_end_in_defects() {
     let many = format!("{PACKAGE}\n{CHANNEL}\n{}", format!("{BUNDLE}\n").repeat(20_000));
-    assert!(codes(&many).contains(&Code::Duplicate));
+    assert!(codes(&many).contains(&DefectCode::Duplicate));
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..20 {
         let before = format!("*a{}", level - 1);
@@ -99,13 +99,13 @@ fn whatever_is_changed_in_an_index_is_noticed_or_harmless() {
     for at in 0..good.len() {
         let mut bytes = good.clone();
         bytes[at] ^= 0x55;
-        let Ok(index) = Index::open(bytes) else { continue };
+        let Ok(index) = CatalogIndex::open(bytes) else { continue };
         let read =
             index.package("a").and_then(|block| block.map(|it| it.read().map(drop)).transpose());
         let defects = index.defects();
         assert!(read.is_err() || defects.is_err(), "byte {at}");
     }
     for length in 0..good.len() {
-        assert!(Index::open(good[..length].to_vec()).is_err(), "{length} bytes");
+        assert!(CatalogIndex::open(good[..length].to_vec()).is_err(), "{length} bytes");
     }
 }

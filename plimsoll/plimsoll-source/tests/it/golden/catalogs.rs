@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_content::catalog::Index;
+use plimsoll_content::catalog::CatalogIndex;
 use plimsoll_content::finding::Severity;
 use plimsoll_source::catalog::load;
 
@@ -20,7 +20,7 @@ fn catalogs(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn index(path: &Path) -> Index {
+fn index(path: &Path) -> CatalogIndex {
     let loaded = load(path, &mut |_| {}).expect("a catalog");
     let errors: Vec<String> = loaded
         .defects
@@ -82,7 +82,7 @@ fn check_forms(directory: &Path) {
         assert!(other.counts().packages > 0, "{}", directory.display());
         for name in other.package_names() {
             // Descriptions may be cut shorter in one of them.
-            let read = |index: &Index| {
+            let read = |index: &CatalogIndex| {
                 let block = index.package(name).expect("it is whole").expect("it is there");
                 let package = block.read().expect("it can be read");
                 let bundle = |it| (it, package.provided(it), package.required(it));

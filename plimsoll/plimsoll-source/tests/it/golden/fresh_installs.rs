@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use plimsoll_content::catalog::Offer;
+use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{CatalogSource, PackageRequest, Query, Resolution, collect_problem, solve};
 use plimsoll_source::catalog::open;
@@ -36,7 +36,7 @@ fn packages_of_a_full_catalog_install_as_upstream_installs_them() {
 fn check(expected: &Path, catalog: &Path) {
     let expected: Vec<FreshInstall> = read_json(expected);
     let index = open(catalog, None, &mut |_| {}).expect("the catalog");
-    let offer = Offer::new(&index);
+    let offer = IndexedCatalog::new(&index);
     let mut wrong = Vec::new();
     for install in &expected {
         let query = Query {

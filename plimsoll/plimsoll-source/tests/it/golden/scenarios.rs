@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use plimsoll_content::catalog::{Index, Loader, Offer};
+use plimsoll_content::catalog::{CatalogIndex, CatalogLoader, IndexedCatalog};
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
     CatalogName, CatalogSource, FollowedChannel, InstalledBundle, PackageRequest, Property, Query,
@@ -126,8 +126,8 @@ fn check(path: &Path) {
 
 /// What is installed, as upstream's answers have it; none when nothing can be.
 fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
-    let indexes: Vec<Index> = scenario.catalogs.iter().map(index).collect();
-    let offers: Vec<_> = indexes.iter().map(Offer::new).collect();
+    let indexes: Vec<CatalogIndex> = scenario.catalogs.iter().map(index).collect();
+    let offers: Vec<_> = indexes.iter().map(IndexedCatalog::new).collect();
     let sources: Vec<CatalogSource<'_>> = scenario
         .catalogs
         .iter()
@@ -170,7 +170,7 @@ fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
 }
 
 /// The catalog as file-based documents, and the index of those.
-fn index(catalog: &ScenarioCatalog) -> Index {
+fn index(catalog: &ScenarioCatalog) -> CatalogIndex {
     let mut documents: Vec<Value> = Vec::new();
     let packages: BTreeSet<&str> = catalog.bundles.iter().map(|it| it.package.as_str()).collect();
     for package in packages {
@@ -202,7 +202,7 @@ fn index(catalog: &ScenarioCatalog) -> Index {
         }
     }
     let lines: Vec<String> = documents.iter().map(Value::to_string).collect();
-    let mut loader = Loader::new();
+    let mut loader = CatalogLoader::new();
     loader.read_file(&catalog.name, lines.join("\n").as_bytes());
     loader.finish().open()
 }
