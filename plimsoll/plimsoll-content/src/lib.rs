@@ -4,6 +4,8 @@
 //! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
+#![warn(missing_docs)]
+
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
@@ -14,6 +16,7 @@ pub mod hash;
 pub mod inclusion;
 pub mod kinds;
 pub mod lint;
+pub mod location;
 pub mod manifest;
 mod packed;
 pub mod payload;

@@ -28,10 +28,10 @@ impl std::fmt::Display for Api {
 /// A property as a catalog states it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Property {
-    /// Such as `olm.gvk`.
+    /// Its type, such as `olm.gvk`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Anything.
+    /// Its value; the form depends on the type.
     pub value: serde_json::Value,
 }
 
@@ -43,10 +43,10 @@ pub struct Bundle {
     pub name: String,
     /// Its version; build metadata does not count when versions are compared.
     pub version: Version,
-    /// The APIs that it brings (`olm.gvk`).
+    /// The APIs that it provides (`olm.gvk`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<Api>,
-    /// What it needs; all of it must hold, each by one bundle.
+    /// Its requirements; each must be satisfied by one bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Requirement>,
     /// `olm.label`.
@@ -74,8 +74,8 @@ pub struct Bundle {
     /// It carries `olm.deprecated` and is not to be chosen any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deprecated: bool,
-    /// What is wrong with it: each as a sentence without a stop. A bundle with defects is out of
-    /// the race.
+    /// What is wrong with it: each as a sentence without a stop. A bundle with defects is never
+    /// selected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defects: Vec<String>,
     /// All of its properties, for expressions; only filled in where expressions can reach it.
@@ -131,7 +131,7 @@ pub struct Requirement {
     /// What its author wants people to read when it cannot be satisfied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What it is.
+    /// The condition on the bundle that satisfies it.
     #[serde(flatten)]
     pub constraint: Constraint,
 }
@@ -150,7 +150,7 @@ pub enum Constraint {
     Api(Api),
     /// It is of the package, in a range of [`crate::range::blang`].
     Package {
-        /// The package.
+        /// The package, by name.
         name: String,
         /// The range, as it is written.
         range: String,

@@ -1,4 +1,4 @@
-//! Where packages come from: the one door between loaded catalogs and the resolver.
+//! The interface between loaded catalogs and the resolver.
 
 use crate::bundle::{Api, Property};
 use crate::package::Package;
@@ -25,7 +25,7 @@ pub trait Catalog {
     fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>>;
 }
 
-/// A catalog and its place among others.
+/// A catalog with its name and rank.
 #[derive(Clone, Copy)]
 pub struct CatalogSource<'a> {
     /// Its name, unique in its namespace.
@@ -45,6 +45,6 @@ pub trait Expressions {
     /// What cannot be evaluated, or costs too much, does not hold.
     ///
     /// # Errors
-    /// Why the rule is not a rule: a bundle that requires it is out of the race.
+    /// The reason when the rule does not compile; a bundle that requires it is never selected.
     fn evaluate(&self, rule: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String>;
 }

@@ -16,25 +16,25 @@ pub use suggestions::{SuggestedChange, SuggestedChangeKind};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// A minimal conflict: everything that it takes, and nothing that it does not; from what was
-    /// asked to what is in the way.
+    /// A minimal conflict: without any of its steps there would be none. From the requests to the
+    /// blockers.
     pub conflict: Vec<ExplanationStep>,
     /// What would make the problem solvable: the smallest changes, each of them tried out.
     pub changes: Vec<SuggestedChange>,
-    /// What is wrong in the catalogs.
+    /// Defects of the catalogs that were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// One link of a chain of reasons.
+/// One step of an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationStep {
     /// What it says, without a stop.
     pub text: String,
-    /// What it is about.
+    /// Its kind.
     pub kind: ExplanationStepKind,
-    /// The bundles that it speaks of, as `package.version` names.
+    /// The bundles that it names, as `package.version` names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bundles: Vec<String>,
     /// The bundles that would satisfy it.
@@ -42,20 +42,20 @@ pub struct ExplanationStep {
     pub candidates: Vec<String>,
 }
 
-/// What a sentence is about.
+/// Kinds of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExplanationStepKind {
-    /// Something was asked for.
+    /// A package is requested.
     Request,
-    /// Something is installed and stays, or follows its channel.
+    /// A bundle is installed, and is kept or follows its channel.
     Installed,
-    /// A bundle was chosen before.
+    /// A bundle is selected first.
     Chosen,
-    /// A bundle needs something.
+    /// A bundle requires something.
     Requirement,
     /// A bundle cannot be used.
     Ineligible,
-    /// Bundles exclude each other.
+    /// Bundles conflict.
     Exclusion,
 }

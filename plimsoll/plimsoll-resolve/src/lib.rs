@@ -1,11 +1,5 @@
-//! What to install so that every dependency holds, or why it cannot be done.
-//!
-//! Pure: a problem goes in, a solution or an explanation comes out; no Kubernetes, no IO.
-//!
-//! 1. Loaded catalogs implement [`Catalog`]; [`collect_problem`] takes what a [`Query`] can reach of
-//!    them and makes a [`Problem`], a value that can be written and read again.
-//! 2. [`solve`] finds the [`Solution`] that is preferred, or an [`Explanation`] of why there is
-//!    none and what could be changed.
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod bundle;
 mod catalog;

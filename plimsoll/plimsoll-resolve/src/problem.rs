@@ -15,7 +15,7 @@ pub const FORMAT: u32 = 1;
 pub struct Problem {
     /// [`FORMAT`].
     pub format: u32,
-    /// What is asked.
+    /// What to resolve.
     #[serde(flatten)]
     pub query: Query,
     /// The catalogs, each with the packages that the query can collector.
@@ -23,7 +23,7 @@ pub struct Problem {
     pub catalogs: Vec<CatalogPart>,
 }
 
-/// What is asked, of whatever catalogs.
+/// What to resolve, whatever the catalogs: requests, and the state of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Query {
@@ -37,15 +37,15 @@ pub struct Query {
     /// every catalog; otherwise these and its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub global_namespaces: Vec<String>,
-    /// What is installed.
+    /// The bundles that are installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub installed: Vec<InstalledBundle>,
-    /// What is wanted.
+    /// The packages to install or update.
     pub requests: Vec<PackageRequest>,
     /// Which channels fresh installs and dependencies may come from.
     #[serde(skip_serializing_if = "is_default")]
     pub channels: ChannelPolicy,
-    /// What people decided instead of the resolver.
+    /// Decisions that the resolver has to respect.
     #[serde(skip_serializing_if = "is_default")]
     pub overrides: ResolutionOverrides,
 }
@@ -86,7 +86,7 @@ pub struct OperatorGroup {
     pub targets: Vec<String>,
 }
 
-/// Names a catalog.
+/// The namespace and name of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CatalogName {
@@ -106,7 +106,7 @@ impl std::fmt::Display for CatalogName {
     }
 }
 
-/// Something that is installed.
+/// A bundle that is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstalledBundle {
@@ -120,32 +120,32 @@ pub struct InstalledBundle {
     /// or when something else needs it to be; without a channel it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<FollowedChannel>,
-    /// It was installed without its dependencies: nobody asks for them.
+    /// It was installed without its dependencies: they are not required.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dependencies: bool,
-    /// What it is.
+    /// The bundle itself, with what it provides and requires.
     pub bundle: Bundle,
 }
 
-/// Where updates come from.
+/// The channel that updates of an installed bundle come from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FollowedChannel {
-    /// The channel.
+    /// The channel, by name.
     pub channel: String,
     /// The catalog; any when it is not named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogName>,
 }
 
-/// A package that somebody wants.
+/// A request to install or update a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PackageRequest {
     /// The namespace to install into.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The package.
+    /// The package to install or update, by name.
     pub package: String,
     /// The channel; that which the installed bundle follows, or else the default one, when it is
     /// not named.
@@ -168,7 +168,7 @@ pub struct PackageRequest {
     /// Install it without its dependencies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dependencies: bool,
-    /// Who asks, for messages.
+    /// The name of the request, for messages; empty when it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
@@ -184,7 +184,7 @@ pub enum ChannelPolicy {
     PreferDefault,
 }
 
-/// What people decided instead of the resolver. Each one that mattered is named in the result.
+/// Decisions that the resolver has to respect. Each one that had an effect is named in the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ResolutionOverrides {
@@ -203,7 +203,7 @@ pub struct ResolutionOverrides {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderChoice {
-    /// The API.
+    /// The API that bundles require.
     pub api: Api,
     /// The package that is to provide it.
     pub package: String,
@@ -216,7 +216,7 @@ pub struct ProviderChoice {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BundleExclusion {
-    /// The package.
+    /// The package, by name.
     pub package: String,
     /// The versions, a range of [`crate::range::blang`]; all when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ pub struct BundleExclusion {
     pub bundle: Option<String>,
 }
 
-/// What a query can reach of a catalog. A written one may have upstream's `priority`, the
+/// The packages of a catalog that a query can reach. A written one may have upstream's `priority`, the
 /// negative of its weight, in the place of `weight`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "file::WrittenCatalog")]
@@ -234,7 +234,7 @@ pub struct CatalogPart {
     /// Its name.
     #[serde(flatten)]
     pub name: CatalogName,
-    /// The lower, the more it is preferred.
+    /// Rank among catalogs: lower values are preferred.
     pub weight: i64,
     /// The packages that can be reached.
     pub packages: Vec<Package>,

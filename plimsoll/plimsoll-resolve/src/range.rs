@@ -12,9 +12,9 @@ use semver::Version;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{range}` is not a range: {cause}")]
 pub struct RangeError {
-    /// The text.
+    /// The range, as it is written.
     pub range: String,
-    /// What is wrong with it.
+    /// What keeps it from being a range, in a clause.
     pub cause: String,
 }
 

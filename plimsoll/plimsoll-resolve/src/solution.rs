@@ -1,4 +1,4 @@
-//! What is to be done: a value that can be printed, compared and stored.
+//! Solutions: what to install, update and keep, as a value that can be printed, compared and stored.
 
 use semver::Version;
 use serde::{Deserialize, Serialize};
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 use crate::explain::ExplanationStep;
 use crate::problem::CatalogName;
 
-/// What satisfies everything that was asked.
+/// The bundles to install that satisfy every request and requirement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Solution {
-    /// What is to be installed or updated, by namespace and package.
+    /// The bundles to install or update to, by namespace and package.
     pub install: Vec<PlannedBundle>,
-    /// What stays as it is although it was asked for or could be updated.
+    /// The installed bundles that are kept although requested or updatable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<KeptBundle>,
-    /// What people decided instead of the resolver, and had a part in this.
+    /// The overrides that had an effect, as text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
-    /// What is wrong in the catalogs where this was sought, and did not get in its way.
+    /// Defects of the catalogs that were read, which did not prevent the solution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Something to install.
+/// A bundle to install or update to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedBundle {
-    /// Where to.
+    /// The namespace to install into; empty when the request names none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The package.
+    /// The package, by name.
     pub package: String,
-    /// The version.
+    /// The version of the bundle.
     pub version: Version,
     /// The bundle's name.
     pub bundle: String,
@@ -46,17 +46,17 @@ pub struct PlannedBundle {
     /// The bundle that it follows in its channel, whether that is installed or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// For whom it is.
+    /// The requests, requirements and channels that it satisfies.
     pub because: Vec<InstallReason>,
-    /// What would have been preferred, and why it was not taken.
+    /// The preferred candidates that could not be selected, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instead_of: Vec<RefusedCandidate>,
-    /// What would have done too but is less preferred, and by which rule.
+    /// Candidates that also qualify but rank lower, and by which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rather_than: Vec<LowerRanked>,
 }
 
-/// Something that would have done too.
+/// A bundle that also qualifies but ranks lower.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LowerRanked {
@@ -68,49 +68,49 @@ pub struct LowerRanked {
     pub why: String,
 }
 
-/// Something installed that stays.
+/// An installed bundle that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptBundle {
-    /// Where it is.
+    /// The namespace that it is installed in; empty when that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The bundle's name.
     pub bundle: String,
     /// Its version.
     pub version: Version,
-    /// Who needs it.
+    /// What requires it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<InstallReason>,
-    /// What it could have been updated to, and why it is not.
+    /// The updates that could not be selected, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instead_of: Vec<RefusedCandidate>,
 }
 
-/// For whom something is.
+/// Why a bundle is in a solution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum InstallReason {
-    /// Somebody asked for it.
+    /// A request names its package.
     Requested {
-        /// What was asked for, as people say it.
+        /// The request, as text.
         request: String,
     },
-    /// Something else needs it.
+    /// Another bundle requires it.
     Required {
-        /// The bundle that needs it.
+        /// The name of the bundle that requires it.
         by: String,
-        /// What that needs, as people say it.
+        /// The requirement, as text.
         requirement: String,
     },
     /// It follows its channel.
     Follows {
-        /// The channel.
+        /// The channel, by name.
         channel: String,
     },
 }
 
-/// Something that would have been preferred.
+/// A preferred candidate that could not be selected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedCandidate {
@@ -127,7 +127,7 @@ pub struct RefusedCandidate {
     /// How many more there were that would have been preferred.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub and_more: usize,
-    /// Why it was not taken.
+    /// The conflict that selecting it would cause, step by step.
     pub why: Vec<ExplanationStep>,
 }
 

@@ -13,15 +13,15 @@ use crate::solution::Solution;
 
 pub use path::solve_path;
 
-/// What a problem comes to.
+/// The result of solving a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// This satisfies everything.
+    /// The preferred bundles that satisfy every request and requirement.
     Solved(Solution),
-    /// Nothing does.
+    /// No set of bundles does: a minimal conflict, and changes that would help.
     Unsatisfiable(Explanation),
-    /// Whether anything does takes longer to find out than a limit allows. Only catalogs that
-    /// were made to this end lead here.
+    /// The solver met more conflicts than its limit allows. Only catalogs made to this end lead
+    /// here.
     LimitExceeded,
 }
 

@@ -14,9 +14,9 @@ pub enum VersionError {
     /// Something in it is not as semantic versioning wants it.
     #[error("`{part}` in version `{version}` is not a {what}")]
     Part {
-        /// The version.
+        /// The whole version, as it is written.
         version: String,
-        /// The part.
+        /// The part of it that is wrong.
         part: String,
         /// What it should be.
         what: &'static str,
@@ -27,7 +27,7 @@ pub enum VersionError {
 /// leading zeros, no `v` (`olm.package` properties, ranges of dependencies).
 ///
 /// # Errors
-/// When the text is anything else.
+/// [`VersionError`] when the text is empty, has not three numbers, or a part is malformed.
 pub fn parse_strict(text: &str) -> Result<Version, VersionError> {
     if text.is_empty() {
         return Err(VersionError::Empty);
@@ -80,7 +80,8 @@ pub fn parse_strict(text: &str) -> Result<Version, VersionError> {
 /// leading zeros, and a missing minor or patch number are fine (versions of CSVs).
 ///
 /// # Errors
-/// When it is still not a version.
+/// [`VersionError`] when the text is empty, a part is malformed, or a short version has a
+/// pre-release.
 pub fn parse_tolerant(text: &str) -> Result<Version, VersionError> {
     let trimmed = text.trim();
     let bare = trimmed.strip_prefix('v').unwrap_or(trimmed);

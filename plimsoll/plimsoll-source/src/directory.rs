@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::buf::BufMut as _;
 use bytes::{Bytes, BytesMut};
-use plimsoll_content::finding::FileLocation;
+use plimsoll_content::location::FileLocation;
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 
 /// Largest file that is read; the largest of real payloads has 1.5 MB.
@@ -49,9 +49,9 @@ pub struct ReadError {
     pub directory: Option<Directory>,
     /// Its name in that directory; empty for the directory itself.
     pub name: String,
-    /// Its path.
+    /// Its path in the file system.
     pub path: PathBuf,
-    /// Why.
+    /// What keeps it from being read.
     pub cause: ReadCause,
 }
 
@@ -112,7 +112,7 @@ pub enum ReadCause {
 /// and other files are left alone.
 ///
 /// # Errors
-/// Everything that cannot be read, together with what could be.
+/// [`ReadErrors`] with every file and directory that cannot be read, and with the files that can.
 pub fn read_directory(path: &Path) -> Result<Vec<SourceFile>, ReadErrors> {
     let mut reader = Reader {
         root: PathBuf::new(),

@@ -19,19 +19,22 @@ pub use directory::PayloadDirectory;
 pub use memory::PayloadSet;
 pub use oci::OciLayout;
 
-/// Holds payloads.
+/// A place that payloads are listed in and fetched from.
 pub trait PayloadStore: Send + Sync {
     /// Lists the releases that are there, in no particular order.
     ///
     /// # Errors
-    /// When the store itself cannot be read; a release that cannot is a defect in the listing.
+    /// [`StoreError::Io`] or [`StoreError::Content`] when the store itself cannot be read. A release
+    /// that cannot be read is a defect of the listing instead.
     fn list(&self) -> Result<Listing, StoreError>;
 
     /// Fetches the files of the release that a pull specification names, to the letter or by its
     /// digest. What was asked for is given up once `cancelled` is set.
     ///
     /// # Errors
-    /// When there is no such release, or it cannot be read or is not what its digest says.
+    /// [`StoreError::NoSuchRelease`]; [`StoreError::Io`], [`StoreError::Files`] or
+    /// [`StoreError::Content`] when the release cannot be read or does not match its digest;
+    /// [`StoreError::Cancelled`] once `cancelled` is set.
     fn fetch(&self, image: &str, cancelled: &AtomicBool) -> Result<Fetched, StoreError>;
 
     /// Whether nothing is to be waited for: then no thread is needed to ask it, and who asks in
@@ -41,32 +44,32 @@ pub trait PayloadStore: Send + Sync {
     }
 }
 
-/// What a store has.
+/// The releases of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Its releases.
     pub releases: Vec<ReleaseHeader>,
-    /// What looks like a release but cannot be read, and why.
+    /// Releases that cannot be read, each as a sentence that names the file and the reason.
     pub defects: Vec<String>,
 }
 
 /// The files of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its files.
+    /// Its files, in no particular order.
     pub files: Vec<SourceFile>,
-    /// What became of its signature.
+    /// The result of verifying its signature.
     pub signature: Signature,
 }
 
-/// What became of the signature of a release.
+/// The result of verifying the signature of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signature {
     /// Nothing is signed in this store; whoever writes to it is trusted.
     NotSigned,
-    /// It was found good.
+    /// A signature by a trusted key covers the release.
     Verified,
-    /// It is missing or not good, and why.
+    /// The signature is missing or does not verify: the reason.
     Failed(String),
 }
 
@@ -76,18 +79,18 @@ pub enum StoreError {
     /// A file or directory of the store cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Io {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
     /// There is no such release.
     #[error("the store has no release {image:?}; it has {}", listed(known))]
     NoSuchRelease {
-        /// What was asked for.
+        /// The pull specification that was requested.
         image: String,
-        /// What there is, as versions.
+        /// The versions that the store has; empty when it has none.
         known: Vec<String>,
     },
     /// Files of a payload cannot be read.
@@ -96,12 +99,12 @@ pub enum StoreError {
     /// Content is not what it should be.
     #[error("{path}: {problem}", path = path.display())]
     Content {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with its content, in a clause.
         problem: String,
     },
-    /// Whoever asked does not want it any more.
+    /// The caller set its flag while the release was fetched.
     #[error("cancelled")]
     Cancelled,
 }

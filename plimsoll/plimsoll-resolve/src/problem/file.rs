@@ -45,7 +45,7 @@ pub enum ProblemError {
     /// It was written by another version.
     #[error("unsupported problem format {found}, expected {FORMAT}")]
     Format {
-        /// What it says.
+        /// The format that the text states.
         found: u32,
     },
 }
@@ -54,7 +54,8 @@ impl Problem {
     /// Reads a written problem.
     ///
     /// # Errors
-    /// When it is not one, or of another format.
+    /// [`ProblemError::Read`] when the text is not JSON of that form, [`ProblemError::Format`] when it
+    /// is of another format.
     pub fn read(bytes: &[u8]) -> Result<Self, ProblemError> {
         let mut problem: Self = serde_json::from_slice(bytes).map_err(ProblemError::Read)?;
         if problem.format != FORMAT {

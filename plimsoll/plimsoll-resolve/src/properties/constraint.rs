@@ -16,7 +16,7 @@ const KINDS: [&str; 6] = ["gvk", "package", "all", "any", "not", "cel"];
 /// several kinds are set; here that is an error, because its author surely meant both.
 ///
 /// # Errors
-/// What is wrong, as the rest of a sentence about the property.
+/// What is wrong, as a clause whose subject is the property.
 pub(super) fn parse(value: &Value) -> Result<Requirement, String> {
     let bytes = value.to_string().len();
     if bytes > CONSTRAINT_BYTES_MAX {

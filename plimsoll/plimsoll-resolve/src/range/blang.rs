@@ -22,7 +22,7 @@ impl Range {
     /// Reads a range.
     ///
     /// # Errors
-    /// Where blang/semver's `ParseRange` has one.
+    /// [`RangeError`] for every text that blang/semver's `ParseRange` refuses.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let tokens = tokens(text);
         let mut groups = Vec::new();

@@ -65,7 +65,7 @@ impl Range {
     /// Reads a range.
     ///
     /// # Errors
-    /// Where Masterminds/semver's `NewConstraint` has one.
+    /// [`RangeError`] for every text that Masterminds/semver's `NewConstraint` refuses.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let mut groups = Vec::new();
         for part in text.split("||") {

@@ -15,7 +15,7 @@ const STEPS_MAX: usize = 1_000;
 /// There is always a first step; it installs nothing when there is nothing to do.
 ///
 /// # Errors
-/// What a step comes to that has no solution; steps before it are not told.
+/// [`Resolution::Unsatisfiable`] or [`Resolution::LimitExceeded`] of the first step.
 pub fn solve_path(
     problem: &Problem,
     expressions: &dyn Expressions,
