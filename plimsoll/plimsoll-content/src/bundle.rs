@@ -8,6 +8,7 @@
 
 mod channels;
 mod check;
+mod documents;
 mod metadata;
 mod package_manifest;
 mod properties;
@@ -16,7 +17,7 @@ mod tree;
 
 use serde_json::Value;
 
-use crate::catalog::{DefectCode, Defect, CatalogLoader};
+use crate::catalog::{CatalogLoader, Defect, DefectCode};
 use crate::finding::Severity;
 
 pub use tree::is_bundles;

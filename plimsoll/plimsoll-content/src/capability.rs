@@ -11,7 +11,9 @@ mod declaration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use declaration::{CapabilityDeclaration, GROUP, KIND, Problem, VERSION, is_declaration, meant};
+pub use declaration::{
+    CapabilityDeclaration, DeclarationError, GROUP, KIND, VERSION, is_declaration, meant,
+};
 
 /// Annotation: the capabilities that a manifest belongs to, separated by `+` (CAP-3).
 pub const ANNOTATION: &str = "capability.openshift.io/name";

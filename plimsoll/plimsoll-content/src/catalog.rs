@@ -13,7 +13,6 @@ mod constraint;
 mod convert;
 mod defect;
 mod document;
-mod file;
 mod index;
 mod load;
 mod model;
@@ -26,13 +25,15 @@ mod tables;
 
 pub use constraint::{CONSTRAINT_NESTING_MAX, CONSTRAINT_SIZE_MAX};
 pub use convert::documents;
-pub use defect::{DefectCode, Defect};
-pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
-pub use index::{CatalogCounts, FORMAT_VERSION, CatalogIndex, IndexError, PackageBlock, IndexStorage};
-pub use load::{DEFECTS_MAX, LoadedCatalog, CatalogLoader};
+pub use defect::{Defect, DefectCode};
+pub use index::{
+    CatalogCounts, CatalogIndex, FORMAT_VERSION, IndexError, IndexStorage, PackageBlock,
+};
+pub use load::{CatalogLoader, DEFECTS_MAX, DOCUMENT_SIZE_MAX, FileLoader, LoadedCatalog};
 pub use model::{
-    IndexedApi, IndexedBundle, IndexedChannel, ChannelError, IndexedConstraint, BundleDetails, IndexedEntry, InstallModes, IndexedPackage,
-    IndexedPackageRange, IndexedProperty, IndexedRequirement, IndexedRule,
+    BundleDetails, ChannelError, IndexedApi, IndexedBundle, IndexedChannel, IndexedConstraint,
+    IndexedEntry, IndexedPackage, IndexedPackageRange, IndexedProperty, IndexedRequirement,
+    IndexedRule, InstallModes,
 };
 pub use offer::IndexedCatalog;
 pub use record::{LIST_MAX, Text};

@@ -9,7 +9,7 @@ use crate::kinds::Scope;
 /// A kind that a CustomResourceDefinition defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// The kind.
+    /// Group and kind of the objects.
     pub kind: GroupKind,
     /// Whether its objects live in namespaces.
     pub scope: Scope,

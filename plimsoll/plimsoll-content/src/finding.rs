@@ -1,11 +1,10 @@
-//! What there is to say about a place in a payload.
+//! Findings about a payload: what is wrong or doubtful, how bad it is, and where.
 
 use std::fmt;
-use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::payload::Directory;
+use crate::location::FileLocation;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,13 +25,14 @@ impl fmt::Display for Severity {
     }
 }
 
+/// Defines the codes of a linter: an enumeration, how each code is written, and how bad it is.
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)*) => {
-        /// What a finding is about. Codes are stable: scripts may rely on them.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum FindingCode { $($(#[$doc])* $variant,)* }
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
-        impl FindingCode {
+        impl $name {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
@@ -41,15 +41,25 @@ macro_rules! codes {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// How bad it is.
-            pub fn severity(self) -> Severity {
-                match self { $(Self::$variant => Severity::$severity,)* }
+            /// The severity of what has the code.
+            pub fn severity(self) -> $crate::finding::Severity {
+                match self { $(Self::$variant => $crate::finding::Severity::$severity,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
             }
         }
     };
 }
 
+pub(crate) use codes;
+
 codes! {
+    /// What a finding is about. Codes are stable: scripts may rely on them.
+    FindingCode {
     /// A file or document that keeps the payload from being loaded.
     Load = "load", Error;
     /// A key that occurs twice in a mapping.
@@ -108,74 +118,32 @@ codes! {
     JobSelector = "job-selector", Error;
     /// A kind that neither Kubernetes nor the payload defines.
     UnknownKind = "unknown-kind", Warning;
-}
-
-impl fmt::Display for FindingCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
-impl Serialize for FindingCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-/// A place in a payload.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct FileLocation {
-    /// The directory.
-    pub directory: Directory,
-    /// The file in it.
-    #[serde(serialize_with = "text")]
-    pub file: Arc<str>,
-    /// Document in the file, from 0, empty ones not counted; `None` for the whole file.
-    pub document: Option<usize>,
-    /// Line in the file, from 1, where it is known.
-    pub line: Option<usize>,
-}
-
-fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(text)
-}
-
-impl fmt::Display for FileLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.directory, self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(document) = self.document {
-            write!(f, " (document {document})")?;
-        }
-        Ok(())
-    }
-}
-
-/// Something to say about a place in a payload.
+/// A problem or a doubt about a file of a payload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// Where.
+    /// The file, and the document and line in it as far as they are known.
     #[serde(flatten)]
-    pub place: FileLocation,
-    /// How bad it is.
+    pub location: FileLocation,
+    /// That of its code.
     pub severity: Severity,
-    /// What it is about.
+    /// The rule that it comes from.
     pub code: FindingCode,
-    /// What there is to say.
+    /// What is wrong and what to do, in one line without a final stop.
     pub message: String,
 }
 
 impl Finding {
-    /// A finding as bad as its code.
-    pub fn new(place: FileLocation, code: FindingCode, message: impl Into<String>) -> Self {
-        Self { place, severity: code.severity(), code, message: message.into() }
+    /// A finding with the severity of its code.
+    pub fn new(location: FileLocation, code: FindingCode, message: impl Into<String>) -> Self {
+        Self { location, severity: code.severity(), code, message: message.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} [{}]: {}", self.place, self.severity, self.code, self.message)
+        write!(f, "{}: {} [{}]: {}", self.location, self.severity, self.code, self.message)
     }
 }

@@ -29,11 +29,15 @@ pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
-    let mut text = "sha256:".to_owned();
-    for byte in digest.finalize() {
+    format!("sha256:{}", hexadecimal(&digest.finalize()))
+}
+
+/// Bytes as hexadecimal digits, two for each byte, in lower case.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string does not fail");
-    }
-    text
+        text
+    })
 }
 
 #[cfg(test)]

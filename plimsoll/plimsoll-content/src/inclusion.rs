@@ -127,7 +127,7 @@ pub enum ExclusionReason {
     FeatureSetAndGate,
     /// The feature-set annotation names a set that does not exist.
     UnknownFeatureSet {
-        /// The name.
+        /// The feature set that does not exist.
         name: String,
         /// The sets of the annotation, sorted.
         value: String,
@@ -154,9 +154,9 @@ pub enum ExclusionReason {
     },
     /// The profile annotation has a value other than `true`.
     UnrecognizedProfileValue {
-        /// The profile.
+        /// The cluster profile that the annotation is for.
         profile: String,
-        /// The value.
+        /// The value of the annotation, as it is written.
         value: String,
     },
     /// There is no annotation for the profile.
@@ -256,7 +256,10 @@ fn excluded_by_feature_set_and_gate(
     (active && both).then_some(ExclusionReason::FeatureSetAndGate)
 }
 
-fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
+fn excluded_by_feature_set(
+    annotations: &Annotations,
+    context: &Context,
+) -> Option<ExclusionReason> {
     let required = match context.feature_set.as_deref()? {
         "" => DEFAULT_FEATURE_SET,
         name => name,
@@ -264,13 +267,19 @@ fn excluded_by_feature_set(annotations: &Annotations, context: &Context) -> Opti
     let listed: BTreeSet<&str> = annotations.get(FEATURE_SET)?.split(',').collect();
     let value = || listed.iter().copied().collect::<Vec<_>>().join(",");
     if let Some(name) = listed.iter().find(|name| !FEATURE_SETS.contains(name)) {
-        return Some(ExclusionReason::UnknownFeatureSet { name: (*name).to_owned(), value: value() });
+        return Some(ExclusionReason::UnknownFeatureSet {
+            name: (*name).to_owned(),
+            value: value(),
+        });
     }
     (!listed.contains(required))
         .then(|| ExclusionReason::FeatureSet { required: required.to_owned(), value: value() })
 }
 
-fn excluded_by_feature_gate(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
+fn excluded_by_feature_gate(
+    annotations: &Annotations,
+    context: &Context,
+) -> Option<ExclusionReason> {
     let enabled = context.feature_gates.as_ref()?;
     let value = annotations.get(FEATURE_GATE)?;
     value.split(',').map(str::trim).filter(|name| !name.is_empty()).find_map(|name| {
@@ -278,9 +287,8 @@ fn excluded_by_feature_gate(annotations: &Annotations, context: &Context) -> Opt
             Some(gate) => {
                 enabled.contains(gate).then(|| ExclusionReason::FeatureGateEnabled(gate.to_owned()))
             }
-            None => {
-                (!enabled.contains(name)).then(|| ExclusionReason::FeatureGateDisabled(name.to_owned()))
-            }
+            None => (!enabled.contains(name))
+                .then(|| ExclusionReason::FeatureGateDisabled(name.to_owned())),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! What the author of a payload should change: every defect, with its place.
+//! What the author of a payload should change: every defect, with its location.
 //!
 //! Errors keep the payload from being loaded, or a document from doing what it is meant to do;
 //! warnings are worth a look. Manifests are judged as they stand in the payload, whatever cluster
@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::capability::is_declaration;
-use crate::finding::{FindingCode, Finding, FileLocation, Severity};
+use crate::finding::{Finding, FindingCode, Severity};
 use crate::kinds::Kinds;
+use crate::location::FileLocation;
 use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse_partly};
 use crate::position::Position;
 use crate::{Manifest, yaml};
@@ -68,7 +69,7 @@ fn file_name(file: &SourceFile) -> Option<Finding> {
         return None;
     }
     let message = "the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order";
-    Some(Finding::new(file.place(), FindingCode::FileName, message))
+    Some(Finding::new(file.location(), FindingCode::FileName, message))
 }
 
 /// The findings so far, and what is needed to say where something is.
@@ -91,16 +92,22 @@ impl From<Finding> for Located {
 
 impl FindingCollector<'_> {
     /// Adds a finding about a field of a manifest, named by its path such as `spec.a[0].b`.
-    fn add(&mut self, manifest: &Manifest, field: &str, code: FindingCode, message: impl Into<String>) {
+    fn add(
+        &mut self,
+        manifest: &Manifest,
+        field: &str,
+        code: FindingCode,
+        message: impl Into<String>,
+    ) {
         let directories = self.directories.get(&*manifest.file);
         let directory = directories.and_then(|directories| directories.last().copied());
-        let place = FileLocation {
+        let location = FileLocation {
             directory: directory.unwrap_or(Directory::ReleaseManifests),
             file: Arc::clone(&manifest.file),
             document: Some(manifest.document),
             line: None,
         };
-        let finding = Finding::new(place, code, message);
+        let finding = Finding::new(location, code, message);
         self.findings.push(Located { finding, field: field.to_owned() });
     }
 
@@ -108,17 +115,18 @@ impl FindingCollector<'_> {
     fn finish(mut self, files: &[SourceFile]) -> Vec<Finding> {
         let mut lines: BTreeMap<(Directory, Arc<str>), Vec<yaml::Lines>> = BTreeMap::new();
         for Located { finding, field } in &mut self.findings {
-            let place = &mut finding.place;
-            let (None, Some(document)) = (place.line, place.document) else { continue };
-            let documents =
-                lines.entry((place.directory, Arc::clone(&place.file))).or_insert_with(|| {
+            let location = &mut finding.location;
+            let (None, Some(document)) = (location.line, location.document) else { continue };
+            let documents = lines
+                .entry((location.directory, Arc::clone(&location.file)))
+                .or_insert_with(|| {
                     let mut same = files.iter().filter(|file| {
-                        file.directory == place.directory && *file.name == *place.file
+                        file.directory == location.directory && *file.name == *location.file
                     });
                     let text = same.next().and_then(|file| std::str::from_utf8(&file.bytes).ok());
                     text.map(yaml::lines).unwrap_or_default()
                 });
-            place.line = documents.get(document).map(|lines| lines.of(field));
+            location.line = documents.get(document).map(|lines| lines.of(field));
         }
         let mut findings: Vec<Finding> = self.findings.into_iter().map(|it| it.finding).collect();
         findings.sort();

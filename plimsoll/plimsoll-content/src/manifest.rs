@@ -37,9 +37,10 @@ impl Manifest {
     /// Takes a document, the `document`th of `file`, as a manifest (CV-2.2).
     ///
     /// # Errors
-    /// Why it is none: not an object, without kind or name, a list, too large.
+    /// [`PayloadErrorCause`] for a document that is no manifest: not an object, without kind or name, a list, too large.
     pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, PayloadErrorCause> {
-        let object = value.as_object().ok_or_else(|| PayloadErrorCause::NotAnObject(type_name(value)))?;
+        let object =
+            value.as_object().ok_or_else(|| PayloadErrorCause::NotAnObject(type_name(value)))?;
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("kind");
         if kind.is_empty() {
@@ -53,7 +54,11 @@ impl Manifest {
             let is_list =
                 kind.ends_with("List") && object.get("items").is_some_and(Value::is_array);
             let kind = kind.to_owned();
-            return Err(if is_list { PayloadErrorCause::List(kind) } else { PayloadErrorCause::MissingName(kind) });
+            return Err(if is_list {
+                PayloadErrorCause::List(kind)
+            } else {
+                PayloadErrorCause::MissingName(kind)
+            });
         }
         let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
             None | Some(Value::Null) => "",

@@ -9,7 +9,6 @@ mod gates;
 mod release;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,50 +16,21 @@ use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
 use serde::Serialize;
 
-pub use error::{PayloadErrorCause, PayloadError, PayloadErrors};
+pub use crate::location::Directory;
+pub use error::{PayloadError, PayloadErrorCause, PayloadErrors};
 pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 
 use document::{ParsedFile, parse_file};
 
 use crate::capability::CapabilityRegistry;
-use crate::finding::{FindingCode, Finding, FileLocation};
+use crate::finding::{Finding, FindingCode};
 use crate::kinds::Scope;
+use crate::location::FileLocation;
 use crate::template::TemplateValues;
 use crate::{Manifest, hash};
 
 /// The endings of the names of manifest files; case matters.
 const EXTENSIONS: [&str; 3] = [".yaml", ".yml", ".json"];
-
-/// The directories of a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub enum Directory {
-    /// `manifests`: the manifests of the program that applies the payload. Only these are
-    /// templates.
-    #[serde(rename = "manifests")]
-    Manifests,
-    /// `release-manifests`: everybody else's.
-    #[serde(rename = "release-manifests")]
-    ReleaseManifests,
-}
-
-impl Directory {
-    /// Both, in loading order.
-    pub const ALL: [Self; 2] = [Self::Manifests, Self::ReleaseManifests];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Manifests => "manifests",
-            Self::ReleaseManifests => "release-manifests",
-        }
-    }
-}
-
-impl fmt::Display for Directory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A file of a payload, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +53,7 @@ impl SourceFile {
         self.directory == Directory::ReleaseManifests && self.name == name
     }
 
-    pub(crate) fn place(&self) -> FileLocation {
+    pub(crate) fn location(&self) -> FileLocation {
         FileLocation {
             directory: self.directory,
             file: self.name.as_str().into(),
@@ -187,7 +157,7 @@ impl PayloadHeader {
     pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
         let mut head = Self { digest: digest(files), ..Self::default() };
         let special = |name: &str| files.iter().find(|file| file.is_special(name));
-        let place = |name: &str| FileLocation {
+        let location = |name: &str| FileLocation {
             directory: Directory::ReleaseManifests,
             file: name.into(),
             document: None,
@@ -197,9 +167,10 @@ impl PayloadHeader {
         let metadata = special(RELEASE_METADATA).ok_or(ReleaseError::Missing);
         match metadata.and_then(|file| release::read_metadata(&file.bytes, &mut warnings)) {
             Ok(release) => head.release = release,
-            Err(problem) => head.fail(place(RELEASE_METADATA), problem),
+            Err(problem) => head.fail(location(RELEASE_METADATA), problem),
         }
-        let finding = |text| Finding::new(place(RELEASE_METADATA), FindingCode::ReleaseMetadata, text);
+        let finding =
+            |text| Finding::new(location(RELEASE_METADATA), FindingCode::ReleaseMetadata, text);
         head.warnings.extend(warnings.into_iter().map(finding));
 
         let images = special(IMAGE_REFERENCES).ok_or(ReleaseError::Missing);
@@ -211,12 +182,12 @@ impl PayloadHeader {
                         images: references.name,
                         metadata: metadata.clone(),
                     };
-                    head.fail(place(IMAGE_REFERENCES), problem);
+                    head.fail(location(IMAGE_REFERENCES), problem);
                 }
                 head.release.created = references.created;
                 head.release.images = references.images;
             }
-            Err(problem) => head.fail(place(IMAGE_REFERENCES), problem),
+            Err(problem) => head.fail(location(IMAGE_REFERENCES), problem),
         }
         let release_image = if context.release_image.is_empty() {
             format!("{IMAGELESS}@{}", head.digest)
@@ -236,8 +207,8 @@ impl PayloadHeader {
         &self.errors
     }
 
-    fn fail(&mut self, place: FileLocation, problem: ReleaseError) {
-        self.errors.push(PayloadError { place, cause: PayloadErrorCause::Release(problem) });
+    fn fail(&mut self, location: FileLocation, problem: ReleaseError) {
+        self.errors.push(PayloadError { location, cause: PayloadErrorCause::Release(problem) });
     }
 }
 
@@ -259,13 +230,13 @@ fn assemble(head: PayloadHeader, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<P
     for (number, problem) in capabilities.declare(&manifests) {
         let manifest: &Manifest = &manifests[number];
         let directory = directories.range(..=number).next_back().map(|(_, directory)| *directory);
-        let place = FileLocation {
+        let location = FileLocation {
             directory: directory.unwrap_or(Directory::ReleaseManifests),
             file: Arc::clone(&manifest.file),
             document: Some(manifest.document),
             line: None,
         };
-        errors.push(PayloadError { place, cause: PayloadErrorCause::Capabilities(problem) });
+        errors.push(PayloadError { location, cause: PayloadErrorCause::Capabilities(problem) });
     }
     let image = values.release_image;
     let payload = Payload { release, manifests, digest, image, warnings, capabilities };
@@ -294,7 +265,7 @@ fn digest(files: &[SourceFile]) -> String {
 /// Reads a payload.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`PayloadErrors`] with every error in any of the files.
 pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, PayloadErrors> {
     let (payload, errors) = parse_partly(files, context);
     if errors.is_empty() { Ok(payload) } else { Err(PayloadErrors { errors }) }

@@ -53,8 +53,12 @@ pub enum TemplateErrorKind {
 /// Fills in a template.
 ///
 /// # Errors
-/// The first action that cannot be filled in.
-pub fn render<'text>(text: &'text str, values: &TemplateValues) -> Result<Cow<'text, str>, TemplateError> {
+/// [`TemplateError`] for the first action that is malformed, unsupported or names an unknown field
+/// or image.
+pub fn render<'text>(
+    text: &'text str,
+    values: &TemplateValues,
+) -> Result<Cow<'text, str>, TemplateError> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
@@ -126,7 +130,10 @@ fn string_length(text: &str) -> Result<usize, TemplateErrorKind> {
     Err(TemplateErrorKind::String)
 }
 
-fn evaluate<'a>(action: &str, values: &'a TemplateValues) -> Result<Cow<'a, str>, TemplateErrorKind> {
+fn evaluate<'a>(
+    action: &str,
+    values: &'a TemplateValues,
+) -> Result<Cow<'a, str>, TemplateErrorKind> {
     if action.starts_with("/*") && action.ends_with("*/") {
         return Ok(Cow::Borrowed(""));
     }
@@ -136,7 +143,8 @@ fn evaluate<'a>(action: &str, values: &'a TemplateValues) -> Result<Cow<'a, str>
         _ => {}
     }
     if let Some(arguments) = action.strip_prefix("index") {
-        let tag = arguments.trim_start().strip_prefix(".Images").ok_or(TemplateErrorKind::Action)?;
+        let tag =
+            arguments.trim_start().strip_prefix(".Images").ok_or(TemplateErrorKind::Action)?;
         if arguments.trim_start() == arguments || tag.trim_start() == tag {
             return Err(TemplateErrorKind::Action);
         }
@@ -150,7 +158,11 @@ fn evaluate<'a>(action: &str, values: &'a TemplateValues) -> Result<Cow<'a, str>
     let is_field = action.strip_prefix('.').is_some_and(|name| {
         !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || "_.".contains(char))
     });
-    Err(if is_field { TemplateErrorKind::Field(action.to_owned()) } else { TemplateErrorKind::Action })
+    Err(if is_field {
+        TemplateErrorKind::Field(action.to_owned())
+    } else {
+        TemplateErrorKind::Action
+    })
 }
 
 /// The value of a string literal that is the whole text.
@@ -177,7 +189,8 @@ fn unescape(text: &str) -> Result<String, TemplateErrorKind> {
             same @ ('"' | '\\') => same,
             'u' => {
                 let digits: String = chars.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16).map_err(|_| TemplateErrorKind::String)?;
+                let code =
+                    u32::from_str_radix(&digits, 16).map_err(|_| TemplateErrorKind::String)?;
                 char::from_u32(code).ok_or(TemplateErrorKind::String)?
             }
             _ => return Err(TemplateErrorKind::String),

@@ -49,7 +49,7 @@ pub struct YamlDocument {
 pub struct YamlWarning {
     /// Line in the text, from 1, where it is known.
     pub line: Option<usize>,
-    /// What it is.
+    /// What was read otherwise than its author may think.
     pub oddity: YamlWarningKind,
 }
 
@@ -81,7 +81,7 @@ pub struct YamlError {
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// What keeps the document from being read.
     pub problem: YamlErrorKind,
 }
 
@@ -96,7 +96,7 @@ pub enum YamlErrorKind {
     NotFinite(String),
     /// A tag does not fit its scalar.
     Tag {
-        /// The tag.
+        /// The tag, such as `!!int`.
         tag: String,
         /// The scalar.
         scalar: String,

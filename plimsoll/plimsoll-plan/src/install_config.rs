@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use plimsoll_content::capability::{CURRENT, NONE, CapabilityRegistry, most_similar};
+use plimsoll_content::capability::{CURRENT, CapabilityRegistry, NONE, most_similar};
 use serde_json::Value;
 
 const STANZA: &str = "capabilities";
@@ -41,7 +41,11 @@ pub struct Assessment {
 }
 
 /// Assesses an install-config, where `gates` are the feature gates that are on.
-pub fn assess(config: &Value, registry: &CapabilityRegistry, gates: &BTreeSet<String>) -> Assessment {
+pub fn assess(
+    config: &Value,
+    registry: &CapabilityRegistry,
+    gates: &BTreeSet<String>,
+) -> Assessment {
     let mut refusals = Vec::new();
     let empty = Value::Null;
     let stanza = match config {

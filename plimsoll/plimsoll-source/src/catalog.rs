@@ -15,7 +15,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::bundle::{self, BundleFile};
-use plimsoll_content::catalog::{self, Defect, CatalogIndex, IndexError, LoadedCatalog, CatalogLoader, IndexStorage};
+use plimsoll_content::catalog::{
+    self, CatalogIndex, CatalogLoader, Defect, IndexError, IndexStorage, LoadedCatalog,
+};
+use plimsoll_content::hash::hexadecimal;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -31,11 +34,11 @@ const WHOLE_FILE_MAX: u64 = 512 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The path leads to nothing that can be read.
-    #[error("`{path}` cannot be read")]
+    #[error("failed to read `{path}`")]
     Unreadable {
-        /// The path.
+        /// The file or directory, as it was given or found below it.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// There are no files in it.
@@ -43,20 +46,20 @@ pub enum CatalogError {
     Empty(PathBuf),
     /// What was just written cannot be opened.
     #[error("the index of `{path}` cannot be used")]
-    CatalogIndex {
-        /// The path.
+    Index {
+        /// The catalog that the index was made of.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with the index.
         source: IndexError,
     },
 }
 
-/// How far reading is, in bytes.
+/// How much of a catalog has been read, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Read so far.
+    /// Bytes read so far.
     pub done: u64,
-    /// To be read in all.
+    /// Bytes of all files together.
     pub all: u64,
 }
 
@@ -96,7 +99,8 @@ impl IndexStorage for Bytes {
 /// Opens a catalog, from the cache if it is there.
 ///
 /// # Errors
-/// When there is nothing to read. Defects of the catalog are in the index.
+/// [`CatalogError`] when the path cannot be read or has no files. Defects of the catalog are in the
+/// index.
 pub fn open(
     path: &Path,
     cache: Option<&Cache>,
@@ -124,8 +128,11 @@ pub fn open(
 /// Reads a catalog without any cache.
 ///
 /// # Errors
-/// When there is nothing to read.
-pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<LoadedCatalog, CatalogError> {
+/// [`CatalogError`] when the path cannot be read or has no files.
+pub fn load(
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<LoadedCatalog, CatalogError> {
     Ok(read(&found(path)?, progress))
 }
 
@@ -133,7 +140,7 @@ pub fn load(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<LoadedCat
 /// catalog.
 ///
 /// # Errors
-/// When there is nothing to read.
+/// [`CatalogError`] when the path cannot be read or has no files.
 pub fn is_bundles(path: &Path) -> Result<bool, CatalogError> {
     Ok(found(path)?.is_bundles)
 }
@@ -141,7 +148,7 @@ pub fn is_bundles(path: &Path) -> Result<bool, CatalogError> {
 /// Opens a catalog anew, whatever the cache says: for an index that turned out to be damaged.
 ///
 /// # Errors
-/// When there is nothing to read.
+/// [`CatalogError`] when the path cannot be read or has no files.
 pub fn rebuild(
     path: &Path,
     cache: Option<&Cache>,
@@ -161,7 +168,7 @@ pub fn rebuild(
 /// of it cannot be read.
 ///
 /// # Errors
-/// When there is nothing to read.
+/// [`CatalogError`] when the path cannot be read or has no files.
 pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError> {
     let found = found(path)?;
     let (files, mut defects) = contents(&found);
@@ -182,7 +189,7 @@ pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError>
 /// Reads the directory of a bundle, with everything that is wrong with it.
 ///
 /// # Errors
-/// When there is nothing to read.
+/// [`CatalogError`] when the path cannot be read or has no files.
 pub fn bundle(path: &Path) -> Result<bundle::ConvertedBundles, CatalogError> {
     let found = found(path)?;
     let (files, defects) = contents(&found);
@@ -282,7 +289,7 @@ fn digest(found: &Found) -> io::Result<String> {
         all.update(file.name.as_bytes());
         all.update(one.finalize());
     }
-    Ok(cache::hexadecimal(&all.finalize()))
+    Ok(hexadecimal(&all.finalize()))
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use crate::directory::{ReadErrors, read_directory};
 /// Why a payload cannot be loaded: never empty.
 #[derive(Debug)]
 pub struct LoadError {
-    /// What cannot be read.
+    /// The files that cannot be read; `None` when all can.
     pub read: Option<ReadErrors>,
-    /// What is wrong with what can.
+    /// The errors in the files that were read; `None` when there are none.
     pub content: Option<PayloadErrors>,
 }
 
@@ -33,7 +33,7 @@ impl std::error::Error for LoadError {}
 /// Reads and parses the payload in a directory.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`LoadError`] with everything that cannot be read, and everything that is wrong with what can.
 pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError> {
     let (files, read) = match read_directory(path) {
         Ok(files) => (files, None),
@@ -52,7 +52,7 @@ pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError
 
 /// The defects that do not follow from something not having been read.
 fn without_consequences(mut content: PayloadErrors, read: &ReadErrors) -> Option<PayloadErrors> {
-    content.errors.retain(|error| !read.errors.iter().any(|it| it.explains(&error.place)));
+    content.errors.retain(|error| !read.errors.iter().any(|it| it.explains(&error.location)));
     (!content.errors.is_empty()).then_some(content)
 }
 

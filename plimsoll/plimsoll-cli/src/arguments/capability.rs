@@ -76,8 +76,9 @@ impl Subject {
         let About { release, baseline, cluster, profile, feature_set } = about;
         let load = |directory: &PathBuf| store::directory(directory, "", profile);
         let payload = release.as_ref().map(load).transpose()?;
-        let registry =
-            payload.as_ref().map_or_else(CapabilityRegistry::built_in, |it| it.capabilities.clone());
+        let registry = payload
+            .as_ref()
+            .map_or_else(CapabilityRegistry::built_in, |it| it.capabilities.clone());
         let gates = payload
             .as_ref()
             .map_or_else(BTreeSet::new, |payload| payload.feature_gates(profile, feature_set));

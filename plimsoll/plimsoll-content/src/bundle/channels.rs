@@ -6,11 +6,11 @@ use plimsoll_resolve::version::parse_tolerant;
 use semver::Version;
 use serde_json::{Value, json};
 
+use super::documents::{package_document, whole_file};
 use super::properties::ParsedBundle;
 use super::read::documents as read_documents;
-use super::tree::{package_document, whole_file};
 use super::{BundleDocument, BundleFile};
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 
 /// How the entries of a channel follow each other: `updateGraph` of a package's `ci.yaml`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +25,11 @@ pub(super) enum UpdateGraphMode {
 }
 
 /// The mode for the package of a bundle directory.
-pub(super) fn mode(directory: &str, others: &[&BundleFile], defects: &mut Vec<Defect>) -> UpdateGraphMode {
+pub(super) fn mode(
+    directory: &str,
+    others: &[&BundleFile],
+    defects: &mut Vec<Defect>,
+) -> UpdateGraphMode {
     // A bundle directory on its own says itself what it replaces.
     let Some((parent, _)) = directory.trim_end_matches('/').rsplit_once('/') else {
         let file = others.iter().find(|file| file.path == "ci.yaml" && !directory.is_empty());
@@ -36,7 +40,10 @@ pub(super) fn mode(directory: &str, others: &[&BundleFile], defects: &mut Vec<De
         };
     };
     let path = format!("{parent}/ci.yaml");
-    others.iter().find(|file| file.path == path).map_or(UpdateGraphMode::Semver, |file| read(file, defects))
+    others
+        .iter()
+        .find(|file| file.path == path)
+        .map_or(UpdateGraphMode::Semver, |file| read(file, defects))
 }
 
 fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {

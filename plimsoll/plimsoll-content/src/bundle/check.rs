@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::properties::{apis, definition_api};
 use super::read::BundleManifest;
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 
 /// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
 const KINDS: &[&str] = &[
@@ -35,7 +35,11 @@ const KINDS: &[&str] = &[
 ];
 
 /// Checks the manifests of a bundle; `csv` is one of them.
-pub(super) fn check(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
+pub(super) fn check(
+    csv: &BundleManifest<'_>,
+    manifests: &[BundleManifest<'_>],
+    defects: &mut Vec<Defect>,
+) {
     names(csv, defects);
     install_modes(csv, defects);
     minimum_kubernetes(csv, defects);
@@ -45,7 +49,11 @@ pub(super) fn check(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], 
     for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
         if image["image"].as_str().unwrap_or_default().is_empty() {
             let field = format!("spec.relatedImages[{index}]");
-            defects.push(csv.defect(&field, DefectCode::BundleFile, "a related image without an image"));
+            defects.push(csv.defect(
+                &field,
+                DefectCode::BundleFile,
+                "a related image without an image",
+            ));
         }
     }
     for manifest in manifests {
@@ -126,7 +134,10 @@ fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     let examples: Vec<Value> = match serde_json::from_str(text) {
         Ok(examples) => examples,
         Err(error) => {
-            return report(DefectCode::BundleFile, format!("alm-examples is not a JSON list: {error}"));
+            return report(
+                DefectCode::BundleFile,
+                format!("alm-examples is not a JSON list: {error}"),
+            );
         }
     };
     let owned: BTreeSet<String> = csv

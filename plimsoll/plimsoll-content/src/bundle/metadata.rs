@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::read::BundleManifest;
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
@@ -112,7 +112,11 @@ fn annotations(
     !metadata.package.is_empty()
 }
 
-fn dependencies(manifest: &BundleManifest<'_>, metadata: &mut BundleMetadata, defects: &mut Vec<Defect>) {
+fn dependencies(
+    manifest: &BundleManifest<'_>,
+    metadata: &mut BundleMetadata,
+    defects: &mut Vec<Defect>,
+) {
     let Some(list) = manifest.value["dependencies"].as_array() else {
         let text = "`dependencies` is not a list";
         return defects.push(manifest.defect("dependencies", DefectCode::Dependency, text));

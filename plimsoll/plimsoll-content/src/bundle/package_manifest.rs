@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::channels::entry;
+use super::documents::{csv, package_document};
 use super::metadata::BundleMetadata;
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents as read_documents, is_document};
-use super::tree::{csv, package_document};
 use super::{BundleDocument, BundleFile, check};
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 
 /// Whether a file is a package manifest, by its name.
 pub(super) fn is_package_manifest(path: &str) -> bool {
@@ -127,7 +127,8 @@ fn bundles(
             continue;
         }
         if let Some(csv) = csv(directory, &manifests, &mut found) {
-            let metadata = BundleMetadata { package: package.name.clone(), ..BundleMetadata::default() };
+            let metadata =
+                BundleMetadata { package: package.name.clone(), ..BundleMetadata::default() };
             let bundle = properties::bundle(csv, &manifests, metadata, &mut found);
             check::check(csv, &manifests, &mut found);
             if bundles.contains_key(&bundle.name) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::metadata::BundleMetadata;
 use super::read::BundleManifest;
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 
 /// A bundle as it goes into a catalog.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::BundleFile;
-use crate::catalog::{DefectCode, Defect};
+use crate::catalog::{Defect, DefectCode};
 use crate::yaml;
 
 /// A document of a file.
@@ -44,7 +44,12 @@ impl BundleManifest<'_> {
     }
 
     /// A defect of a field.
-    pub(super) fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
+    pub(super) fn defect(
+        &self,
+        field: &str,
+        code: DefectCode,
+        message: impl Into<String>,
+    ) -> Defect {
         Defect {
             file: self.file.path.clone(),
             line: self.line(field),
@@ -63,7 +68,10 @@ pub(super) fn is_document(path: &str) -> bool {
 }
 
 /// The documents of a file; what cannot be read becomes a defect.
-pub(super) fn documents<'f>(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Vec<BundleManifest<'f>> {
+pub(super) fn documents<'f>(
+    file: &'f BundleFile,
+    defects: &mut Vec<Defect>,
+) -> Vec<BundleManifest<'f>> {
     let mut report = |line: usize, code: DefectCode, message: String| {
         defects.push(Defect {
             file: file.path.clone(),

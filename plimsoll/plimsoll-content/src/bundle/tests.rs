@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ConvertedBundles, BundleFile, convert, is_bundles};
+use super::{BundleFile, ConvertedBundles, convert, is_bundles};
 
 const ANNOTATIONS: &str = "annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1

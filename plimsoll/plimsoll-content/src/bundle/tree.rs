@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
 use super::channels::{self, UpdateGraphMode};
+use super::documents::{csv, whole_file};
 use super::metadata;
 use super::package_manifest::{self, PackageManifest};
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
-use super::{ConvertedBundles, BundleDocument, BundleFile, check};
-use crate::catalog::{DefectCode, Defect};
+use super::{BundleFile, ConvertedBundles, check};
+use crate::catalog::{Defect, DefectCode};
 use crate::finding::Severity;
 
 /// Whether files of such names are bundles, and not a file-based catalog.
@@ -23,8 +22,8 @@ pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
         if let Some((directory, part)) = bundle_part(name) {
             let (manifests, metadata) = parts.entry(directory).or_default();
             match part {
-                TreeNode::Manifest(_) => *manifests = true,
-                TreeNode::Metadata(_) => *metadata = true,
+                BundlePart::Manifest(_) => *manifests = true,
+                BundlePart::Metadata(_) => *metadata = true,
             }
         }
     }
@@ -32,13 +31,13 @@ pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
 }
 
 /// A file of a bundle, by its name in `manifests/` or `metadata/`.
-enum TreeNode<'n> {
+enum BundlePart<'n> {
     Manifest(&'n str),
     Metadata(&'n str),
 }
 
 /// The bundle directory that a file lies in, empty or with a slash at its end, and its part there.
-fn bundle_part(name: &str) -> Option<(&str, TreeNode<'_>)> {
+fn bundle_part(name: &str) -> Option<(&str, BundlePart<'_>)> {
     let mut found = None;
     for (part, is_manifest) in [("manifests/", true), ("metadata/", false)] {
         let at = if name.starts_with(part) {
@@ -50,7 +49,8 @@ fn bundle_part(name: &str) -> Option<(&str, TreeNode<'_>)> {
             && found.as_ref().is_none_or(|(known, _)| at < *known)
         {
             let rest = &name[at + part.len()..];
-            let part = if is_manifest { TreeNode::Manifest(rest) } else { TreeNode::Metadata(rest) };
+            let part =
+                if is_manifest { BundlePart::Manifest(rest) } else { BundlePart::Metadata(rest) };
             found = Some((at, part));
         }
     }
@@ -80,7 +80,7 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
     for file in files {
         match bundle_part(&file.path) {
             Some((directory, part)) => {
-                let (TreeNode::Manifest(name) | TreeNode::Metadata(name)) = part;
+                let (BundlePart::Manifest(name) | BundlePart::Metadata(name)) = part;
                 let bundle = directories.entry(directory).or_default();
                 match part {
                     _ if name.starts_with('.') => {}
@@ -88,8 +88,8 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
                         let text = "a directory inside a bundle's directories is ignored";
                         defects.push(whole_file(file, DefectCode::BundleAdvice, text));
                     }
-                    TreeNode::Manifest(_) => bundle.manifests.push(file),
-                    TreeNode::Metadata(_) => bundle.metadata.push(file),
+                    BundlePart::Manifest(_) => bundle.manifests.push(file),
+                    BundlePart::Metadata(_) => bundle.metadata.push(file),
                 }
             }
             None if package_manifest::is_package_manifest(&file.path) => {
@@ -120,13 +120,12 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
     converted
 }
 
-pub(super) fn whole_file(file: &BundleFile, code: DefectCode, message: impl Into<String>) -> Defect {
-    let (file, message) = (file.path.clone(), message.into());
-    Defect { file, line: 0, package: String::new(), code, message }
-}
-
 /// Reads a bundle directory; `None` when there is no bundle in it that could be used.
-fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -> Option<ParsedBundle> {
+fn bundle(
+    directory: &str,
+    files: &BundleFiles<'_>,
+    defects: &mut Vec<Defect>,
+) -> Option<ParsedBundle> {
     let mut found = Vec::new();
     let manifests = files.manifests.iter().filter(|file| is_document(&file.path));
     let manifests: Vec<BundleManifest<'_>> =
@@ -153,48 +152,4 @@ fn bundle(directory: &str, files: &BundleFiles<'_>, defects: &mut Vec<Defect>) -
         defects.push(defect);
     }
     bundle.filter(|_| is_usable)
-}
-
-/// The one ClusterServiceVersion among the manifests of a bundle.
-pub(super) fn csv<'m, 'f>(
-    directory: &str,
-    manifests: &'m [BundleManifest<'f>],
-    defects: &mut Vec<Defect>,
-) -> Option<&'m BundleManifest<'f>> {
-    let mut all = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
-    let Some(csv) = all.next() else {
-        defects.push(Defect {
-            file: format!("{directory}manifests"),
-            line: 0,
-            package: String::new(),
-            code: DefectCode::BundleFile,
-            message: "no ClusterServiceVersion".to_owned(),
-        });
-        return None;
-    };
-    for other in all {
-        let text = "a second ClusterServiceVersion: a bundle has exactly one";
-        defects.push(other.defect("", DefectCode::BundleFile, text));
-    }
-    if csv.name().is_empty() {
-        let text = "the ClusterServiceVersion has no name";
-        defects.push(csv.defect("metadata", DefectCode::BundleFile, text));
-        return None;
-    }
-    Some(csv)
-}
-
-/// The document of a package.
-pub(super) fn package_document(
-    name: &str,
-    default_channel: &str,
-    file: &str,
-    line: u32,
-) -> BundleDocument {
-    let value = json!({
-        "schema": "olm.package",
-        "name": name,
-        "defaultChannel": default_channel,
-    });
-    BundleDocument { file: file.to_owned(), line, value }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CURRENT, Capability, NONE, CapabilityRegistry, CapabilitySet};
+use super::{CURRENT, Capability, CapabilityRegistry, CapabilitySet, NONE};
 
 /// The sets, in order: each contains all before it.
 const SETS: [&str; 10] =

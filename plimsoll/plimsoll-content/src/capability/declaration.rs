@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{CURRENT, Capability, NONE, CapabilityRegistry, CapabilitySet};
+use super::{CURRENT, Capability, CapabilityRegistry, CapabilitySet, NONE};
 use crate::Manifest;
 
 /// API group of the kind.
@@ -81,45 +81,45 @@ pub enum DeclarationError {
     /// A name that no annotation or list could hold.
     #[error("{field}: {name:?} is not a name: use letters, digits, `-`, `.` and `_`")]
     Name {
-        /// Where.
+        /// The path of the field, such as `spec.sets[0].name`.
         field: String,
-        /// The name.
+        /// The name, as it is written.
         name: String,
     },
     /// Something is declared twice.
     #[error("{field}: {name:?} is declared twice")]
     Twice {
-        /// Where.
+        /// The path of the field, such as `spec.sets[0].name`.
         field: String,
-        /// The name.
+        /// The name, as it is written.
         name: String,
     },
     /// A capability that nobody declares.
     #[error("{field}: there is no capability {name:?}{}", meant(.similar.as_deref()))]
     UnknownCapability {
-        /// Where.
+        /// The path of the field, such as `spec.sets[0].name`.
         field: String,
-        /// The name.
+        /// The name, as it is written.
         name: String,
-        /// The name that was probably meant.
+        /// The closest name that exists; `None` when none is close.
         similar: Option<String>,
     },
     /// A set that nobody declares.
     #[error("{field}: there is no set {name:?}{}", meant(.similar.as_deref()))]
     UnknownSet {
-        /// Where.
+        /// The path of the field, such as `spec.sets[0].name`.
         field: String,
-        /// The name.
+        /// The name, as it is written.
         name: String,
-        /// The name that was probably meant.
+        /// The closest name that exists; `None` when none is close.
         similar: Option<String>,
     },
     /// A set of the published API, whose content is promised.
     #[error("{field}: set {name} never changes, only {CURRENT} does; declare one of another name")]
     FixedSet {
-        /// Where.
+        /// The path of the field, such as `spec.sets[0].name`.
         field: String,
-        /// The name.
+        /// The name, as it is written.
         name: String,
     },
 }
@@ -157,7 +157,11 @@ impl CapabilityRegistry {
         problems
     }
 
-    fn declare_capabilities(&mut self, file: &Arc<str>, from: &CapabilityDeclaration) -> Vec<DeclarationError> {
+    fn declare_capabilities(
+        &mut self,
+        file: &Arc<str>,
+        from: &CapabilityDeclaration,
+    ) -> Vec<DeclarationError> {
         let mut problems = Vec::new();
         for (index, declared) in from.capabilities.iter().enumerate() {
             let field = format!("spec.capabilities[{index}].name");
@@ -181,7 +185,11 @@ impl CapabilityRegistry {
         problems
     }
 
-    fn declare_sets(&mut self, file: &Arc<str>, from: &CapabilityDeclaration) -> Vec<DeclarationError> {
+    fn declare_sets(
+        &mut self,
+        file: &Arc<str>,
+        from: &CapabilityDeclaration,
+    ) -> Vec<DeclarationError> {
         let mut problems = Vec::new();
         for (index, declared) in from.capabilities.iter().enumerate() {
             let field = format!("spec.capabilities[{index}].requires");

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_resolve::range::blang::Range;
 use semver::Version;
 
-use super::defect::{DefectCode, Defect};
-use super::model::{IndexedBundle, IndexedChannel, ChannelError, IndexedPackage};
+use super::defect::{Defect, DefectCode};
+use super::model::{ChannelError, IndexedBundle, IndexedChannel, IndexedPackage};
 use super::order::{order, stranded};
 use super::pending::{
-    PendingContent, Pending, PendingBundle, PendingChannel, PendingDeprecation, PendingPackage, DocumentPosition,
+    DocumentPosition, Pending, PendingBundle, PendingChannel, PendingContent, PendingDeprecation,
+    PendingPackage,
 };
 use super::property::check_version;
 use super::record::Text;
@@ -69,7 +70,12 @@ impl<'a> Assembly<'a> {
     }
 
     /// A defect of the package as a whole: nothing of it can be used.
-    fn invalidate(&mut self, place: DocumentPosition, code: DefectCode, message: impl Into<String>) {
+    fn invalidate(
+        &mut self,
+        place: DocumentPosition,
+        code: DefectCode,
+        message: impl Into<String>,
+    ) {
         self.package.invalid = true;
         self.defect(place, code, message);
     }
@@ -231,7 +237,10 @@ impl<'a> Assembly<'a> {
         IndexedChannel { name, entries, order, deprecated: None }
     }
 
-    fn add_deprecations(&mut self, documents: Vec<(DocumentPosition, Vec<PendingDeprecation<'a>>)>) {
+    fn add_deprecations(
+        &mut self,
+        documents: Vec<(DocumentPosition, Vec<PendingDeprecation<'a>>)>,
+    ) {
         for (place, _) in documents.iter().skip(1) {
             let text = "the package has more than one olm.deprecations document";
             self.defect(*place, DefectCode::Duplicate, text);
@@ -257,7 +266,8 @@ impl<'a> Assembly<'a> {
                 channels.find(|it| it.name == name).map(|it| &mut it.deprecated)
             }
             "olm.bundle" => {
-                let mut bundles: std::slice::IterMut<'_, IndexedBundle<'a>> = package.bundles.iter_mut();
+                let mut bundles: std::slice::IterMut<'_, IndexedBundle<'a>> =
+                    package.bundles.iter_mut();
                 bundles.find(|it| it.name == name).map(|it| &mut it.deprecated)
             }
             _ => None,

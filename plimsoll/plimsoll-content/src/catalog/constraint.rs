@@ -13,7 +13,7 @@ pub const CONSTRAINT_NESTING_MAX: usize = 32;
 /// Reads a constraint.
 ///
 /// # Errors
-/// What is wrong with it, for people.
+/// A sentence without a stop when the value is not an object of the form that `olm.constraint` has.
 pub(super) fn read<'a>(value: &str) -> Result<IndexedConstraint<'a>, String> {
     if value.len() > CONSTRAINT_SIZE_MAX {
         return Err(format!("{} bytes, at most {CONSTRAINT_SIZE_MAX} are read", value.len()));

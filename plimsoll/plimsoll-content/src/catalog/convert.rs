@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::defect::{DefectCode, Defect};
+use super::defect::{Defect, DefectCode};
 use crate::yaml;
 
 /// The documents of a file of a file-based catalog, and what of it cannot be read.

@@ -4,32 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Severity;
-
-macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)*) => {
-        /// What a defect is about. Codes are stable: scripts may rely on them.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum DefectCode { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
-
-        impl DefectCode {
-            /// Every code.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// How the code is written.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
-            /// How bad it is.
-            pub fn severity(self) -> Severity {
-                match self { $(Self::$variant => Severity::$severity,)* }
-            }
-        }
-    };
-}
+use crate::finding::{Severity, codes};
 
 codes! {
+    /// What a defect is about. Codes are stable: scripts may rely on them.
+    DefectCode {
     /// Text that is neither JSON nor YAML, or not of the form that its schema has.
     Syntax = "syntax", Error;
     /// A key that occurs twice in a document; the last one counts.
@@ -82,6 +61,7 @@ codes! {
     OwnedApi = "owned-api", Error;
     /// Something of a bundle directory that works, but that somebody should look at.
     BundleAdvice = "bundle-advice", Warning;
+    }
 }
 
 impl DefectCode {
@@ -98,12 +78,6 @@ impl DefectCode {
     }
 }
 
-impl fmt::Display for DefectCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// Something that is wrong with a catalog or a bundle directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Defect {
@@ -113,14 +87,14 @@ pub struct Defect {
     pub line: u32,
     /// The package it belongs to; empty when that cannot be told.
     pub package: String,
-    /// What it is about.
+    /// The rule that it comes from.
     pub code: DefectCode,
-    /// What there is to say.
+    /// What is wrong and what to do, in one line without a final stop.
     pub message: String,
 }
 
 impl Defect {
-    /// How bad it is.
+    /// That of its code.
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }

@@ -34,13 +34,13 @@ pub trait IndexStorage {
     /// The bytes of a range.
     ///
     /// # Errors
-    /// When they cannot be read, or there are fewer.
+    /// `UnexpectedEof` when the storage ends before the range does; else that of reading.
     fn read(&self, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>>;
 
     /// The number of bytes there are.
     ///
     /// # Errors
-    /// When it cannot be told.
+    /// That of the storage, such as of reading the metadata of a file.
     fn size(&self) -> io::Result<u64>;
 }
 

@@ -1,14 +1,19 @@
 //! From the bytes of a catalog's files to its index.
 
+mod file;
+
 use std::collections::BTreeMap;
 
 use super::assemble;
-use super::defect::{DefectCode, Defect};
+use super::defect::{Defect, DefectCode};
 use super::document::Document;
-use super::file::FileLoader;
 use super::index::{CatalogIndex, Writer};
-use super::pending::{self, PendingContent, Pending, PendingBundle, PendingFacts, PendingPackage, DocumentPosition};
+use super::pending::{
+    self, DocumentPosition, Pending, PendingBundle, PendingContent, PendingFacts, PendingPackage,
+};
 use super::record::Text;
+
+pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
 
 /// Most bytes that are kept of a catalog while it is read. 500,000 bundles take some 200 MB.
 const KEPT_MAX: usize = 1 << 30;

@@ -70,7 +70,10 @@ impl<'a> IndexedPackage<'a> {
     }
 
     /// The APIs that a bundle provides.
-    pub fn provided<'b>(&'b self, bundle: &'b IndexedBundle<'a>) -> impl Iterator<Item = &'b IndexedApi<'a>> {
+    pub fn provided<'b>(
+        &'b self,
+        bundle: &'b IndexedBundle<'a>,
+    ) -> impl Iterator<Item = &'b IndexedApi<'a>> {
         pick(&self.apis, &bundle.provided)
     }
 
@@ -83,7 +86,10 @@ impl<'a> IndexedPackage<'a> {
     }
 
     /// The properties of a bundle that are not known here.
-    pub fn others<'b>(&'b self, bundle: &'b IndexedBundle<'a>) -> impl Iterator<Item = &'b IndexedProperty<'a>> {
+    pub fn others<'b>(
+        &'b self,
+        bundle: &'b IndexedBundle<'a>,
+    ) -> impl Iterator<Item = &'b IndexedProperty<'a>> {
         pick(&self.properties, &bundle.properties)
     }
 
@@ -222,10 +228,10 @@ pub struct IndexedApi<'a> {
     /// The group; empty for the core group.
     #[serde(borrow)]
     pub group: Text<'a>,
-    /// The version.
+    /// The version, such as `v1beta1`.
     #[serde(borrow)]
     pub version: Text<'a>,
-    /// The kind.
+    /// The kind, such as `EtcdCluster`.
     #[serde(borrow)]
     pub kind: Text<'a>,
 }

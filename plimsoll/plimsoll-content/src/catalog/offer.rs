@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::index::{CatalogIndex, IndexError, IndexStorage};
 use super::model::{
-    IndexedApi, IndexedBundle, IndexedChannel, IndexedConstraint, BundleDetails, InstallModes, IndexedPackage, IndexedPackageRange, IndexedRequirement,
-    IndexedRule,
+    BundleDetails, IndexedApi, IndexedBundle, IndexedChannel, IndexedConstraint, IndexedPackage,
+    IndexedPackageRange, IndexedRequirement, IndexedRule, InstallModes,
 };
 use super::record::Text;
 

@@ -47,7 +47,10 @@ fn skipped<'e>(entries: &'e [IndexedEntry<'_>]) -> BTreeSet<&'e str> {
         .collect()
 }
 
-fn head<'e>(entries: &'e [IndexedEntry<'_>], skipped: &BTreeSet<&str>) -> Result<&'e str, ChannelError> {
+fn head<'e>(
+    entries: &'e [IndexedEntry<'_>],
+    skipped: &BTreeSet<&str>,
+) -> Result<&'e str, ChannelError> {
     let replaced: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.replaces.as_deref()).collect();
     let names = entries.iter().map(|entry| &*entry.name);

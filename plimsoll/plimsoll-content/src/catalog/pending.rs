@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::defect::DefectCode;
 use super::document::{Document, WrittenEntry};
-use super::model::{IndexedApi, IndexedBundle, BundleDetails, IndexedEntry, IndexedProperty, IndexedRequirement};
+use super::model::{
+    BundleDetails, IndexedApi, IndexedBundle, IndexedEntry, IndexedProperty, IndexedRequirement,
+};
 use super::property::{self, check_version};
 use super::record::Text;
 

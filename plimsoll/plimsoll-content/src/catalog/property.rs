@@ -16,7 +16,10 @@ use super::document::{
     WrittenApi, WrittenLabel, WrittenManifest, WrittenMetadata, WrittenObject, WrittenPackage,
     WrittenProperty, WrittenValue,
 };
-use super::model::{IndexedApi, BundleDetails, InstallModes, IndexedPackageRange, IndexedProperty, IndexedRequirement};
+use super::model::{
+    BundleDetails, IndexedApi, IndexedPackageRange, IndexedProperty, IndexedRequirement,
+    InstallModes,
+};
 use super::record::Text;
 
 /// Most bytes of a value that is kept for CEL rules.
@@ -83,7 +86,12 @@ impl<'a> ParsedProperties<'a> {
         self.problems.push((code, message.into()));
     }
 
-    fn parse<T: Deserialize<'a>>(&mut self, kind: &str, code: DefectCode, value: &'a str) -> Option<T> {
+    fn parse<T: Deserialize<'a>>(
+        &mut self,
+        kind: &str,
+        code: DefectCode,
+        value: &'a str,
+    ) -> Option<T> {
         match serde_json::from_str(value) {
             Ok(parsed) => Some(parsed),
             Err(error) => {
@@ -153,7 +161,8 @@ impl<'a> ParsedProperties<'a> {
             return self.package_required(written);
         }
         let (Some(name), Some(version)) = (written.name, written.version) else {
-            return self.problem(DefectCode::Property, "property olm.package: no packageName or version");
+            return self
+                .problem(DefectCode::Property, "property olm.package: no packageName or version");
         };
         if self.package.is_some() {
             return self.problem(DefectCode::Property, "more than one property olm.package");
@@ -189,7 +198,9 @@ impl<'a> ParsedProperties<'a> {
 
     fn range(&mut self, name: &str, range: &str) {
         match Range::parse(range) {
-            Err(error) => self.problem(DefectCode::Dependency, format!("dependency on {name}: {error}")),
+            Err(error) => {
+                self.problem(DefectCode::Dependency, format!("dependency on {name}: {error}"))
+            }
             Ok(_) => {
                 if let Some(surprise) = Range::misreading(range) {
                     let text = format!("dependency on {name}: range `{range}`: {surprise}");
@@ -225,7 +236,8 @@ impl<'a> ParsedProperties<'a> {
             return self.problem(DefectCode::Property, text);
         }
         if self.maximum_open_shift.is_some() {
-            return self.problem(DefectCode::Property, "more than one property olm.maxOpenShiftVersion");
+            return self
+                .problem(DefectCode::Property, "more than one property olm.maxOpenShiftVersion");
         }
         self.maximum_open_shift = Some(text.into());
     }
@@ -243,11 +255,15 @@ impl<'a> ParsedProperties<'a> {
     fn objects(&mut self, values: &[&'a str]) {
         for value in values {
             let kind = "olm.bundle.object";
-            let Some(object) = self.parse::<WrittenObject<'a>>(kind, DefectCode::Property, value) else {
+            let Some(object) = self.parse::<WrittenObject<'a>>(kind, DefectCode::Property, value)
+            else {
                 continue;
             };
             let Some(bytes) = object.data.and_then(|data| STANDARD.decode(&*data).ok()) else {
-                self.problem(DefectCode::Property, "property olm.bundle.object: data is not base64");
+                self.problem(
+                    DefectCode::Property,
+                    "property olm.bundle.object: data is not base64",
+                );
                 continue;
             };
             if let Some(details) = details_of_manifest(&bytes) {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{IndexedApi, IndexedBundle, BundleDetails, IndexedPackage, IndexedProperty, IndexedRequirement};
+use super::model::{
+    BundleDetails, IndexedApi, IndexedBundle, IndexedPackage, IndexedProperty, IndexedRequirement,
+};
 use super::pending::{PendingBundle, PendingFacts};
 
 /// The tables of a package while they are built.

@@ -2,7 +2,7 @@
 
 mod hostile;
 
-use super::{DefectCode, Defect, CatalogIndex, LoadedCatalog, CatalogLoader, IndexedCatalog};
+use super::{CatalogIndex, CatalogLoader, Defect, DefectCode, IndexedCatalog, LoadedCatalog};
 use plimsoll_resolve::Catalog as _;
 
 const PACKAGE: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}"#;
@@ -134,7 +134,10 @@ fn a_defective_package_is_set_aside_and_hides_no_other() {
             format!("{}\n{CHANNEL}\n{BUNDLE}\n", PACKAGE.replace("\"s\"", "\"t\"")),
             DefectCode::DefaultChannel,
         ),
-        (format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""), DefectCode::PackageName),
+        (
+            format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a\"", "\"A_\""),
+            DefectCode::PackageName,
+        ),
     ];
     for (text, code) in cases {
         let loaded = load(&format!("{text}{other}"));
@@ -196,7 +199,10 @@ fn malformed_properties_set_their_bundle_aside() {
         (r#"{"type":"olm.constraint","value":{}}"#, DefectCode::Dependency),
         (r#"{"type":"olm.constraint","value":{"none":{}}}"#, DefectCode::Dependency),
         (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, DefectCode::Property),
-        (r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#, DefectCode::Property),
+        (
+            r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#,
+            DefectCode::Property,
+        ),
     ];
     for (property, code) in cases {
         let text = bundle_with(property);

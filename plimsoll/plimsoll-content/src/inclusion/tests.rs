@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::GroupKind;
 use serde_json::json;
 
-use super::{Context, Decision, EnabledCapabilities, ComponentOverride, decide};
+use super::{ComponentOverride, Context, Decision, EnabledCapabilities, decide};
 use crate::Manifest;
 
 const PROFILE: &str = "include.release.openshift.io/p";

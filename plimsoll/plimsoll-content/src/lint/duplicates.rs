@@ -39,7 +39,11 @@ fn deletes(manifest: &Manifest) -> bool {
 
 /// What a manifest deletes, no other one may create: not the object, nothing in the namespace, no
 /// object of the kind.
-fn check_deletions(manifests: &[Manifest], contexts: &[Context], report: &mut FindingCollector<'_>) {
+fn check_deletions(
+    manifests: &[Manifest],
+    contexts: &[Context],
+    report: &mut FindingCollector<'_>,
+) {
     for deleting in manifests.iter().filter(|manifest| deletes(manifest)) {
         let goes = |created: &&Manifest| {
             !deletes(created)

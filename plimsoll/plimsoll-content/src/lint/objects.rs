@@ -8,7 +8,12 @@ use crate::Manifest;
 use crate::finding::FindingCode;
 use crate::kinds::{Kinds, Scope};
 
-pub(super) fn check(manifest: &Manifest, object: &Value, kinds: &Kinds, report: &mut FindingCollector<'_>) {
+pub(super) fn check(
+    manifest: &Manifest,
+    object: &Value,
+    kinds: &Kinds,
+    report: &mut FindingCollector<'_>,
+) {
     let key = &manifest.key;
     if manifest.version.is_empty() {
         let message = format!("the {} has no apiVersion", key.kind);

@@ -10,7 +10,7 @@ use crate::finding::FindingCode;
 use crate::position::Position;
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
-    // The last Deployment of each lane, as its place in the payload.
+    // The last Deployment of each lane, as its location in the payload.
     let mut deployments: BTreeMap<Position<'_>, usize> = BTreeMap::new();
     for (index, manifest) in manifests.iter().enumerate() {
         if let Some(position) = Position::of(&manifest.file).filter(|_| is_deployment(manifest)) {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{PayloadErrorCause, Directory, PayloadError, SourceFile};
+use super::{Directory, PayloadError, PayloadErrorCause, SourceFile};
 use crate::Manifest;
-use crate::finding::{FindingCode, Finding, FileLocation};
+use crate::finding::{Finding, FindingCode};
+use crate::location::FileLocation;
 use crate::template::{self, TemplateValues};
 use crate::yaml::{self, YamlWarningKind};
 
@@ -27,13 +28,13 @@ impl ParsedFile {
         (self.directory, &self.name)
     }
 
-    fn place(&self, document: Option<usize>, line: Option<usize>) -> FileLocation {
+    fn location(&self, document: Option<usize>, line: Option<usize>) -> FileLocation {
         FileLocation { directory: self.directory, file: self.name.clone(), document, line }
     }
 
     fn fail(&mut self, document: Option<usize>, line: Option<usize>, cause: PayloadErrorCause) {
-        let place = self.place(document, line);
-        self.errors.push(PayloadError { place, cause });
+        let location = self.location(document, line);
+        self.errors.push(PayloadError { location, cause });
     }
 }
 
@@ -62,9 +63,9 @@ pub(super) fn parse_file(file: &SourceFile, values: &TemplateValues) -> ParsedFi
         Directory::Manifests => match template::render(text, values) {
             Ok(text) => read_documents(&mut parsed, &text),
             Err(error) => {
-                let place = parsed.place(None, Some(error.line));
+                let location = parsed.location(None, Some(error.line));
                 let message = format!("the file is left out: {error}");
-                parsed.warnings.push(Finding::new(place, FindingCode::Template, message));
+                parsed.warnings.push(Finding::new(location, FindingCode::Template, message));
             }
         },
     }
@@ -83,8 +84,8 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
                 YamlWarningKind::DuplicateKey(_) => FindingCode::DuplicateKey,
                 YamlWarningKind::IgnoredText => FindingCode::IgnoredText,
             };
-            let place = parsed.place(Some(number), note.line.or(Some(document.line)));
-            parsed.warnings.push(Finding::new(place, code, note.oddity.to_string()));
+            let location = parsed.location(Some(number), note.line.or(Some(document.line)));
+            parsed.warnings.push(Finding::new(location, code, note.oddity.to_string()));
         }
         let manifest = match document.value {
             Ok(Value::Null) => continue,

@@ -6,7 +6,8 @@ use std::fmt;
 use plimsoll_api::ObjectKey;
 
 use super::ReleaseError;
-use crate::finding::{FindingCode, Finding, FileLocation};
+use crate::finding::{Finding, FindingCode};
+use crate::location::FileLocation;
 use crate::{capability, yaml};
 
 /// Everything that is wrong with a payload: never empty.
@@ -29,15 +30,15 @@ impl Error for PayloadErrors {}
 /// Something that keeps a payload from being loaded, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayloadError {
-    /// Where.
-    pub place: FileLocation,
-    /// What.
+    /// The file, and the document and line in it as far as they are known.
+    pub location: FileLocation,
+    /// What is wrong there.
     pub cause: PayloadErrorCause,
 }
 
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.cause)
+        write!(f, "{}: {}", self.location, self.cause)
     }
 }
 
@@ -46,7 +47,7 @@ impl Error for PayloadError {}
 impl PayloadError {
     /// The error as a finding.
     pub fn finding(&self) -> Finding {
-        Finding::new(self.place.clone(), FindingCode::Load, self.cause.to_string())
+        Finding::new(self.location.clone(), FindingCode::Load, self.cause.to_string())
     }
 }
 
@@ -80,7 +81,7 @@ pub enum PayloadErrorCause {
     /// An object has two manifests in the file.
     #[error("duplicate resource: {key} is in document {first}, too")]
     Duplicate {
-        /// The object.
+        /// The object that two documents define.
         key: ObjectKey,
         /// The other document.
         first: usize,

@@ -40,9 +40,9 @@ pub enum ReleaseError {
     /// The version is not one.
     #[error("version {version:?} is not a semantic version: {reason}")]
     Version {
-        /// The text.
+        /// The version, as it is written.
         version: String,
-        /// Why.
+        /// What keeps it from being a semantic version.
         reason: String,
     },
     /// Kind and API version of the image references.

@@ -7,13 +7,17 @@ use serde_json::{Map, Value};
 
 use super::quoted::Mending;
 use super::resolve::{self, Scalar};
-use super::{COPIES_MAX, YamlError, NESTING_MAX, YamlWarning, YamlWarningKind, YamlErrorKind};
+use super::{COPIES_MAX, NESTING_MAX, YamlError, YamlErrorKind, YamlWarning, YamlWarningKind};
 
 /// What a node costs besides its text, in bytes.
 const NODE_WEIGHT: usize = 32;
 
 /// Builds the value of the first document of a text whose first line has the number `line`.
-pub(super) fn build(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<Value, YamlError> {
+pub(super) fn build(
+    text: &str,
+    line: usize,
+    notes: &mut Vec<YamlWarning>,
+) -> Result<Value, YamlError> {
     let mut mending = Mending::new(text);
     loop {
         notes.clear();
@@ -40,7 +44,9 @@ fn build_once(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<V
         if ended {
             let at_end = next.is_ok_and(|(event, _)| event == Event::StreamEnd);
             if !at_end {
-                builder.notes.push(YamlWarning { line: None, oddity: YamlWarningKind::IgnoredText });
+                builder
+                    .notes
+                    .push(YamlWarning { line: None, oddity: YamlWarningKind::IgnoredText });
             }
             break;
         }
@@ -213,7 +219,8 @@ impl<'notes> Builder<'notes> {
 
     fn alias(&mut self, id: usize, span: &Span) -> Result<(), YamlErrorKind> {
         let expects_key = self.expects_key();
-        let Anchored { value, weight } = self.anchored.get(&id).ok_or(YamlErrorKind::RecursiveAlias)?;
+        let Anchored { value, weight } =
+            self.anchored.get(&id).ok_or(YamlErrorKind::RecursiveAlias)?;
         let weight = *weight;
         self.copied += weight;
         if self.copied > COPIES_MAX {
@@ -277,7 +284,10 @@ fn insert(
     notes: &mut Vec<YamlWarning>,
 ) {
     if map.contains_key(&key) {
-        notes.push(YamlWarning { line: Some(line), oddity: YamlWarningKind::DuplicateKey(key.clone()) });
+        notes.push(YamlWarning {
+            line: Some(line),
+            oddity: YamlWarningKind::DuplicateKey(key.clone()),
+        });
     }
     map.insert(key, value);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, YamlError, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::{YamlDocument, YamlWarning, YamlWarningKind};
@@ -24,7 +24,11 @@ pub(super) fn read(text: &str, line: usize) -> Option<Vec<YamlDocument>> {
         }
         let note = |key| YamlWarning { line: None, oddity: YamlWarningKind::DuplicateKey(key) };
         let notes = duplicates.into_iter().map(note).collect();
-        documents.push(YamlDocument { line: line + lines_before(text, end), value: Ok(value), notes });
+        documents.push(YamlDocument {
+            line: line + lines_before(text, end),
+            value: Ok(value),
+            notes,
+        });
     }
 }
 
@@ -77,7 +81,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::of(value.into()))
     }
 
-    fn visit_f64<E: YamlError>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
         let number = Number::from_f64(value).ok_or_else(|| E::custom("not finite"))?;
         Ok(Node::of(Value::Number(number)))
     }

@@ -3,13 +3,12 @@
 //! Nothing here fails: what cannot be read or written is as if it were not there, and what is
 //! damaged is removed, to be built anew.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_content::catalog::{FORMAT_VERSION, CatalogIndex};
+use plimsoll_content::catalog::{CatalogIndex, FORMAT_VERSION};
 
 use super::Bytes;
 use super::files::Found;
@@ -97,12 +96,4 @@ impl Cache {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string does not fail");
-        text
-    })
 }

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 use plimsoll_content::bundle;
 use plimsoll_content::catalog::Defect;
+use plimsoll_content::hash::hexadecimal;
 use sha2::{Digest as _, Sha256};
-
-use super::cache::hexadecimal;
 
 /// Names of patterns that leave files out, in the syntax of `.gitignore`.
 const IGNORE_FILE: &str = ".indexignore";

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_content::hash::hexadecimal;
 use plimsoll_content::payload::{IMAGELESS, ReleaseHeader, SourceFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -231,7 +232,7 @@ fn verify(path: &Path, digest: &str) -> Result<(), StoreError> {
 }
 
 fn compare(path: &Path, digest: &str, hash: &[u8]) -> Result<(), StoreError> {
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hexadecimal(hash);
     if digest.strip_prefix("sha256:") == Some(hex.as_str()) {
         return Ok(());
     }

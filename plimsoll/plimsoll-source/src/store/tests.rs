@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use plimsoll_content::hash::hexadecimal;
 use plimsoll_content::payload::{Directory, SourceFile};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -119,7 +120,7 @@ impl Layout {
     }
 
     fn blob(&self, bytes: &[u8], media_type: &str) -> Value {
-        let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hexadecimal(&Sha256::digest(bytes));
         fs::write(self.0.path().join("blobs/sha256").join(&hex), bytes).unwrap();
         json!({
             "mediaType": format!("application/vnd.oci.image.{media_type}"),

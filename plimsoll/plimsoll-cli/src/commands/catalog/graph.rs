@@ -55,7 +55,12 @@ pub(super) fn of(package: &IndexedPackage<'_>) -> Graph {
     graph
 }
 
-fn node(package: &IndexedPackage<'_>, name: &str, places: &[(&str, &IndexedEntry<'_>)], is_head: bool) -> Node {
+fn node(
+    package: &IndexedPackage<'_>,
+    name: &str,
+    places: &[(&str, &IndexedEntry<'_>)],
+    is_head: bool,
+) -> Node {
     let bundle = package.bundle(name);
     let channels: Vec<&str> = places.iter().map(|(channel, _)| *channel).collect();
     let mut lines = vec![name.to_owned(), channels.join(", ")];

@@ -130,7 +130,10 @@ fn shown_channel<'a>(channel: &'a IndexedChannel<'a>) -> ShownChannel<'a> {
     }
 }
 
-fn shown_bundle<'a>(package: &'a IndexedPackage<'a>, bundle: &'a IndexedBundle<'a>) -> ShownBundle<'a> {
+fn shown_bundle<'a>(
+    package: &'a IndexedPackage<'a>,
+    bundle: &'a IndexedBundle<'a>,
+) -> ShownBundle<'a> {
     let details = package.details(bundle);
     ShownBundle {
         name: &bundle.name,
@@ -150,7 +153,8 @@ fn shown_bundle<'a>(package: &'a IndexedPackage<'a>, bundle: &'a IndexedBundle<'
 }
 
 fn channels_of<'a>(package: &'a IndexedPackage<'a>, bundle: &IndexedBundle<'_>) -> Vec<&'a str> {
-    let has = |channel: &&IndexedChannel<'_>| channel.entries.iter().any(|it| it.name == bundle.name);
+    let has =
+        |channel: &&IndexedChannel<'_>| channel.entries.iter().any(|it| it.name == bundle.name);
     package.channels.iter().filter(has).map(|channel| &*channel.name).collect()
 }
 

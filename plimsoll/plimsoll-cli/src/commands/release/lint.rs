@@ -32,7 +32,7 @@ pub(super) fn run(
     };
     let mut findings = lint(&files, &TemplateContext::default());
     // What follows from a file not having been read is not said twice.
-    findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.place)));
+    findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.location)));
     let failed = !unread.is_empty() || has_errors(&findings);
     let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
     let report = Report {

@@ -42,7 +42,8 @@ impl Header {
             invalid: number()?,
         };
         let directories = IndexSection::of(rest).ok_or(IndexError::Format)?;
-        let defects = rest.get(IndexSection::SIZE..).and_then(IndexSection::of).ok_or(IndexError::Format)?;
+        let defects =
+            rest.get(IndexSection::SIZE..).and_then(IndexSection::of).ok_or(IndexError::Format)?;
         Ok(Self { size, counts, directories, defects })
     }
 

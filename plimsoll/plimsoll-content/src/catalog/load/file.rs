@@ -5,10 +5,10 @@
 //! A document that cannot be read does not hide the next one: reading goes on at the next line
 //! that begins a document. Memory is bounded by the largest document, time by the file's length.
 
-use super::defect::DefectCode;
-use super::document::{CarefulDocument, Document, Head};
-use super::load::CatalogLoader;
-use super::pending::DocumentPosition;
+use super::CatalogLoader;
+use crate::catalog::defect::DefectCode;
+use crate::catalog::document::{CarefulDocument, Document, Head};
+use crate::catalog::pending::DocumentPosition;
 use crate::yaml::{self, YamlWarningKind};
 use serde_json::value::RawValue;
 
@@ -61,7 +61,8 @@ impl<'l> FileLoader<'l> {
         if self.form.is_none() {
             let text = buffer.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&buffer);
             let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-            self.form = first.map(|byte| if *byte == b'{' { FileFormat::Json } else { FileFormat::Yaml });
+            self.form =
+                first.map(|byte| if *byte == b'{' { FileFormat::Json } else { FileFormat::Yaml });
         }
         let taken = match self.form {
             None => 0,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BUNDLE, CHANNEL, PACKAGE, load, told};
-use crate::catalog::{DefectCode, CatalogIndex, LIST_MAX, CatalogLoader};
+use crate::catalog::{CatalogIndex, CatalogLoader, DefectCode, LIST_MAX};
 
 /// A channel with so many entries, each replacing what `replaces` says of its number.
 fn channel(entries: usize, replaces: impl Fn(usize) -> Option<usize>) -> String {

@@ -1,0 +1,61 @@
+//! What the conversions of both layouts share: the documents they make and the defects they report.
+
+use serde_json::json;
+
+use super::read::BundleManifest;
+use super::{BundleDocument, BundleFile};
+use crate::catalog::{Defect, DefectCode};
+
+/// The one ClusterServiceVersion among the manifests of a bundle.
+pub(super) fn csv<'m, 'f>(
+    directory: &str,
+    manifests: &'m [BundleManifest<'f>],
+    defects: &mut Vec<Defect>,
+) -> Option<&'m BundleManifest<'f>> {
+    let mut all = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
+    let Some(csv) = all.next() else {
+        defects.push(Defect {
+            file: format!("{directory}manifests"),
+            line: 0,
+            package: String::new(),
+            code: DefectCode::BundleFile,
+            message: "no ClusterServiceVersion".to_owned(),
+        });
+        return None;
+    };
+    for other in all {
+        let text = "a second ClusterServiceVersion: a bundle has exactly one";
+        defects.push(other.defect("", DefectCode::BundleFile, text));
+    }
+    if csv.name().is_empty() {
+        let text = "the ClusterServiceVersion has no name";
+        defects.push(csv.defect("metadata", DefectCode::BundleFile, text));
+        return None;
+    }
+    Some(csv)
+}
+
+/// The document of a package.
+pub(super) fn package_document(
+    name: &str,
+    default_channel: &str,
+    file: &str,
+    line: u32,
+) -> BundleDocument {
+    let value = json!({
+        "schema": "olm.package",
+        "name": name,
+        "defaultChannel": default_channel,
+    });
+    BundleDocument { file: file.to_owned(), line, value }
+}
+
+/// A defect of a file as a whole.
+pub(super) fn whole_file(
+    file: &BundleFile,
+    code: DefectCode,
+    message: impl Into<String>,
+) -> Defect {
+    let (file, message) = (file.path.clone(), message.into());
+    Defect { file, line: 0, package: String::new(), code, message }
+}
