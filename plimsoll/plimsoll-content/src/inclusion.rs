@@ -52,7 +52,7 @@ pub struct Context {
     /// Capabilities; `None` does not consider them.
     pub capabilities: Option<EnabledCapabilities>,
     /// Objects that the administrator took out of management.
-    pub overrides: Vec<ComponentOverride>,
+    pub overrides: Vec<UnmanagedObject>,
     /// The kinds known to have no namespace: see [`crate::Payload::cluster_kinds`].
     pub cluster_kinds: BTreeSet<GroupKind>,
 }
@@ -80,7 +80,7 @@ pub struct EnabledCapabilities {
 /// An object that the administrator took out of management: an entry of `spec.overrides` with
 /// `unmanaged: true`. Entries with `unmanaged: false` have no effect and have no value here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ComponentOverride {
+pub struct UnmanagedObject {
     /// API group; empty for the core group.
     pub group: String,
     /// Kind in CamelCase.
@@ -91,7 +91,7 @@ pub struct ComponentOverride {
     pub name: String,
 }
 
-impl ComponentOverride {
+impl UnmanagedObject {
     /// Whether the override is for an object. All four parts must be equal, except that the
     /// namespace is ignored for an object without one: whose manifest names none, or whose kind
     /// is among `cluster_kinds`.
@@ -234,7 +234,7 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> 
         .or_else(|| excluded_by_capability(annotations, context))
         .or_else(|| {
             let is_overridden =
-                |entry: &ComponentOverride| entry.matches(&manifest.key, &context.cluster_kinds);
+                |entry: &UnmanagedObject| entry.matches(&manifest.key, &context.cluster_kinds);
             context.overrides.iter().any(is_overridden).then_some(ExclusionReason::Overridden)
         })
 }

@@ -16,7 +16,7 @@ use kube::Client;
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_api::progress::{ImpliedCapability, OverrideProgress};
-use plimsoll_content::inclusion::ComponentOverride;
+use plimsoll_content::inclusion::UnmanagedObject;
 use plimsoll_content::payload::Payload;
 use plimsoll_plan::acknowledge::Acknowledgements;
 use plimsoll_plan::capabilities::Capabilities;
@@ -225,7 +225,7 @@ impl Controller {
 #[derive(Debug, Clone, PartialEq)]
 struct PlanRequest {
     image: String,
-    overrides: Vec<ComponentOverride>,
+    overrides: Vec<UnmanagedObject>,
     enabled: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::progress::{OverrideProgress, OverrideState};
-use plimsoll_content::inclusion::ComponentOverride;
+use plimsoll_content::inclusion::UnmanagedObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -125,8 +125,8 @@ impl Overrides {
     }
 
     /// The same, as they decide about inclusion.
-    pub fn for_inclusion(&self, now: Timestamp) -> Vec<ComponentOverride> {
-        let overrides = self.in_force(now).map(|terms| ComponentOverride {
+    pub fn for_inclusion(&self, now: Timestamp) -> Vec<UnmanagedObject> {
+        let overrides = self.in_force(now).map(|terms| UnmanagedObject {
             group: terms.group.clone(),
             kind: terms.kind.clone(),
             namespace: terms.namespace.clone(),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{ComponentOverride, Context};
+use plimsoll_content::inclusion::{UnmanagedObject, Context};
 
 use crate::capabilities::{self, Capabilities};
 use crate::features::Features;
@@ -22,7 +22,7 @@ pub struct Target {
     /// Features of the cluster.
     pub features: Features,
     /// Objects that are out of management now.
-    pub overrides: Vec<ComponentOverride>,
+    pub overrides: Vec<UnmanagedObject>,
     /// What the ClusterVersion asks for.
     pub spec: ClusterVersionSpec,
     /// Capabilities that were enabled before: they stay.
@@ -82,7 +82,7 @@ pub fn context(
     profile: &str,
     features: &Features,
     capabilities: &Capabilities,
-    overrides: &[ComponentOverride],
+    overrides: &[UnmanagedObject],
 ) -> Context {
     Context {
         capabilities: Some(capabilities.for_inclusion()),

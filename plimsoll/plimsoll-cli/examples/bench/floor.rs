@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{
-    ComponentOverride, Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE,
+    UnmanagedObject, Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE,
 };
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
@@ -25,7 +25,7 @@ use crate::stage::{DEFINITION, INCOMPLETE};
 
 /// The plan that a controller would make of a payload.
 pub(crate) fn planned(payload: &Payload, mode: Mode) -> Plan {
-    let overrides = INCOMPLETE.iter().map(|name| ComponentOverride {
+    let overrides = INCOMPLETE.iter().map(|name| UnmanagedObject {
         group: "security.openshift.io".to_owned(),
         kind: "SecurityContextConstraints".to_owned(),
         namespace: "-".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::GroupKind;
 use serde_json::json;
 
-use super::{ComponentOverride, Context, Decision, EnabledCapabilities, decide};
+use super::{UnmanagedObject, Context, Decision, EnabledCapabilities, decide};
 use crate::Manifest;
 
 const PROFILE: &str = "include.release.openshift.io/p";
@@ -179,7 +179,7 @@ fn unknown_capabilities_are_named_before_disabled_ones() {
 
 #[test]
 fn overrides_match_exactly_and_ignore_the_namespace_of_what_has_none() {
-    let entry = |group: &str, kind: &str, namespace: &str, name: &str| ComponentOverride {
+    let entry = |group: &str, kind: &str, namespace: &str, name: &str| UnmanagedObject {
         group: group.to_owned(),
         kind: kind.to_owned(),
         namespace: namespace.to_owned(),
