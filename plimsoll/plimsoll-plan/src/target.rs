@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{UnmanagedObject, Context};
+use plimsoll_content::inclusion::{Context, UnmanagedObject};
 
 use crate::capabilities::{self, Capabilities};
 use crate::features::Features;

@@ -10,9 +10,7 @@ use kube::discovery::{self, ApiResource, Discovery};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
-use plimsoll_content::inclusion::{
-    UnmanagedObject, Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE,
-};
+use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, UnmanagedObject};
 use plimsoll_plan::capabilities;
 use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};

@@ -22,7 +22,7 @@ use crate::render::graph::Picture;
 pub enum CatalogCommand {
     /// Name every defect of a catalog
     Lint(LintArguments),
-    /// Show how much there is in a catalog, and what is set aside
+    /// Show the size of a catalog and its invalid packages
     Info(InfoArguments),
     /// List the packages of a catalog that match all words
     Search(SearchArguments),

@@ -124,7 +124,7 @@ fn a_document_that_cannot_be_read_does_not_hide_the_next() {
 }
 
 #[test]
-fn a_defective_package_is_set_aside_and_hides_no_other() {
+fn a_defective_package_is_invalid_and_hides_no_other() {
     let other = format!("{PACKAGE}\n{CHANNEL}\n{BUNDLE}\n").replace("\"a", "\"b");
     let cases = [
         (format!("{CHANNEL}\n{BUNDLE}\n"), DefectCode::NoPackage),

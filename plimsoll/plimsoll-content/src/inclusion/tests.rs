@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::GroupKind;
 use serde_json::json;
 
-use super::{UnmanagedObject, Context, Decision, EnabledCapabilities, decide};
+use super::{Context, Decision, EnabledCapabilities, UnmanagedObject, decide};
 use crate::Manifest;
 
 const PROFILE: &str = "include.release.openshift.io/p";

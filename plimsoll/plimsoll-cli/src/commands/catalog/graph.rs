@@ -69,7 +69,7 @@ fn node(
     lines.extend(ranges.iter().map(|range| format!("from {range}")));
     let state = bundle.map_or(Some("not in the catalog"), |bundle| {
         if bundle.invalid.is_some() {
-            Some("set aside")
+            Some("invalid")
         } else {
             bundle.deprecated.as_ref().map(|_| "deprecated")
         }

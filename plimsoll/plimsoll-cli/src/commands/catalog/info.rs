@@ -20,11 +20,11 @@ struct Report {
     errors: usize,
     warnings: usize,
     /// Packages of which nothing can be used, and the first reason for it.
-    set_aside: Vec<SetAside>,
+    invalid: Vec<InvalidPackage>,
 }
 
 #[derive(Debug, Serialize)]
-struct SetAside {
+struct InvalidPackage {
     package: String,
     reason: String,
 }
@@ -37,7 +37,7 @@ pub(super) fn run(
         let counts = index.counts();
         let defects = index.defects()?;
         let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
-        let mut set_aside = Vec::new();
+        let mut invalid = Vec::new();
         // Only where there is something to find is every package looked at.
         if counts.invalid > 0 {
             for name in index.package_names() {
@@ -45,7 +45,7 @@ pub(super) fn run(
                 let package = block.read()?;
                 if package.invalid {
                     let reason = package.invalid_because().unwrap_or_default().to_owned();
-                    set_aside.push(SetAside { package: name.to_owned(), reason });
+                    invalid.push(InvalidPackage { package: name.to_owned(), reason });
                 }
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn run(
             bundles: counts.bundles,
             errors,
             warnings: defects.len() - errors,
-            set_aside,
+            invalid,
         })
     })?;
     if arguments.output.write(&report, out)? {
@@ -66,8 +66,8 @@ pub(super) fn run(
     writeln!(out, "Channels:  {} with {} entries", report.channels, report.entries)?;
     writeln!(out, "Bundles:   {}", report.bundles)?;
     writeln!(out, "Defects:   {} errors, {} warnings", report.errors, report.warnings)?;
-    writeln!(out, "Set aside: {} packages", report.set_aside.len())?;
-    for SetAside { package, reason } in &report.set_aside {
+    writeln!(out, "Invalid packages: {}", report.invalid.len())?;
+    for InvalidPackage { package, reason } in &report.invalid {
         writeln!(out, "  {package}: {reason}")?;
     }
     Ok(exit::SUCCESS.into())

@@ -24,7 +24,7 @@ struct Row {
     version: String,
     description: String,
     /// Whether nothing of it can be used.
-    set_aside: bool,
+    invalid: bool,
     deprecated: bool,
 }
 
@@ -82,14 +82,14 @@ fn row(package: &IndexedPackage<'_>) -> Row {
         default_channel: package.default_channel.to_string(),
         version: bundle.map(|it| it.version.to_string()).unwrap_or_default(),
         description: described.unwrap_or_else(|| package.description.to_string()),
-        set_aside: package.invalid,
+        invalid: package.invalid,
         deprecated: package.deprecated.is_some(),
     }
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let state = match (row.set_aside, row.deprecated) {
-        (true, _) => "set aside",
+    let state = match (row.invalid, row.deprecated) {
+        (true, _) => "invalid",
         (false, true) => "deprecated",
         (false, false) => "",
     };

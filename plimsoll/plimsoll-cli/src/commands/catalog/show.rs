@@ -23,7 +23,7 @@ struct Shown<'a> {
     description: &'a str,
     default_channel: &'a str,
     deprecated: Option<&'a str>,
-    set_aside: bool,
+    invalid: bool,
     channels: Vec<ShownChannel<'a>>,
     bundles: Vec<ShownBundle<'a>>,
     defects: Vec<Reported<'a>>,
@@ -47,7 +47,7 @@ struct ShownBundle<'a> {
     image: &'a str,
     channels: Vec<&'a str>,
     deprecated: Option<&'a str>,
-    set_aside: Option<&'a str>,
+    invalid: Option<&'a str>,
     provides: Vec<String>,
     requires: Vec<String>,
     install_modes: Vec<&'static str>,
@@ -102,7 +102,7 @@ fn shown<'a>(package: &'a IndexedPackage<'a>) -> Shown<'a> {
         description: details.map_or("", |it| &it.description),
         default_channel: &package.default_channel,
         deprecated: package.deprecated.as_deref(),
-        set_aside: package.invalid,
+        invalid: package.invalid,
         channels: package.channels.iter().map(shown_channel).collect(),
         bundles: bundles(package).map(|bundle| shown_bundle(package, bundle)).collect(),
         defects: report(&package.defects),
@@ -141,7 +141,7 @@ fn shown_bundle<'a>(
         image: &bundle.image,
         channels: channels_of(package, bundle),
         deprecated: bundle.deprecated.as_deref(),
-        set_aside: bundle.invalid.as_deref(),
+        invalid: bundle.invalid.as_deref(),
         provides: package.provided(bundle).map(ToString::to_string).collect(),
         requires: package.required(bundle).map(ToString::to_string).collect(),
         install_modes: details
@@ -167,7 +167,7 @@ fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()>
         ("Description", shown.description),
         ("Default channel", shown.default_channel),
         ("Deprecated", shown.deprecated.unwrap_or_default()),
-        ("Set aside", package.invalid_because().unwrap_or_default()),
+        ("Invalid", package.invalid_because().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         writeln!(out, "{:<17}{value}", format!("{name}:"))?;
@@ -207,7 +207,7 @@ fn channel_row(package: &IndexedPackage<'_>, channel: &IndexedChannel<'_>) -> Ve
 
 fn bundle_row(bundle: &ShownBundle<'_>) -> Vec<String> {
     let state = match (bundle.invalid, bundle.deprecated) {
-        (Some(reason), _) => format!("set aside: {reason}"),
+        (Some(reason), _) => format!("invalid: {reason}"),
         (None, Some(message)) => format!("deprecated: {message}"),
         (None, None) => String::new(),
     };
