@@ -2,7 +2,7 @@
 //!
 //! [`ApiServer`] is a `tower::Service`, so that `kube::Client::new(server, "default")` works on it
 //! in process, without a port; [`serve()`] puts the same server behind a socket, and
-//! [`kubeconfig()`] tells `kubectl` where that is.
+//! [`kubeconfig()`] is the kubeconfig for `kubectl`.
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {

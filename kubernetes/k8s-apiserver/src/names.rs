@@ -22,7 +22,7 @@ impl NameRule {
         }
     }
 
-    /// What tells everything wrong with a name.
+    /// The function that returns the errors of a name.
     pub(crate) fn problems(self) -> fn(&str) -> Vec<String> {
         match self {
             Self::Subdomain => names::subdomain,

@@ -112,9 +112,9 @@ fn packed(name: &str) -> Result<OpenApiDocument> {
 }
 
 /// The ids of the custom schemas in a document, which stays the same as long as they do.
-fn schema_ids(cluster: &Cluster, is_told: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
+fn schema_ids(cluster: &Cluster, is_described: impl Fn(&ApiResource) -> bool) -> Vec<u64> {
     let custom = cluster.registry.all().filter(|resource| resource.custom().is_some());
-    custom.filter(|resource| is_told(resource)).map(|resource| resource.schema_id).collect()
+    custom.filter(|resource| is_described(resource)).map(|resource| resource.schema_id).collect()
 }
 
 /// The document of all kinds, in JSON or in its binary form.

@@ -118,14 +118,15 @@ const WARNING_LEN_CUT: usize = 256;
 /// Adds `Warning` headers, without duplicates.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let mut seen = BTreeSet::new();
-    let told: Vec<&str> = warnings
+    let distinct: Vec<&str> = warnings
         .iter()
         .map(String::as_str)
         .filter(|warning| !warning.is_empty() && seen.insert(*warning))
         .collect();
-    let is_long = told.iter().map(|text| text.chars().count()).sum::<usize>() > WARNINGS_LEN_MAX;
+    let is_long =
+        distinct.iter().map(|text| text.chars().count()).sum::<usize>() > WARNINGS_LEN_MAX;
     let mut written = 0;
-    for warning in told {
+    for warning in distinct {
         let cut: String = if is_long {
             warning.chars().take(WARNING_LEN_CUT).collect()
         } else {

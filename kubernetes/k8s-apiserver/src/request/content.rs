@@ -170,18 +170,18 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     }
     lenient_yaml(first_document(text)).map_err(|error| {
         let shown = error.to_string();
-        let told = match is_too_much(&error) {
+        let message = match is_too_much(&error) {
             true => TOO_MANY_ALIASES,
             false => shown.lines().next().unwrap_or_default(),
         };
-        let told = told.trim_start_matches("error: ");
+        let message = message.trim_start_matches("error: ");
         // Messages about the first line have no line number.
-        let told = match told.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": "))
-        {
-            Some((_, why)) => why,
-            None => told,
-        };
-        format!("yaml: {told}")
+        let message =
+            match message.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": ")) {
+                Some((_, why)) => why,
+                None => message,
+            };
+        format!("yaml: {message}")
     })
 }
 

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_occur_again_are_told_once_by_their_path() {
+    fn duplicate_fields_are_reported_once_by_their_path() {
         let text = r#"{"a": 1, "b": {"c": [{"d": 1, "d": 2}]}, "a": 2, "a": 3, "e": null}"#;
         assert_eq!(
             duplicate_fields(text.as_bytes()),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_that_yaml_has_twice_is_told_by_its_line() {
+    fn the_first_duplicate_key_of_yaml_is_reported_by_its_line() {
         assert_eq!(
             duplicate_key(b"a: 1\nb:\n  k: v\n  k: w\n").as_deref(),
             Some("line 4: key \"k\" already set in map")

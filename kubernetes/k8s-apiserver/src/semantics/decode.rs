@@ -223,10 +223,10 @@ pub(crate) fn normalize(
     // The server writes `managedFields`, which schemas do not describe.
     let managed = metadata::of(object).remove("managedFields");
     // An empty list resets the ownership of a built-in object; of a custom one it is dropped.
-    let is_told = |managed: &Value| {
+    let is_reported = |managed: &Value| {
         resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
     };
-    let managed = managed.filter(is_told);
+    let managed = managed.filter(is_reported);
     let result = fit(context, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);

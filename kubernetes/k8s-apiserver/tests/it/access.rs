@@ -50,7 +50,7 @@ impl Subject {
         *self.clock.0.lock().unwrap() += jiff::SignedDuration::from_secs(seconds);
     }
 
-    /// Sends a request. `who` is nobody (empty), a user (`bob` or `bob,group`), a bearer token
+    /// Sends a request. `who` is no user (empty), a user (`bob` or `bob,group`), a bearer token
     /// (`token:...`), or a user that the administrator acts as (`as:bob,group`).
     fn ask(&self, who: &str, line: &str, body: &str) -> (u16, Value) {
         let (method, path) = line.split_once(' ').expect("a method and a path");

@@ -9,7 +9,7 @@ use k8s_apiserver::{ApiServer, Body, Clock, Options, Webhooks};
 use serde_json::Value;
 use tower::Service as _;
 
-/// A clock that stands still until told otherwise.
+/// A clock that only advances on demand.
 #[derive(Clone)]
 pub(crate) struct TestClock(Arc<Mutex<Timestamp>>);
 

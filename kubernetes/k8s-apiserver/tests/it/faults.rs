@@ -131,7 +131,7 @@ async fn rules_choose_by_order_and_chance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_what_it_is_told() {
+async fn a_rejection_has_the_configured_status() {
     let rig = Rig::new();
     rig.faults.add("GET", Fault::refused(429));
     let response = rig.open("GET /api/v1/pods", "").await.unwrap();

@@ -89,7 +89,7 @@ fn built_in_kinds_are_read_and_written_as_protocol_buffers() {
 }
 
 #[test]
-fn a_body_that_is_no_protocol_buffer_is_told_so() {
+fn a_body_that_is_no_protocol_buffer_is_rejected() {
     let answer =
         ask(&TestCluster::new(), "POST /api/v1/namespaces", &[(CONTENT_TYPE, PROTOBUF)], b"kkk");
     let status: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -242,7 +242,7 @@ fn every_group_version_has_its_service() {
 }
 
 #[test]
-fn health_is_told_check_by_check() {
+fn health_is_reported_check_by_check() {
     let cluster = TestCluster::new();
     let ask = |path: &str| {
         let answer = ask(&cluster, &format!("GET {path}"), &[], b"");

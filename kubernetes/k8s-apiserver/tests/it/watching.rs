@@ -128,7 +128,7 @@ async fn bookmarks_come_by_the_minute_and_a_timeout_ends_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_too_long_ago_is_told_so() {
+async fn a_watch_from_a_compacted_revision_expires() {
     let cluster = TestCluster::new();
     create(&cluster, "a", "{}");
     for round in 0..4_200 {

@@ -54,8 +54,8 @@ impl AuditRecord {
         parts: &Parts,
         attributes: &AuthorizationAttributes<'_>,
     ) {
-        let nobody = UserInfo::default();
-        let Some(mut record) = Self::of(audit, clock, next_id, parts, &nobody, attributes) else {
+        let no_user = UserInfo::default();
+        let Some(mut record) = Self::of(audit, clock, next_id, parts, &no_user, attributes) else {
             return;
         };
         record.event["responseStatus"] = json!({

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_as_go_does() {
+    fn errors_have_the_messages_of_go() {
         let check = |text: &str, expected: &str| {
             assert_eq!(error(text.as_bytes()).unwrap_or_default(), expected, "{text}");
         };

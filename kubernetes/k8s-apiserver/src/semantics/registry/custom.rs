@@ -151,14 +151,11 @@ fn subresources_of(
 
 /// The description of a printer column; one without a description gets its JSON path.
 fn described(column: &Value) -> String {
-    let told = text(&column["description"]).to_owned();
-    if !told.is_empty() {
-        return told;
+    let description = text(&column["description"]).to_owned();
+    if !description.is_empty() {
+        return description;
     }
-    format!(
-        "Custom resource definition column (in JSONPath format): {}",
-        text(&column["jsonPath"]).to_owned()
-    )
+    format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
 }
 
 fn printer_columns(version: &Value) -> Vec<PrinterColumn> {

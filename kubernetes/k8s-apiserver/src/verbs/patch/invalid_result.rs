@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_do_not_fit_are_told_in_the_words_of_restoring() {
+    fn values_of_wrong_types_have_the_messages_of_conversion() {
         let cases = [
             ("object", "[]v1.Container", "cannot restore slice from map"),
             ("array", "map[string]string", "cannot restore map from slice"),

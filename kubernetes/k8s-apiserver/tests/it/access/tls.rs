@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A server that listens, and ends when told.
+/// A listening server that can be shut down.
 struct Listening {
     server: ApiServer,
     url: String,

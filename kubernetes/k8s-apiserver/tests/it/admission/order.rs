@@ -74,7 +74,7 @@ fn mutating_webhooks_come_in_order_and_validating_ones_after_them() {
     let reviews = asked.take();
     let paths: Vec<_> = reviews.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["/count", "/label", "/allow"]);
-    // A name is only made once nobody can change the object any more.
+    // A name is only generated after all mutating admission.
     let object = |index: usize| &reviews[index].1["request"]["object"]["metadata"];
     assert!(object(0).get("name").is_none());
     assert!(object(2)["name"].as_str().unwrap().starts_with("a-"));

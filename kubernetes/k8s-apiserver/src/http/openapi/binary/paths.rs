@@ -83,11 +83,11 @@ fn operation(value: &Value) -> Vec<u8> {
     texts(&mut out, OPERATION_CONSUMES, &value["consumes"]);
     parameters(&mut out, OPERATION_PARAMETERS, &value["parameters"]);
     if let Some(responses) = value["responses"].as_object() {
-        let mut told = Vec::new();
+        let mut encoded = Vec::new();
         for (code, value) in responses {
-            bytes(&mut told, number::ONLY, &entry(code, &wrap(number::ONLY, &response(value))));
+            bytes(&mut encoded, number::ONLY, &entry(code, &wrap(number::ONLY, &response(value))));
         }
-        bytes(&mut out, OPERATION_RESPONSES, &told);
+        bytes(&mut out, OPERATION_RESPONSES, &encoded);
     }
     texts(&mut out, OPERATION_SCHEMES, &value["schemes"]);
     extensions(&mut out, OPERATION_EXTENSION, value);
