@@ -60,7 +60,7 @@ impl LoadOutcome {
     }
 }
 
-/// The intake of releases.
+/// Loads requested releases beside the loop.
 pub(crate) struct ReleaseLoader {
     store: Option<SharedStore>,
     profile: String,

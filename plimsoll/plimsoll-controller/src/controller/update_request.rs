@@ -83,7 +83,7 @@ impl Work {
         }
     }
 
-    /// A task of the intake brought something.
+    /// Handles the outcome of a load.
     pub(super) async fn brought(&mut self, controller: &Controller, brought: LoadOutcome) {
         let listed = matches!(brought, LoadOutcome::Listed(_));
         let now = controller.clock.now();
