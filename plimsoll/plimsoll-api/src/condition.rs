@@ -10,7 +10,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// It cannot be told.
+    /// It is not known whether it holds.
     Unknown,
 }
 
@@ -29,12 +29,13 @@ impl ConditionStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// CamelCase type, such as `Available`.
+    /// Name of the condition in CamelCase, such as `Available`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it holds.
+    /// `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
     /// When `status` last changed; whole seconds.
+    // +required
     #[serde(default = "epoch")]
     pub last_transition_time: Timestamp,
     /// CamelCase reason; empty for none.

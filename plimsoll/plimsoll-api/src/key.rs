@@ -36,11 +36,11 @@ impl fmt::Display for GroupKind {
 pub struct ObjectKey {
     /// API group; empty for the core group.
     pub group: String,
-    /// Kind in CamelCase.
+    /// Kind in CamelCase, such as `Deployment`.
     pub kind: String,
-    /// Namespace; empty for an object without one.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Object name.
+    /// Name.
     pub name: String,
 }
 

@@ -12,12 +12,16 @@ mod condition;
 pub mod config;
 pub mod crd;
 mod key;
+#[cfg(feature = "objects")]
+mod objects;
 pub mod progress;
 mod reason;
 mod verdict;
 
 pub use condition::{Condition, ConditionStatus, merge_conditions};
 pub use key::{GroupKind, ObjectKey};
+#[cfg(feature = "objects")]
+pub use objects::{ClusterOperator, ClusterVersion, ReleaseProgress};
 pub use reason::Reason;
 pub use verdict::{Effect, Verdict};
 
@@ -32,6 +36,13 @@ pub struct ApiKind {
     pub kind: &'static str,
     /// Plural resource name.
     pub plural: &'static str,
+}
+
+impl ApiKind {
+    /// Group and version, as `apiVersion` has them.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
 }
 
 /// The ClusterVersion kind; its one object is called [`CLUSTER_VERSION_NAME`].

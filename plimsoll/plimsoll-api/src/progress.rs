@@ -1,15 +1,16 @@
-//! `plimsoll.io/v1alpha1`: ReleaseProgress, what the controller remembers and tells beyond the
-//! published ClusterVersion API.
+//! `plimsoll.io/v1alpha1`: ReleaseProgress, the controller's state and report beyond the published
+//! ClusterVersion API.
 //!
-//! A payload may bring its own ClusterVersion CRD, which would drop fields of ours: so they live
-//! in an object of their own.
+//! A payload may contain its own ClusterVersion CRD, which would drop fields of ours, so they are in
+//! an object of their own. The definition in `crds/` is generated from these types; see
+//! [`crate::config`] on how.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::ObjectKey;
 
-/// How far a release has been applied, and what it waits for.
+/// The state of the release that is being applied or reconciled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReleaseProgressStatus {
@@ -17,7 +18,8 @@ pub struct ReleaseProgressStatus {
     pub version: String,
     /// Pull specification of the release.
     pub image: String,
-    /// Hash of the plan that `doneSteps` numbers the steps of; another plan starts from nothing.
+    /// Hash of the plan that the numbers in `doneSteps` refer to. With another plan nothing counts as
+    /// done.
     pub plan_hash: String,
     /// `Initializing`, `Updating` or `Reconciling`.
     pub mode: String,
@@ -25,51 +27,58 @@ pub struct ReleaseProgressStatus {
     pub total: usize,
     /// Number of steps that are done.
     pub done: usize,
-    /// Which ones, as ranges of their numbers from 0: `0-17,20`.
+    /// The steps that are done, as ranges of their numbers in the plan, from 0: `0-17,20`.
     pub done_steps: String,
-    /// Steps that wait or failed, in the order of the plan.
+    /// Steps that are pending or failed although everything before them is done, in the order of the
+    /// plan.
+    // +listType=atomic
     pub steps: Vec<StepProgress>,
-    /// The update under way, or the last one.
+    /// The update in progress, or the latest one; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateProgress>,
-    /// How long the latest completed updates took, newest first.
+    /// Durations of the latest completed updates, newest first.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub completed_updates: Vec<CompletedUpdate>,
-    /// The ClusterOperators of the release.
+    /// The ClusterOperators of the release; absent before the release is loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<OperatorsProgress>,
-    /// Objects that releases deleted, and how far that has come (DEL-5).
+    /// Objects that releases delete, and the state of each deletion.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<Deletion>,
-    /// Objects that earlier releases applied and this one does not mention.
+    /// Objects that an earlier release applied and this one does not contain.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphan>,
-    /// How the capabilities came to be what they are.
+    /// Why capabilities are enabled that were not requested, or missing in the ClusterVersion.
     pub capabilities: CapabilitiesProgress,
-    /// Objects that an administrator took out of management, and on which terms.
+    /// Objects that the administrator made unmanaged.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<OverrideProgress>,
 }
 
-/// An update, run level by run level.
+/// The progress of an update by run level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateProgress {
-    /// Version that the cluster had completed before; empty for a first installation.
+    /// Version that was completed before; empty for an installation.
     pub from: String,
-    /// Version that it goes to.
+    /// Version that the update leads to.
     pub to: String,
-    /// Pull specification of that release.
+    /// Pull specification of the payload that the update leads to.
     pub image: String,
-    /// When it was begun.
+    /// When the update was started.
     pub started_time: Timestamp,
-    /// When it was completed; none while it lasts.
+    /// When the update was completed; absent before that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Timestamp>,
-    /// The run level that it is paused before.
+    /// The run level that the update is paused before; absent unless it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_before: Option<u32>,
-    /// Its run levels in order; files without one count as the last.
+    /// Its run levels in order; files without a run level come last.
+    // +listType=atomic
     pub levels: Vec<LevelProgress>,
 }
 
@@ -77,47 +86,48 @@ pub struct UpdateProgress {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LevelProgress {
-    /// Its number; none for files that name none.
+    /// Number of the run level; absent for files without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
     /// Number of steps that are done.
     pub done: usize,
     /// Number of steps.
     pub total: usize,
-    /// When it was begun.
+    /// When its first step was started; absent before that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_time: Option<Timestamp>,
-    /// When all its steps were done.
+    /// When its last step was done; absent before that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Timestamp>,
 }
 
-/// How long a completed update took.
+/// The duration of a completed update.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CompletedUpdate {
-    /// Version that it came from.
+    /// Version that was completed before; empty for an installation.
     pub from: String,
-    /// Version that it went to.
+    /// Version that the update led to.
     pub to: String,
-    /// When it was begun.
+    /// When the update was started.
     pub started_time: Timestamp,
-    /// Seconds from beginning to end.
+    /// Seconds from start to completion.
     pub seconds: u64,
     /// Its run levels in order.
+    // +listType=atomic
     pub levels: Vec<LevelDuration>,
 }
 
-/// How long a run level took.
+/// The duration of a run level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LevelDuration {
-    /// Its number; none for files that name none.
+    /// Number of the run level; absent for files without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
     /// Number of steps.
     pub steps: usize,
-    /// Seconds from the end of the level before to its own end.
+    /// Seconds from the completion of the level before to its own completion.
     pub seconds: u64,
 }
 
@@ -125,65 +135,69 @@ pub struct LevelDuration {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperatorsProgress {
-    /// How many the release has.
+    /// Number of ClusterOperators in the release.
     pub total: usize,
-    /// How many of them are at the release.
+    /// Number of those that report the versions of the release.
     pub updated: usize,
-    /// Those whose turn it is and that are not yet.
+    /// Names of those that are being updated.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub updating: Vec<String>,
-    /// Those that say that they are not available.
+    /// Names of those that report that they are not available.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,
-    /// Those that say that they are available but degraded.
+    /// Names of those that report that they are available but degraded.
+    // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
 
-/// How far a deletion has come.
+/// The state of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeletionState {
-    /// The API server was asked; the object is not gone yet.
+    /// The API server accepted the deletion; the object still exists.
     Requested,
-    /// The API server refused; it is asked again.
+    /// The API server rejected the deletion; it is retried.
     Refused,
-    /// The object is gone.
+    /// The object is deleted.
     Completed,
-    /// The object was gone, and is there again.
+    /// The object was deleted, and exists again.
     Reappeared,
 }
 
-/// A deletion that a release, or somebody through the controller, asked for.
+/// A deletion that a release, or a user of the controller, requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deletion {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectKey,
-    /// The manifest that asks for it.
+    /// Manifest file that requests the deletion.
     pub file: String,
-    /// Version of the release that asked for it first.
+    /// Version of the release that first requested it.
     pub version: String,
-    /// How far it has come.
+    /// `Requested`, `Refused`, `Completed` or `Reappeared`.
     pub state: DeletionState,
-    /// When the API server was asked first.
+    /// When the deletion was first requested.
     pub requested_at: Timestamp,
-    /// Since when the object has been going.
+    /// When the object was marked for deletion; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminating_since: Option<Timestamp>,
-    /// What holds it.
+    /// Finalizers that hold up the deletion.
+    // +listType=atomic
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// When it was seen to be gone.
+    /// When the object was observed to be deleted; absent before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// What stands in the way, for people.
+    /// Why the object is not deleted yet; empty if nothing holds it up.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 impl Deletion {
-    /// A deletion that has just been asked for.
+    /// Creates a deletion that was requested at `now`.
     pub fn new(key: &ObjectKey, file: &str, version: &str, now: Timestamp) -> Self {
         Self {
             object: key.clone(),
@@ -199,27 +213,27 @@ impl Deletion {
     }
 }
 
-/// An object that a release applied and a later one does not mention.
+/// An object that an earlier release applied and this one does not contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Orphan {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectKey,
-    /// API version that it was applied in, without the group.
+    /// API version that the object was applied in, without the group.
     pub api_version: String,
-    /// The manifest that it came from; empty if that is not known any more.
+    /// Manifest file that contained the object; empty if it is not known.
     pub file: String,
-    /// Version of the last release that applied it.
+    /// Version of the latest release that applied the object.
     pub version: String,
-    /// Why it is not applied any more.
+    /// Why the object is not applied any more.
     pub message: String,
-    /// Since when.
+    /// When the object became an orphan.
     pub since: Timestamp,
 }
 
 impl Orphan {
-    /// An object that has just been left behind.
+    /// Creates an orphan that became one at `now`.
     pub fn new(
         key: &ObjectKey,
         api_version: &str,
@@ -239,42 +253,43 @@ impl Orphan {
     }
 }
 
-/// What there is to tell about capabilities beyond the ClusterVersion's lists of names.
+/// What is known about capabilities beyond the lists of names in the ClusterVersion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CapabilitiesProgress {
-    /// Capabilities that updates made necessary and nobody had asked for, oldest first.
+    /// Capabilities that were not requested and that updates enabled, oldest first.
+    // +listType=atomic
     pub implied: Vec<ImpliedCapability>,
-    /// Capabilities that the installed definition of ClusterVersion does not let its status name.
-    /// They are in force all the same.
+    /// Enabled capabilities that the installed CRD of ClusterVersion rejects in its status.
+    // +listType=atomic
     pub withheld: Vec<String>,
-    /// Why they are withheld, from the list of reasons; empty if none is.
+    /// CamelCase reason of `withheld`; empty if it is empty.
     pub reason: String,
-    /// The whole story of those withheld.
+    /// Text for people on `withheld`; empty if it is empty.
     pub message: String,
 }
 
-/// A capability that an update made necessary, and what did.
+/// A capability that an update enabled, and the manifest that requires it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImpliedCapability {
-    /// The capability.
+    /// Name of the capability.
     pub capability: String,
-    /// Version of the release that made it necessary.
+    /// Version of the release that requires it.
     pub version: String,
-    /// The manifest file of that release that did: the first one.
+    /// The first manifest file of that release that requires it.
     pub file: String,
     /// Number of the document in the file, from 0.
     pub document: usize,
-    /// The object that had been applied before, as `kind.group "namespace/name"`.
+    /// Object of that manifest, which was applied before, as `kind.group "namespace/name"`.
     pub object: String,
-    /// How many manifests of the release made it necessary.
+    /// Number of manifests of the release that require it.
     pub manifests: usize,
-    /// When it became enabled.
+    /// When it was enabled.
     pub since: Timestamp,
 }
 
-/// A step that is not done although its turn has come.
+/// A step that is pending or failed although everything before it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepProgress {
@@ -286,38 +301,38 @@ pub struct StepProgress {
     pub object: String,
     /// `Waiting` or `Failed`.
     pub state: String,
-    /// Why, from the list of reasons.
+    /// CamelCase reason.
     pub reason: String,
-    /// The whole story.
+    /// Text for people.
     pub message: String,
-    /// How often it was tried.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Since when it has been so.
+    /// When it entered this state.
     pub since: Timestamp,
 }
 
-/// Whether an override has an effect.
+/// Whether an override is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OverrideState {
-    /// The object is left alone.
+    /// The object is unmanaged.
     InForce,
     /// The object is managed again.
     Expired,
 }
 
-/// An object that an administrator took out of management.
+/// An object that the administrator made unmanaged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideProgress {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectKey,
-    /// Whether it is left alone still.
+    /// `InForce` while the object is unmanaged, `Expired` after that.
     pub state: OverrideState,
-    /// Why, if that is told.
+    /// Why the object is unmanaged, as its terms say; empty if they do not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Until when; none for no end.
+    /// When the override expires; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
 }

@@ -47,7 +47,7 @@ pub fn resolve(
     available: &[Release],
     multi: Option<&Release>,
 ) -> Option<Wanted> {
-    let Update { architecture, version, image, force } = asked?;
+    let Update { architecture, version, image, force, accept_risks: _ } = asked?;
     let wanted = |version: &str, image: &str| Wanted {
         version: version.to_owned(),
         image: image.to_owned(),

@@ -54,6 +54,7 @@ pub fn available(
 /// A release of a store as status names it.
 pub fn release(head: &ReleaseHeader) -> Release {
     Release {
+        architecture: String::new(),
         version: head.release.version.clone(),
         image: head.image.clone(),
         url: head.release.url.clone(),

@@ -107,6 +107,7 @@ pub fn cluster_version_status(input: &StatusInput<'_>) -> ClusterVersionStatus {
         },
         conditions: merge_conditions(&previous.conditions, conditions(input, now)),
         available_updates: input.updates.available.clone(),
+        conditional_update_risks: Vec::new(),
         conditional_updates: Vec::new(),
     }
 }

@@ -94,6 +94,7 @@ pub fn context(
 /// A payload's release, as status names it.
 pub fn release(payload: &Payload) -> Release {
     Release {
+        architecture: String::new(),
         version: payload.release.version.clone(),
         image: payload.image.clone(),
         url: payload.release.url.clone(),

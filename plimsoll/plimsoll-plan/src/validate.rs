@@ -99,7 +99,7 @@ pub fn without_invalid(spec: &ClusterVersionSpec, violations: &[Violation]) -> C
 }
 
 fn update_violation(update: &Update, status: &ClusterVersionStatus) -> Option<Violation> {
-    let Update { architecture, version, image, force: _ } = update;
+    let Update { architecture, version, image, force: _, accept_risks: _ } = update;
     if architecture.is_empty() && version.is_empty() && image.is_empty() {
         return Some(Violation {
             field: Field::DesiredUpdate,

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::manifests;
 use crate::config::{
-    CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
-    ClusterVersionStatus, ComponentOverride, ObjectReference, OperandVersion, Release, Update,
-    UpdateHistory, UpdateState,
+    AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
+    ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
+    ConfigMapReference, MatchingRule, MetaCondition, ObjectReference, OperandVersion, PromQlRule,
+    Release, SignatureStore, Update, UpdateHistory, UpdateState,
 };
 use crate::progress::{
     CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability, LevelDuration,
@@ -94,10 +95,35 @@ fn condition() -> Condition {
 
 fn release() -> Release {
     Release {
+        architecture: "Multi".into(),
         version: "1.0.0".into(),
         image: "example.com/release".into(),
         url: "https://example.com".into(),
         channels: vec!["stable".into()],
+    }
+}
+
+fn meta_condition() -> MetaCondition {
+    MetaCondition {
+        type_: "Applies".into(),
+        status: ConditionStatus::Unknown,
+        observed_generation: Some(1),
+        last_transition_time: Timestamp::from_second(1).unwrap(),
+        reason: "Unknown".into(),
+        message: "Nobody measured it".into(),
+    }
+}
+
+fn risk() -> ConditionalUpdateRisk {
+    ConditionalUpdateRisk {
+        conditions: vec![meta_condition()],
+        name: "Slow".into(),
+        message: "The update takes long".into(),
+        url: "https://example.com/slow".into(),
+        matching_rules: vec![MatchingRule {
+            type_: "PromQL".into(),
+            promql: Some(PromQlRule { promql: "vector(1)".into() }),
+        }],
     }
 }
 
@@ -109,6 +135,7 @@ fn cluster_version_spec() -> ClusterVersionSpec {
             version: "1.1.0".into(),
             image: "example.com/release".into(),
             force: true,
+            accept_risks: vec![AcceptedRisk { name: "Slow".into() }],
         }),
         upstream: "https://example.com".into(),
         channel: "stable".into(),
@@ -116,6 +143,10 @@ fn cluster_version_spec() -> ClusterVersionSpec {
             baseline_capability_set: "None".into(),
             additional_enabled_capabilities: vec!["Lights".into()],
         }),
+        signature_stores: vec![SignatureStore {
+            url: "https://example.com".into(),
+            ca: Some(ConfigMapReference { name: "trusted".into() }),
+        }],
         overrides: vec![ComponentOverride {
             kind: "Pod".into(),
             unmanaged: true,
@@ -145,9 +176,13 @@ fn cluster_version_status() -> ClusterVersionStatus {
         },
         conditions: vec![condition()],
         available_updates: Some(vec![release()]),
-        conditional_updates: vec![
-            json!({"release": {"version": "2.0.0", "image": ""}, "risks": []}),
-        ],
+        conditional_update_risks: vec![risk()],
+        conditional_updates: vec![ConditionalUpdate {
+            release: release(),
+            conditions: vec![meta_condition()],
+            risk_names: vec!["Slow".into()],
+            risks: vec![risk()],
+        }],
     }
 }
 

@@ -140,11 +140,8 @@ fn updates(collected: &Collected, metrics: &MetricsSnapshot) {
     }
     let conditional = collected.gauges(&CONDITIONAL_UPDATES);
     for update in &status.conditional_updates {
-        let version = update["release"]["version"].as_str().unwrap_or_default();
-        let conditions: Vec<Condition> =
-            serde_json::from_value(update["conditions"].clone()).unwrap_or_default();
-        for it in conditions.iter().filter(|it| it.type_ == "Recommended") {
-            let labels = [version, &it.type_, it.status.as_str(), &it.reason];
+        for it in update.conditions.iter().filter(|it| it.type_ == "Recommended") {
+            let labels = [&update.release.version, &it.type_, it.status.as_str(), &it.reason];
             conditional.with_label_values(&labels).set(seconds(it.last_transition_time));
         }
     }

@@ -182,6 +182,7 @@ fn a_request_means_an_image_or_an_available_version() {
             image: image.to_owned(),
             architecture: architecture.to_owned(),
             force: true,
+            ..Update::default()
         };
         let found = resolve(Some(&update), &available, Some(&multi));
         assert!(found.as_ref().is_none_or(|wanted| wanted.force));

@@ -99,7 +99,7 @@ pub(super) fn update(
         (None, version) => format!("Requested update to {version}"),
     };
     let force = asked.force;
-    Ok(Outcome::Patch(Update { architecture: String::new(), version, image, force }, text))
+    Ok(Outcome::Patch(Update { version, image, force, ..Update::default() }, text))
 }
 
 /// Version and image of the release that is meant.
