@@ -12,10 +12,10 @@ use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_content::inclusion::{Decision, capability_names, decide};
 use plimsoll_content::{Manifest, Payload};
+use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::capabilities::{Implied, implied_within};
-use plimsoll_plan::features::Features;
-use plimsoll_plan::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::progress::Scope;
 
 use crate::events::{self, Occurrence, Recorder, Severity};

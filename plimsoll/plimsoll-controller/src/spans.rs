@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_plan::graph;
-use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::Plan;
+use plimsoll_plan::plan::graph;
+use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::progress::{Outcome, Progress};
 use tracing::Span;
 use tracing::field::Empty;

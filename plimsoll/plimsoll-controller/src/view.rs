@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use plimsoll_api::Condition;
 use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_plan::capabilities::Capabilities;
-use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
 use plimsoll_plan::reconciler::levels::{LevelView, levels};
 

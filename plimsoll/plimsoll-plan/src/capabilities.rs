@@ -14,6 +14,7 @@
 mod admission;
 mod enabling;
 mod implied;
+pub mod install_config;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +26,15 @@ use plimsoll_content::inclusion::EnabledCapabilities;
 pub use admission::{Change, Objection, review};
 pub use enabling::{Enabling, enabling};
 pub use implied::{Implied, applied, implied, implied_by_update, implied_within};
+
+/// A capability that becomes enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnabledCapability {
+    /// Its name.
+    pub name: String,
+    /// Which manifest forces it, or that somebody asks for it.
+    pub because: String,
+}
 
 /// The capabilities in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -21,10 +21,11 @@ pub use cluster::{Answer, Sighting, of_cluster};
 pub use files::between;
 pub(crate) use files::orphans;
 
-use crate::diff::FieldChange;
-use crate::parse;
+use crate::apply::diff::FieldChange;
+use crate::capabilities::EnabledCapability;
+use crate::health::parse;
 use crate::plan::{Action, Plan, Readiness, Step};
-use crate::preconditions::Finding;
+use crate::update::preconditions::Finding;
 
 /// What would happen if a plan were carried out now.
 #[derive(Debug, Clone)]
@@ -162,15 +163,6 @@ pub enum OrphanCause {
     Vanished,
     /// The new payload has one, and it is left out.
     Excluded(ExclusionReason),
-}
-
-/// A capability that becomes enabled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnabledCapability {
-    /// Its name.
-    pub name: String,
-    /// Which manifest forces it, or that somebody asks for it.
-    pub because: String,
 }
 
 /// Something that stands in the way of the whole plan.

@@ -1,6 +1,10 @@
 //! A plan: the steps that bring a cluster to a release, in what order, and what is left out and
 //! why. A value: it can be printed, compared, stored and refused before anything happens.
 
+pub mod features;
+pub mod graph;
+pub mod mode;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,8 +15,8 @@ use plimsoll_content::inclusion::{self, Context, Decision, ExclusionReason};
 use plimsoll_content::{Definition, Manifest};
 use serde_json::json;
 
-use crate::graph::{self, Graph, Ordering, Task};
-use crate::mode::Mode;
+use self::graph::{Graph, Ordering, Task};
+use self::mode::Mode;
 
 /// Annotation: create the object if it is missing, never change it (CV-4.1).
 pub const CREATE_ONLY: &str = "release.openshift.io/create-only";

@@ -28,9 +28,11 @@
 //! A later revision with another digest means that somebody changed a field of ours; anything
 //! else about the object is not our business.
 
+pub mod pause;
 mod pausing;
 mod problem;
 mod ranges;
+pub mod timeline;
 mod track;
 mod world;
 
@@ -44,7 +46,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
 
 pub use problem::{

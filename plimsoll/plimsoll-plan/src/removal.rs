@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use plimsoll_api::{ObjectKey, Reason};
 use serde_json::Value;
 
-use crate::parse;
+use crate::health::parse;
 
 pub use ledger::Ledger;
 pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};

@@ -15,9 +15,10 @@
 //!   `SlowWorkload` if it is workloads only.
 
 mod assess;
+pub mod history;
 mod limits;
-mod load;
 mod progress;
+pub mod transitions;
 mod updates;
 
 use jiff::Timestamp;
@@ -25,15 +26,14 @@ use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
 use plimsoll_api::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
 
 use crate::capabilities::Capabilities;
-use crate::failure::Failure;
-use crate::history;
-use crate::mode::Mode;
-use crate::upgradeable::{self, NotUpgradeable};
+use crate::health::failure::Failure;
+use crate::plan::mode::Mode;
+use crate::update::acceptance::LoadStatus;
+use crate::update::upgradeable::{self, NotUpgradeable};
 
 use assess::Outlook;
 
 pub use limits::{Limits, SLOW_NODES_OPERATOR};
-pub use load::{LoadStatus, LoadStep};
 pub use updates::Updates;
 
 /// Everything that the status follows from.

@@ -14,12 +14,12 @@ use plimsoll_api::{
 };
 use plimsoll_content::Payload;
 use plimsoll_controller::{api_resource, cluster_features};
-use plimsoll_plan::features::Features;
-use plimsoll_plan::mode::{self, Mode};
-use plimsoll_plan::overrides::{OVERRIDE_TERMS, Overrides};
-use plimsoll_plan::preconditions::{self, Facts, Finding, Objecting};
+use plimsoll_plan::plan::features::Features;
+use plimsoll_plan::plan::mode::{self, Mode};
 use plimsoll_plan::removal::Ledger;
-use plimsoll_plan::target::{self, Target};
+use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
+use plimsoll_plan::update::preconditions::{self, Facts, Finding, Objecting};
+use plimsoll_plan::update::target::{self, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

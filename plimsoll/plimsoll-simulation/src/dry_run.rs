@@ -6,7 +6,7 @@ use kube::Client;
 use plimsoll_content::Payload;
 use plimsoll_controller::DryRun;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
-use plimsoll_plan::target::{self, Target};
+use plimsoll_plan::update::target::{self, Target};
 
 use crate::cluster_state::ClusterState;
 

@@ -33,7 +33,7 @@ use plimsoll_api::{
 };
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
-use plimsoll_plan::diff;
+use plimsoll_plan::apply::diff;
 use plimsoll_plan::forecast::{Change, Forecast};
 use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};

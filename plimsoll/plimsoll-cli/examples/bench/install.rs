@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_testkit::ClusterKind;
-use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::mode::Mode;
 use serde_json::json;
 
 use crate::{Figure, floor, stage};

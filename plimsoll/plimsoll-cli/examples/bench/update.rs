@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_testkit::ClusterKind;
-use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::plan::{Plan, Readiness};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
 /// The longest chain of nodes that hold a gate: each of them takes one delay at least.
 fn gated_levels(plan: &Plan) -> usize {
     let nodes = &plan.graph.nodes;
-    let gated = |node: &plimsoll_plan::graph::Node| {
+    let gated = |node: &plimsoll_plan::plan::graph::Node| {
         node.tasks.iter().any(|&task| plan.steps[task].readiness == Readiness::Gate)
     };
     let mut longest: Vec<usize> = Vec::with_capacity(nodes.len());

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::yaml;
-use plimsoll_plan::install_config::{Assessment, assess};
+use plimsoll_plan::capabilities::install_config::{Assessment, assess};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ struct Entry<'a> {
 
 impl<'a> Report<'a> {
     fn of(assessment: &'a Assessment) -> Self {
-        let entry = |refusal: &'a plimsoll_plan::install_config::Refusal| Entry {
+        let entry = |refusal: &'a plimsoll_plan::capabilities::install_config::Refusal| Entry {
             field: &refusal.field,
             message: &refusal.message,
         };

@@ -15,7 +15,7 @@ use kube::{Discovery, ResourceExt as _};
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_plan::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
+use plimsoll_plan::spec::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
 use crate::arguments::cluster::ClusterArguments;

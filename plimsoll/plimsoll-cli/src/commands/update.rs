@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use kube::Client;
-use plimsoll_plan::pause::{NEXT, PAUSE_BEFORE};
+use plimsoll_plan::progress::pause::{NEXT, PAUSE_BEFORE};
 use serde_json::json;
 
 use crate::arguments::cluster::ClusterArguments;

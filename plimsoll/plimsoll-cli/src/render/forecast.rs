@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 use plimsoll_api::Verdict;
-use plimsoll_plan::diff::FieldChange;
+use plimsoll_plan::apply::diff::FieldChange;
 use plimsoll_plan::forecast::{
     Change, ChangeKind, Forecast, ForecastLane, Gate, Hindrance, OrphanCause, awaited, count,
 };
@@ -344,7 +344,7 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
 
 fn gate(forecast: &Forecast, gate: &Gate) -> GateReport {
     let manifest = &forecast.plan.steps[gate.step].manifest;
-    let position = plimsoll_plan::graph::position(&manifest.file);
+    let position = plimsoll_plan::plan::graph::position(&manifest.file);
     let expects = gate.expects.iter().cloned();
     GateReport {
         operator: manifest.key.name.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use console::Term;
 use jiff::Timestamp;
 use plimsoll_controller::{LevelView, View, WaitView};
-use plimsoll_plan::mode::Mode;
+use plimsoll_plan::plan::mode::Mode;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

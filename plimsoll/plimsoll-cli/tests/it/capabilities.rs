@@ -11,7 +11,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::{CapabilityWebhook, Reached};
 use plimsoll_plan::capabilities::implied_by_update;
-use plimsoll_plan::features::Features;
+use plimsoll_plan::plan::features::Features;
 use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
         harness.cluster_version_until(|status| enabled(status).contains("Console")).await;
         harness
             .until(|view| {
-                view.completed && view.mode == Some(plimsoll_plan::mode::Mode::Reconciling)
+                view.completed && view.mode == Some(plimsoll_plan::plan::mode::Mode::Reconciling)
             })
             .await;
         assert!(exists(&harness, LOOKOUT).await, "Console is enabled");

@@ -10,12 +10,12 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_content::payload::Payload;
 use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
-use plimsoll_plan::features::Features;
-use plimsoll_plan::mode::Mode;
-use plimsoll_plan::overrides::Overrides;
-use plimsoll_plan::pause::{PAUSE_BEFORE, Pause};
+use plimsoll_plan::plan::features::Features;
+use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::target;
+use plimsoll_plan::progress::pause::{PAUSE_BEFORE, Pause};
+use plimsoll_plan::spec::overrides::Overrides;
+use plimsoll_plan::update::target;
 use tokio::time::Instant;
 
 use super::{

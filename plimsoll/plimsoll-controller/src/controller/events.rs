@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use plimsoll_api::{Condition, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
-use plimsoll_plan::mode::Mode;
 use plimsoll_plan::plan::Action;
+use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::reconciler::execution::Drift;
 use plimsoll_plan::removal::Notice;
-use plimsoll_plan::transitions::transitions;
+use plimsoll_plan::status::transitions::transitions;
 
 use super::Work;
 use crate::events::{self, Occurrence, Severity};

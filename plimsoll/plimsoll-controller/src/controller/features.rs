@@ -5,7 +5,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::FEATURE_GATE;
 use plimsoll_api::Reason;
-use plimsoll_plan::features::{FEATURE_GATE_NAME, Features};
+use plimsoll_plan::plan::features::{FEATURE_GATE_NAME, Features};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 

@@ -5,7 +5,7 @@ use kube::core::DynamicObject;
 use plimsoll_api::Reason;
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::OverrideState;
-use plimsoll_plan::overrides::{self, OVERRIDE_TERMS, Overrides};
+use plimsoll_plan::spec::overrides::{self, OVERRIDE_TERMS, Overrides};
 
 use super::{Controller, Work};
 use crate::events::Severity;

@@ -10,7 +10,7 @@ use plimsoll_content::inclusion::Context;
 use serde_json::json;
 
 use super::{Capabilities, Implied, applied, effective, enabling, implied};
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 use crate::plan::plan;
 
 const PROFILE: &str = "self-managed";

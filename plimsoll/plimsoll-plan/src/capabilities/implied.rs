@@ -16,8 +16,8 @@ use plimsoll_content::inclusion::{
 };
 use plimsoll_content::{Manifest, Payload};
 
-use crate::features::Features;
 use crate::plan::DELETE;
+use crate::plan::features::Features;
 
 /// A capability that a payload enables although nobody asked for it, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::brought::{Brought, Places};
 use super::files::orphans;
 use super::{Change, Forecast, decided, gates};
-use crate::diff;
-use crate::gate;
+use crate::apply::diff;
+use crate::health::gate;
 use crate::plan::{Action, GroupVersionKind, Plan, Step};
 use crate::progress::{Obstacle, TryError};
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::brought::{Brought, Places};
 use super::{Change, Forecast, Orphan, OrphanCause, decided, gates};
-use crate::diff;
+use crate::apply::diff;
+use crate::apply::prepare;
 use crate::plan::{Action, Plan, Readiness, Step};
-use crate::prepare;
 use crate::progress::Scope;
 
 /// Forecasts `plan` on a cluster that is exactly as the `outgoing` plan left it; without one, on

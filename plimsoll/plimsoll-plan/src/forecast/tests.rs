@@ -12,7 +12,7 @@ use plimsoll_content::inclusion::Context;
 use serde_json::{Value, json};
 
 use super::{Answer, Forecast, OrphanCause, Sighting, between, of_cluster};
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 use crate::plan::{Plan, plan};
 use crate::progress::{Obstacle, Transience, TryError};
 

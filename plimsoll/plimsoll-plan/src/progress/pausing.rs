@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::Progress;
 use super::track::State;
-use crate::mode::Mode;
-use crate::pause::Pause;
+use crate::plan::mode::Mode;
+use crate::progress::pause::Pause;
 
 impl Progress {
     /// Holds the update at a run level, or lets it go on. A step under way is finished; one that is

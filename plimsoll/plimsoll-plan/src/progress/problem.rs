@@ -7,8 +7,8 @@ use plimsoll_api::{Effect, Reason, Verdict};
 
 use super::track::{State, Transience};
 use super::{Obstacle, Progress};
-use crate::failure::could_not_update;
-use crate::mode::Mode;
+use crate::health::failure::could_not_update;
+use crate::plan::mode::Mode;
 use crate::plan::{Action, Readiness};
 
 /// Tries after which a lasting failure is reported; before that it may well pass by itself.

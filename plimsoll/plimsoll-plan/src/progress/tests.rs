@@ -15,8 +15,8 @@ use super::{
     Deleted, Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError,
     World, format_ranges, parse_ranges,
 };
-use crate::graph::{self, Ordering, Task};
-use crate::mode::Mode;
+use crate::plan::graph::{self, Ordering, Task};
+use crate::plan::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan, Readiness, Step};
 
 fn kind(kind: &str) -> GroupVersionKind {
@@ -609,7 +609,7 @@ fn ranges_are_read_as_they_were_written() {
 
 #[test]
 fn a_pause_holds_the_levels_after_it_and_nothing_else() {
-    use crate::pause::Pause;
+    use crate::progress::pause::Pause;
 
     let plan = "0000_10_a_1 ConfigMap x/a1
                 0000_10_a_2 ConfigMap x/a2
@@ -655,14 +655,14 @@ fn a_pause_holds_the_levels_after_it_and_nothing_else() {
 #[test]
 fn a_pause_means_nothing_but_while_updating() {
     let mut running = Script::new("0000_10_a_1 ConfigMap x/a1", Mode::Initializing);
-    running.progress.set_pause(Some(crate::pause::Pause::Before(0)), at(0));
+    running.progress.set_pause(Some(crate::progress::pause::Pause::Before(0)), at(0));
     assert_eq!(running.started(), "a1");
     assert_eq!(running.progress.paused_at(), None);
 }
 
 #[test]
 fn a_pause_holds_a_level_of_which_something_is_in_place_already() {
-    use crate::pause::Pause;
+    use crate::progress::pause::Pause;
 
     let lines = "0000_10_a_1 ConfigMap x/a1
                  0000_20_b_1 ConfigMap x/b1

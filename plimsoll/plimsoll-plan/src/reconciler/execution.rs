@@ -14,9 +14,9 @@ use super::discovery::{DiscoveryPoller, GroupVersion};
 use super::operators::{LiveOperator, LiveOperators};
 use super::removals::Removals;
 use super::watches::{Watch, WatchPlan};
-use crate::mode::Mode;
-use crate::pause::Pause;
+use crate::plan::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan};
+use crate::progress::pause::Pause;
 use crate::progress::{Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, World};
 use crate::removal::Terminating;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph;
+use crate::plan::graph;
 use crate::progress::Progress;
 
 /// A run level: its manifests have no order but that within a component.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use plimsoll_api::Verdict;
 use serde_json::Value;
 
-use crate::gate;
-use crate::mode::Mode;
-use crate::parse;
+use crate::health::gate;
+use crate::health::parse;
 use crate::plan::Step;
-use crate::upgradeable::{self, NotUpgradeable};
+use crate::plan::mode::Mode;
+use crate::update::upgradeable::{self, NotUpgradeable};
 
 /// ClusterOperators by name, whether the plan mentions them or not.
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 
 use super::Uptime;
 use super::rejected_capabilities::RejectedCapabilities;
-use crate::timeline::Timeline;
+use crate::progress::timeline::Timeline;
 
 pub use compute::StatusContext;
 

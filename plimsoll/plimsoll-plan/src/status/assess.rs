@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::{Effect, Reason};
 
 use super::{Limits, StatusInput};
-use crate::failure::{Failure, condense, groups, summarize};
-use crate::mode::Mode;
+use crate::health::failure::{Failure, condense, groups, summarize};
+use crate::plan::mode::Mode;
 
 /// Objects other than ClusterOperators that a message names; more are counted.
 const OBJECTS_NAMED: usize = 3;

@@ -4,7 +4,7 @@ use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::assess::Outlook;
 use super::{Builder, StatusInput, version};
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 
 pub(super) fn progressing(
     build: &Builder,

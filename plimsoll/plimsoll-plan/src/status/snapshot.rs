@@ -6,14 +6,16 @@ use std::collections::BTreeSet;
 use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
+use super::Updates;
 use super::tests::{Situation, operator, release, render};
-use super::{LoadStatus, LoadStep, Updates};
-use crate::failure::{Failure, could_not_update, from_api_status};
-use crate::mode::Mode;
+use crate::health::failure::{Failure, could_not_update, from_api_status};
+use crate::health::gate;
+use crate::health::readiness;
 use crate::plan::GroupVersionKind;
+use crate::plan::mode::Mode;
 use crate::progress::Obstacle;
-use crate::upgradeable::{self, NotUpgradeable};
-use crate::{gate, readiness};
+use crate::update::acceptance::{LoadStatus, LoadStep};
+use crate::update::upgradeable::{self, NotUpgradeable};
 
 const OBJECT: &str = "deployment \"ns/x\"";
 

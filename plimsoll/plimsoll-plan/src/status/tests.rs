@@ -4,10 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus, Effect, Reason};
 
-use super::{Limits, LoadStatus, LoadStep, StatusInput, Updates, cluster_version_status};
+use super::{Limits, StatusInput, Updates, cluster_version_status};
 use crate::capabilities::Capabilities;
-use crate::failure::Failure;
-use crate::mode::Mode;
+use crate::health::failure::Failure;
+use crate::plan::mode::Mode;
+use crate::update::acceptance::{LoadStatus, LoadStep};
 
 /// A situation to compute a status from; the tests change what matters to them.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use plimsoll_api::config::{ComponentOverride, Release, UpdateHistory, UpdateStat
 use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{TemplateContext, parse};
-use plimsoll_plan::overrides::OVERRIDE_TERMS;
+use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
 use serde_json::json;
 
 use super::ClusterState;
@@ -89,7 +89,7 @@ fn an_override_that_has_expired_decides_nothing() {
 fn the_features_are_those_of_the_cluster_unless_others_are_named() {
     let mut cluster = cluster(true);
     let feature_gate = json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}});
-    cluster.features = plimsoll_plan::features::Features::of_cluster(&feature_gate);
+    cluster.features = plimsoll_plan::plan::features::Features::of_cluster(&feature_gate);
     let set = |named: Option<&str>| {
         cluster.target(DEFAULT_PROFILE, named, Timestamp::UNIX_EPOCH).features.set
     };

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::config::{ClusterOperatorStatus, ObjectReference, OperandVersion};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
-use plimsoll_plan::graph::position;
+use plimsoll_plan::plan::graph::position;
 use serde_json::Value;
 
 use super::template_fingerprint::TemplateFingerprint;

@@ -6,7 +6,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_PROFILE, Decision, decide};
 use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
-use plimsoll_plan::graph::position;
+use plimsoll_plan::plan::graph::position;
 
 use super::{v1, v2};
 

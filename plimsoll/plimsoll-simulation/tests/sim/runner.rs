@@ -10,7 +10,7 @@ use kube::client::Body;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::{Controller, Leadership, Settings, View};
-use plimsoll_plan::pause::PAUSE_BEFORE;
+use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::clock::{VirtualClock, start_time};
 use plimsoll_simulation::operators::{self, SimulationOptions};

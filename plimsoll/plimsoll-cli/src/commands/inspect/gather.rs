@@ -10,7 +10,7 @@ use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::config::ObjectReference;
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
-use plimsoll_plan::gate;
+use plimsoll_plan::health::gate;
 use serde_json::{Value, json};
 
 use super::archive::Archive;

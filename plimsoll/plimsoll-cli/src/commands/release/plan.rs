@@ -9,10 +9,10 @@ use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities;
-use plimsoll_plan::features::Features;
 use plimsoll_plan::forecast::{Forecast, between};
-use plimsoll_plan::mode::Mode;
-use plimsoll_plan::target::Target;
+use plimsoll_plan::plan::features::Features;
+use plimsoll_plan::plan::mode::Mode;
+use plimsoll_plan::update::target::Target;
 
 use crate::arguments::store::StoreArguments;
 use crate::exit;

@@ -2,7 +2,7 @@
 
 use plimsoll_api::config::{Release, Update, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
-use plimsoll_plan::preconditions::digest;
+use plimsoll_plan::update::preconditions::digest;
 
 use super::UpdateToArguments;
 use plimsoll_simulation::cluster_state::ClusterState;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::forecast::{Forecast, between};
-use plimsoll_plan::mode::Mode;
-use plimsoll_plan::preconditions::Finding;
-use plimsoll_plan::target::Target;
+use plimsoll_plan::plan::mode::Mode;
+use plimsoll_plan::update::preconditions::Finding;
+use plimsoll_plan::update::target::Target;
 
 use super::{Format, Report};
 use plimsoll_simulation::sample;

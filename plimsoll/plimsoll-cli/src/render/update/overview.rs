@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use plimsoll_api::config::Release;
 use plimsoll_api::{Condition, ConditionStatus};
-use plimsoll_plan::pause::PAUSE_BEFORE;
+use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use serde::Serialize;
 
 use super::condition;

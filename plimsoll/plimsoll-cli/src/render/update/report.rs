@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::UpdateState;
 use plimsoll_api::progress::{OperatorsProgress, UpdateProgress};
-use plimsoll_plan::timeline::{Estimate, estimate};
+use plimsoll_plan::progress::timeline::{Estimate, estimate};
 use serde::Serialize;
 
 use super::{condition, duration};

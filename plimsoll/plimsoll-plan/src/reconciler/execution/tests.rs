@@ -11,7 +11,7 @@ use plimsoll_content::inclusion::Context;
 use serde_json::{Value, json};
 
 use super::{ExecutionEffect, ExecutionEvent, Observation, PlanExecution};
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 use crate::plan::{DELETE, GroupVersionKind, Plan, plan};
 use crate::progress::{Deleted, Mark, NamespaceState, Outcome, Scope, Trace};
 use crate::reconciler::Uptime;

@@ -12,7 +12,7 @@ use plimsoll_content::inclusion::Context;
 use serde_json::json;
 
 use super::{InheritedObjects, Removals};
-use crate::mode::Mode;
+use crate::plan::mode::Mode;
 use crate::plan::{DELETE, Plan, plan};
 use crate::progress::{
     Deleted, Event, Mark, Outcome, Progress, Trace, Transience, TryError, World,

@@ -12,14 +12,15 @@ use super::super::operators::UnhealthyOperators;
 use super::super::rejected_capabilities::RejectedCapabilities;
 use super::super::removals::Removals;
 use crate::capabilities::Capabilities;
-use crate::failure::Failure;
-use crate::overrides::Overrides;
+use crate::health::failure::Failure;
 use crate::plan::Action;
+use crate::progress::timeline::{LevelCount, Seen, Timeline};
 use crate::progress::{Problem, Progress, format_ranges};
-use crate::status::{Limits, LoadStatus, StatusInput, Updates, cluster_version_status};
-use crate::timeline::{LevelCount, Seen, Timeline};
-use crate::upgradeable::NotUpgradeable;
-use crate::validate;
+use crate::spec::overrides::Overrides;
+use crate::spec::validate;
+use crate::status::{Limits, StatusInput, Updates, cluster_version_status};
+use crate::update::acceptance::LoadStatus;
+use crate::update::upgradeable::NotUpgradeable;
 
 /// The state of the controller at one moment, as far as the statuses report it.
 #[derive(Debug, Clone)]

@@ -16,14 +16,15 @@ use serde_json::json;
 
 use super::{StatusContext, StatusReport, StatusWrite};
 use crate::capabilities::Capabilities;
-use crate::mode::Mode;
-use crate::overrides::Overrides;
+use crate::plan::mode::Mode;
 use crate::plan::{GroupVersionKind, plan};
 use crate::progress::{Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, World};
 use crate::reconciler::Uptime;
 use crate::reconciler::operators::UnhealthyOperators;
 use crate::reconciler::removals::Removals;
-use crate::status::{Limits, LoadStatus, LoadStep, Updates};
+use crate::spec::overrides::Overrides;
+use crate::status::{Limits, Updates};
+use crate::update::acceptance::{LoadStatus, LoadStep};
 
 fn release(version: &str) -> Release {
     Release {

@@ -16,13 +16,16 @@
 //! * `ReleaseAccepted` does not fall back to "retrieving" each time a rejected release is tried
 //!   again: it tells of the last failure until something else comes of it.
 
+mod load;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update};
 
-use crate::preconditions::{self, Facts, Judgement};
-use crate::status::{LoadStatus, LoadStep};
+use crate::update::preconditions::{self, Facts, Judgement};
+
+pub use load::{LoadStatus, LoadStep};
 
 /// First delay before a release that could not be retrieved or loaded is tried again.
 pub const RETRY_DELAY_MIN: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use std::fmt;
 use plimsoll_content::lint::related_objects;
 use serde_json::Value;
 
-use crate::parse::{self, ReportedCondition};
+use crate::health::parse::{self, ReportedCondition};
 
 /// Most words of a `Progressing` message: it is a column of a table.
 const PROGRESSING_WORDS_MAX: usize = 10;

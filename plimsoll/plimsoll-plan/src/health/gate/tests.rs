@@ -4,7 +4,7 @@ use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::{cluster_operator, missing_versions};
-use crate::mode::Mode::{self, Initializing, Reconciling, Updating};
+use crate::plan::mode::Mode::{self, Initializing, Reconciling, Updating};
 
 const MODES: [Mode; 3] = [Initializing, Updating, Reconciling];
 

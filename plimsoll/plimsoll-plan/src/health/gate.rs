@@ -31,8 +31,8 @@ mod style;
 use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::Value;
 
-use crate::mode::Mode;
-use crate::parse::{self, ReportedVersion};
+use crate::health::parse::{self, ReportedVersion};
+use crate::plan::mode::Mode;
 
 pub use style::{StyleFinding, style};
 

@@ -5,7 +5,7 @@ use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{Release, Update};
 
 use super::{Acceptance, Identity, Order, Verification, Wanted, resolve};
-use crate::preconditions::{Facts, Objecting};
+use crate::update::preconditions::{Facts, Objecting};
 
 fn release(version: &str) -> Release {
     Release {

@@ -7,7 +7,7 @@
 use plimsoll_api::{ConditionStatus, ObjectKey, Reason};
 use serde_json::Value;
 
-use crate::parse;
+use crate::health::parse;
 
 /// A ClusterOperator that objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,10 +8,9 @@ use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, UnmanagedObject};
 
-use crate::capabilities::{self, Capabilities};
-use crate::features::Features;
-use crate::forecast::EnabledCapability;
-use crate::mode::Mode;
+use crate::capabilities::{self, Capabilities, EnabledCapability};
+use crate::plan::features::Features;
+use crate::plan::mode::Mode;
 use crate::plan::{Plan, plan};
 
 /// What a cluster asks for, as far as the plan of a release depends on it.

@@ -9,7 +9,7 @@
 use plimsoll_api::{Effect, Reason, Verdict};
 use serde_json::Value;
 
-use crate::parse;
+use crate::health::parse;
 
 /// Judges an object of a kind that is awaited; `None` for kinds of which applied is enough.
 pub fn workload(group: &str, kind: &str, live: &Value) -> Option<Verdict> {

@@ -1,0 +1,6 @@
+//! What is applied: the object that a manifest becomes, how it differs from another, and the sign
+//! that somebody changed it afterwards.
+
+pub mod diff;
+pub mod fingerprint;
+pub mod prepare;
