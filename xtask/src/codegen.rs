@@ -6,6 +6,7 @@
 //! of a compressed JSON index (version, resources, sections), then the compressed sections, one for
 //! each group-version, each the OpenAPI definitions of its kinds without the prose.
 mod columns;
+pub(crate) mod crds;
 mod documents;
 #[cfg(feature = "protobuf")]
 mod go_structs;
@@ -29,6 +30,7 @@ const META_SECTION: &str = "meta";
 /// Runs `cargo xtask codegen …`.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
+        ["crds"] => crds::write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")),
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
         #[cfg(feature = "protobuf")]
         ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
@@ -42,7 +44,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),
         _ => bail!(
             "usage: cargo xtask codegen \
-             (openapi|protobuf|documents --from DIR | columns --from DIR VERSION | \
+             (crds | openapi|protobuf|documents --from DIR | columns --from DIR VERSION | \
              policy --from KUBECONFIG)"
         ),
     }

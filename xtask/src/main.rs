@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | \
+            "usage: cargo xtask tidy | codegen clippy | codegen crds | \
              codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
              codegen zero|columns --from DIR VERSION | bench \
              [install|update|drift|memory]... | bench server \

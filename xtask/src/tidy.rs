@@ -4,6 +4,7 @@
 //! same, so that `cargo test --workspace` keeps the tree tidy.
 
 mod cycles;
+mod definitions;
 mod layers;
 mod licences;
 mod purity;
@@ -63,6 +64,7 @@ pub(crate) fn write_clippy_configs() -> Result<()> {
 fn findings() -> Result<Vec<Finding>> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
+    findings.extend(definitions::check(&tree)?);
     findings.extend(layers::check(&tree)?);
     findings.extend(purity::check(&tree));
     findings.extend(references::check(&tree));

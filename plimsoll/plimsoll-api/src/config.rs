@@ -172,6 +172,7 @@ pub struct ClusterVersionStatus {
     // +listMapKey=type
     pub conditions: Vec<Condition>,
     /// Updates that are recommended; null if none are or they are not known.
+    // +required
     // +listType=atomic
     pub available_updates: Option<Vec<Release>>,
     /// The risks that conditional updates refer to.

@@ -1,7 +1,8 @@
 //! The CustomResourceDefinitions that Plimsoll installs.
 //!
-//! They are written as YAML beside the sources, so that a person can read and apply them, and are
-//! parsed once, when they are first asked for. Names of capabilities are open strings here, unlike
+//! They are generated from the types of this crate (`cargo xtask codegen crds`) and lie as YAML
+//! beside the sources, so that a person can read and apply them. They are parsed once, on first use.
+//! Names of capabilities are open strings here, unlike
 //! in the published API, where an enumeration keeps a controller from reporting a capability that
 //! a newer release brings.
 

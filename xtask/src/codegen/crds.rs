@@ -1,0 +1,249 @@
+//! Generates `plimsoll/plimsoll-api/crds/*.yaml` from the types: `cargo xtask codegen crds`.
+//!
+//! The sources are read as text, line by line: rustfmt gives them one shape, and what does not fit
+//! is an error. So the definitions need no derive macro, no feature and no dependency of the
+//! program. Names and optionality come from the fields and their serde attributes, descriptions
+//! from the doc comments, and the rest from markers in the form that controller-gen reads in Go:
+//! `// +listType=map`, `// +required`, `// +kubebuilder:validation:MaxItems=32`. A marker goes on in
+//! comment lines that are indented by one more blank.
+
+mod parse;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Map, Value, json};
+
+use self::parse::{Field, Marker, Type, parse};
+
+/// The folder of the definitions.
+pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
+/// The sources with the types, relative to the root.
+const SOURCES: [&str; 6] = [
+    "plimsoll/plimsoll-api/src/condition.rs",
+    "plimsoll/plimsoll-api/src/config.rs",
+    "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
+    "plimsoll/plimsoll-api/src/key.rs",
+    "plimsoll/plimsoll-api/src/objects.rs",
+    "plimsoll/plimsoll-api/src/progress.rs",
+];
+/// The kinds, with their groups and versions.
+const KINDS: [(&str, &str, &str); 3] = [
+    ("ClusterVersion", "config.openshift.io", "v1"),
+    ("ClusterOperator", "config.openshift.io", "v1"),
+    ("ReleaseProgress", "plimsoll.io", "v1alpha1"),
+];
+
+/// Writes the definitions.
+pub(crate) fn write(root: &Path) -> Result<()> {
+    let read = |path: &str| {
+        fs::read_to_string(root.join(path)).with_context(|| format!("failed to read {path}"))
+    };
+    for (name, text) in generate(read)? {
+        fs::write(root.join(FOLDER).join(name), text)?;
+    }
+    Ok(())
+}
+
+/// The definitions as file names and texts, made of the sources that `read` returns.
+pub(crate) fn generate(read: impl Fn(&str) -> Result<String>) -> Result<Vec<(String, String)>> {
+    let mut types = BTreeMap::new();
+    for path in SOURCES {
+        let parsed = parse(&read(path)?).with_context(|| format!("failed to parse {path}"))?;
+        types.extend(parsed);
+    }
+    KINDS
+        .into_iter()
+        .map(|(kind, group, version)| {
+            let (plural, definition) = definition(&types, kind, group, version)
+                .with_context(|| format!("failed to define {kind}"))?;
+            let head =
+                "# Generated from the types of plimsoll-api by `cargo xtask codegen crds`.\n";
+            Ok((format!("{plural}.yaml"), format!("{head}{}", yaml::render(&definition))))
+        })
+        .collect()
+}
+
+fn definition(
+    types: &BTreeMap<String, Type>,
+    kind: &str,
+    group: &str,
+    version: &str,
+) -> Result<(String, Value)> {
+    let object = types.get(kind).context("there is no such type")?;
+    let mut plural = String::new();
+    let mut names = json!({
+        "kind": kind, "listKind": format!("{kind}List"), "singular": kind.to_lowercase(),
+    });
+    let mut columns = Vec::new();
+    let mut schema = struct_schema(types, object)?;
+    schema.insert("description".to_owned(), json!(object.description));
+    for marker in &object.markers {
+        match marker.name.as_str() {
+            "kubebuilder:resource" => {
+                let arguments = marker.arguments()?;
+                plural = arguments.get("path").context("the resource has no path")?.clone();
+                names["plural"] = json!(plural);
+                if let Some(short) = arguments.get("shortName") {
+                    names["shortNames"] = json!([short]);
+                }
+                ensure!(arguments.get("scope").is_some_and(|scope| scope == "Cluster"));
+            }
+            "kubebuilder:printcolumn" => {
+                let mut column = marker.arguments()?;
+                let path = column.remove("JSONPath").context("a column has no JSONPath")?;
+                column.insert("jsonPath".to_owned(), path);
+                columns.push(json!(column));
+            }
+            _ => apply(&mut schema, marker)?,
+        }
+    }
+    let properties = schema.get_mut("properties").context("the type has no fields")?;
+    properties["apiVersion"] =
+        json!({ "type": "string", "description": "API version of this object." });
+    properties["kind"] = json!({ "type": "string", "description": "Kind of this object." });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "names": names,
+            "scope": "Cluster",
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "additionalPrinterColumns": columns,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    Ok((plural, definition))
+}
+
+/// The schema of a struct: its fields, with those of flattened ones in their place.
+fn struct_schema(types: &BTreeMap<String, Type>, it: &Type) -> Result<Map<String, Value>> {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for field in &it.fields {
+        if field.flatten {
+            let inner = types.get(&field.type_).context("a flattened type is not known")?;
+            let inner = struct_schema(types, inner)?;
+            properties.extend(inner["properties"].as_object().cloned().unwrap_or_default());
+            required.extend(inner["required"].as_array().cloned().unwrap_or_default());
+            continue;
+        }
+        let schema = field_schema(types, field)
+            .with_context(|| format!("failed to read field `{}`", field.name))?;
+        if field.markers.iter().any(|it| it.name == "required") || !(it.default || field.default) {
+            required.push(json!(field.name));
+        }
+        properties.insert(field.name.clone(), Value::Object(schema));
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    if !properties.is_empty() {
+        schema.insert("properties".to_owned(), Value::Object(properties));
+    }
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    Ok(schema)
+}
+
+fn field_schema(types: &BTreeMap<String, Type>, field: &Field) -> Result<Map<String, Value>> {
+    let mut schema = type_schema(types, &field.type_)?;
+    if field.type_ != "ObjectMeta" {
+        ensure!(!field.description.is_empty(), "it has no description");
+        schema.insert("description".to_owned(), json!(field.description));
+    }
+    if field.type_.starts_with("Option<") && !field.skipped && !field.default {
+        schema.insert("nullable".to_owned(), json!(true));
+    }
+    for marker in &field.markers {
+        apply(&mut schema, marker)?;
+    }
+    Ok(schema)
+}
+
+fn type_schema(types: &BTreeMap<String, Type>, name: &str) -> Result<Map<String, Value>> {
+    let inner = |prefix: &str| name.strip_prefix(prefix).and_then(|it| it.strip_suffix('>'));
+    if let Some(item) = inner("Option<") {
+        return type_schema(types, item);
+    }
+    let schema = if let Some(item) = inner("Vec<") {
+        json!({ "type": "array", "items": type_schema(types, item)? })
+    } else {
+        match name {
+            "String" => json!({ "type": "string" }),
+            "bool" => json!({ "type": "boolean" }),
+            "i64" => json!({ "type": "integer", "format": "int64" }),
+            "u32" | "u64" | "usize" => {
+                json!({ "type": "integer", "format": "int64", "minimum": 0 })
+            }
+            "Timestamp" => json!({ "type": "string", "format": "date-time" }),
+            "Value" | "ObjectMeta" => json!({ "type": "object" }),
+            _ => {
+                let named = types.get(name).with_context(|| format!("no type `{name}`"))?;
+                if named.is_enum {
+                    json!({ "type": "string" })
+                } else {
+                    return struct_schema(types, named);
+                }
+            }
+        }
+    };
+    schema.as_object().cloned().context("a schema is an object")
+}
+
+/// Adds to a schema what a marker says.
+fn apply(schema: &mut Map<String, Value>, marker: &Marker) -> Result<()> {
+    let value = marker.value.trim();
+    let number = || value.parse::<u64>().with_context(|| format!("`{value}` is not a number"));
+    let name = marker.name.as_str();
+    let (key, value) = match name {
+        "required" => return Ok(()),
+        "nullable" => ("nullable", json!(true)),
+        "kubebuilder:pruning:PreserveUnknownFields" => {
+            ("x-kubernetes-preserve-unknown-fields", json!(true))
+        }
+        "listType" => ("x-kubernetes-list-type", json!(value)),
+        "listMapKey" => return push(schema, "x-kubernetes-list-map-keys", json!(value)),
+        "kubebuilder:validation:XValidation" => {
+            let rule = json!(marker.arguments()?);
+            return push(schema, "x-kubernetes-validations", rule);
+        }
+        "kubebuilder:validation:Enum" => {
+            let values: Vec<&str> = value.split(';').map(|it| it.trim_matches('"')).collect();
+            ("enum", json!(values))
+        }
+        "kubebuilder:validation:Format" => ("format", json!(value)),
+        "kubebuilder:validation:Pattern" => ("pattern", json!(value.trim_matches('`'))),
+        "kubebuilder:validation:Minimum" => ("minimum", json!(number()?)),
+        "kubebuilder:validation:MinItems" => ("minItems", json!(number()?)),
+        "kubebuilder:validation:MaxItems" => ("maxItems", json!(number()?)),
+        "kubebuilder:validation:MinLength" => ("minLength", json!(number()?)),
+        "kubebuilder:validation:MaxLength" => ("maxLength", json!(number()?)),
+        "kubebuilder:validation:items:MaxLength" => {
+            let items = schema.get_mut("items").context("it is not a list")?;
+            items["maxLength"] = json!(number()?);
+            return Ok(());
+        }
+        _ => bail!("the marker `{name}` is not known"),
+    };
+    schema.insert(key.to_owned(), value);
+    Ok(())
+}
+
+fn push(schema: &mut Map<String, Value>, key: &str, value: Value) -> Result<()> {
+    let list = schema.entry(key).or_insert_with(|| json!([]));
+    list.as_array_mut().context("it is not a list")?.push(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
