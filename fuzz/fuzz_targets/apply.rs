@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use k8s_schema::managed::{Actor, server_side_apply, track_update};
+use k8s_schema::managed::{ManagerInfo, server_side_apply, track_update};
 use k8s_schema::{Schema, builtin};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         }
         let manager = step[0].as_str().unwrap_or("nobody");
-        let actor = Actor {
+        let actor = ManagerInfo {
             manager,
             api_version: "example.com/v1",
             subresource: "",

@@ -5,7 +5,7 @@
 //! of its own with its own revision, so watches see the steps that a real cluster goes through.
 use std::sync::Arc;
 
-use k8s_schema::managed::{self, Actor};
+use k8s_schema::managed::{self, ManagerInfo};
 use serde_json::Value;
 
 use crate::semantics::cluster::{Cluster, ObjectChange};
@@ -79,7 +79,7 @@ pub(crate) fn write_as(
         resource.schema(),
         Some(&before),
         object,
-        &Actor {
+        &ManagerInfo {
             manager,
             api_version: &api_version,
             subresource: "status",

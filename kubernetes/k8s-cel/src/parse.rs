@@ -1,6 +1,6 @@
 //! Text to trees: a recursive-descent parser of cel-spec's grammar.
 //!
-//! Ids are given, and source_info remembered, as cel-go does it: both show in messages. The depth of a
+//! Ids are given, and positions remembered, as cel-go does it: both show in messages. The depth of a
 //! tree is limited, so nothing that walks one can run out of stack.
 //!
 //! Upstream: github.com/google/cel-go/parser/parser.go: Parse

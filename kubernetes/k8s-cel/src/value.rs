@@ -93,7 +93,7 @@ impl Value {
         Self::Opaque(Arc::new(Opaque::Authorization(Box::new(check))))
     }
 
-    /// The value of `authorizer.requestResource`: a attributes about the resource of the request,
+    /// The value of `authorizer.requestResource`: a check of the resource of the request,
     /// which lacks the verb.
     pub fn request_resource(
         authorizer: Arc<dyn Authorizer>,

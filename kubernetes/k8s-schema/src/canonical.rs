@@ -5,16 +5,11 @@ mod tests;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::Schema;
 use crate::quantity::{MALFORMED, Quantity};
-use crate::schema::node::Edge;
-
-/// The format of types that are quantities.
-pub(crate) const QUANTITY: &str = "quantity";
-/// The format of types that are times in microseconds.
-pub(crate) const MICRO_TIME: &str = "micro-time";
+use crate::schema::node::{Edge, MICRO_TIME, QUANTITY};
 
 /// Gives quantities and times in an object of a built-in kind their canonical form.
 ///
@@ -116,21 +111,4 @@ fn check_micro(text: &str, layout: &str) -> Result<(), String> {
         _ => (&digits[6..], "Z07:00"),
     };
     Err(format!("parsing time {text:?} as {layout:?}: cannot parse {found:?} as {wanted:?}"))
-}
-
-/// Writes whole numbers of a custom object without a fraction, as Go does: `1.0` is `1`.
-pub fn canonicalize_numbers(value: &mut Value) {
-    match value {
-        Value::Object(entries) => entries.values_mut().for_each(canonicalize_numbers),
-        Value::Array(items) => items.iter_mut().for_each(canonicalize_numbers),
-        Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|float| float.fract() == 0.0);
-            // Up to here every whole floating-point number is exact.
-            let exact = whole.filter(|float| float.abs() <= 9_007_199_254_740_992.0);
-            if let Some(float) = exact {
-                *number = Number::from(float as i64);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }

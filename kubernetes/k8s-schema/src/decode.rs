@@ -9,18 +9,18 @@ use crate::schema::node::{DeclaredType, Edge, Node};
 
 /// The first value that does not fit its type, in the decoder's words.
 pub fn decoding_error(schema: &Schema, value: &Value) -> Option<String> {
-    let place = Place { schema, structure: String::new(), fields: Vec::new() };
-    place.check(&schema.root_edge(), value)
+    let position = DecodePosition { schema, structure: String::new(), fields: Vec::new() };
+    position.check(&schema.root_edge(), value)
 }
 
 /// Where the decoder is: the innermost struct, and the fields that lead to it.
-struct Place<'a> {
+struct DecodePosition<'a> {
     schema: &'a Schema,
     structure: String,
     fields: Vec<String>,
 }
 
-impl Place<'_> {
+impl DecodePosition<'_> {
     fn check(&self, edge: &Edge, value: &Value) -> Option<String> {
         let node = self.schema.node(edge.node);
         if value.is_null() || node.keeps_unknown {
@@ -41,7 +41,7 @@ impl Place<'_> {
             _ => false,
         };
         if !fits {
-            return Some(self.refusal(node, value));
+            return Some(self.type_error(node, value));
         }
         match value {
             Value::Object(entries) => self.entries(node, entries),
@@ -61,13 +61,14 @@ impl Place<'_> {
                 let structure = structure.unwrap_or(&self.structure).to_owned();
                 let mut fields = self.fields.clone();
                 fields.push(key.clone());
-                return Place { schema: self.schema, structure, fields }.check(edge, value);
+                return DecodePosition { schema: self.schema, structure, fields }
+                    .check(edge, value);
             }
             self.check(map.additional.as_ref()?, value)
         })
     }
 
-    fn refusal(&self, node: &Node, value: &Value) -> String {
+    fn type_error(&self, node: &Node, value: &Value) -> String {
         let kind = match value {
             Value::Object(_) => "object".to_owned(),
             Value::Array(_) => "array".to_owned(),

@@ -16,21 +16,22 @@ use crate::schema::node::{Edge, MapType, Node, Scalar};
 /// fields at their zero value) appears in built-in kinds.
 pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     let built_in = schema.is_builtin();
-    fill(&Walker { schema, built_in, keeps_nulls: false }, value);
+    fill(&Defaulter { schema, built_in, keeps_nulls: false }, value);
 }
 
 /// Like [`apply_defaults`], but nulls in a custom resource stay: it was not decoded, but merged from
 /// objects that were.
 pub(crate) fn apply_defaults_after_merge(schema: &Schema, value: &mut Value) {
     let built_in = schema.is_builtin();
-    fill(&Walker { schema, built_in, keeps_nulls: !built_in }, value);
+    fill(&Defaulter { schema, built_in, keeps_nulls: !built_in }, value);
 }
 
-fn fill(walker: &Walker<'_>, value: &mut Value) {
-    if walker.schema.is_untyped() {
+fn fill(defaulter: &Defaulter<'_>, value: &mut Value) {
+    if defaulter.schema.is_untyped() {
         return;
     }
-    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+    if let (false, Some(Value::Object(metadata))) = (defaulter.built_in, value.get_mut("metadata"))
+    {
         for name in ["labels", "annotations"] {
             let texts = metadata.get_mut(name).and_then(Value::as_object_mut);
             texts
@@ -40,8 +41,9 @@ fn fill(walker: &Walker<'_>, value: &mut Value) {
                 .for_each(|text| *text = json!(""));
         }
     }
-    walker.walk(&walker.schema.root_edge(), value);
-    if let (false, Some(Value::Object(metadata))) = (walker.built_in, value.get_mut("metadata")) {
+    defaulter.walk(&defaulter.schema.root_edge(), value);
+    if let (false, Some(Value::Object(metadata))) = (defaulter.built_in, value.get_mut("metadata"))
+    {
         metadata.retain(|_, value| !is_nothing(value));
     }
 }
@@ -57,14 +59,14 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-struct Walker<'a> {
+struct Defaulter<'a> {
     schema: &'a Schema,
     built_in: bool,
     /// Nulls without a default stay.
     keeps_nulls: bool,
 }
 
-impl Walker<'_> {
+impl Defaulter<'_> {
     fn walk(&self, edge: &Edge, value: &mut Value) {
         let node = self.schema.node(edge.node);
         match value {

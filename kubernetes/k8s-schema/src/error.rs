@@ -79,18 +79,18 @@ impl FieldErrorKind {
     }
 }
 
-/// One defect of one field.
+/// An error of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// Where: `spec.foo[0].bar`, or `<nil>` for the object itself.
+    /// The field: `spec.foo[0].bar`, or `<nil>` for the object itself.
     pub path: String,
-    /// What is wrong.
+    /// The class of the error.
     pub kind: FieldErrorKind,
-    /// The offending value, where the message shows it.
+    /// The offending value; absent where the message shows none.
     pub value: Option<Value>,
-    /// How the message shows the value, where that is not simply as JSON with sorted keys.
+    /// How the message shows the value; absent where that is JSON with sorted keys.
     pub shown: Option<String>,
-    /// The rest of the message.
+    /// The message after the class and the value; may be empty.
     pub detail: String,
 }
 

@@ -25,9 +25,9 @@ pub(crate) struct Expressions {
     compiled: Arc<OnceLock<Option<compile::Node>>>,
 }
 
-/// What the rules say of an object.
+/// What is wrong with an object by the rules of its CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct RuleViolations {
     /// What is wrong with the object.
     pub errors: Vec<FieldError>,
     /// What is wrong with parts that this write did not change: it is accepted, with a warning.
@@ -44,11 +44,11 @@ impl Expressions {
     }
 
     /// Evaluates the rules on an object; `live` is the object before an update.
-    pub(crate) fn evaluate(&self, object: &Value, live: Option<&Value>) -> Verdict {
+    pub(crate) fn evaluate(&self, object: &Value, live: Option<&Value>) -> RuleViolations {
         let compiled = self.compiled.get_or_init(|| compile::compile(&self.schema));
         match compiled {
             Some(root) => evaluate::evaluate(root, object, live),
-            None => Verdict::default(),
+            None => RuleViolations::default(),
         }
     }
 }

@@ -17,6 +17,7 @@
 //! | What is an object in protocol buffers? | [`protobuf`] |
 
 pub mod builtin;
+mod builtin_data;
 mod builtin_defaults;
 mod builtin_rules;
 mod canonical;
@@ -42,18 +43,18 @@ pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::{
     check_review_versions, check_webhook_service, check_webhook_url, validate_builtin,
 };
-pub use canonical::{canonicalize, canonicalize_numbers};
+pub use canonical::canonicalize;
 pub use decode::decoding_error;
 pub use default::apply_defaults;
 pub use definition::{
     Tolerance, check_definition_schema, compound_set_items, selectable_field, unrecognized_formats,
 };
 pub use error::{FieldError, FieldErrorKind};
-pub use expressions::{Verdict, check_definition};
+pub use expressions::{RuleViolations, check_definition};
 pub use go::{go_kind, go_text, go_type};
 pub use k8s_cel::names;
 pub use metadata::{MetadataOwner, validate_metadata};
-pub use numbers::canonical_numbers;
+pub use numbers::canonicalize_numbers;
 pub use prune::{prune, unknown_fields};
 pub use schema::Schema;
 pub use validate::{

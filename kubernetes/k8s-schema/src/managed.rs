@@ -5,10 +5,11 @@
 //! object and works out which fields its writer changed. Both return the object to store; when a
 //! write changes nothing, that is exactly the live object, times included.
 //!
-//! What was written under another version of the kind is compared in that version ([`Kind`]);
+//! What was written in another version of the kind is compared in that version ([`VersionedKind`]);
 //! entries of versions that exist no more are dropped.
 
 mod apply;
+mod conflict;
 mod entry;
 mod kind;
 mod last_applied;
@@ -18,21 +19,20 @@ mod laws;
 mod tests;
 mod update;
 
-use std::fmt;
-
 pub use apply::server_side_apply;
+pub use conflict::Conflict;
 pub use entry::{Operation, is_same_but_times};
-pub use kind::{Convert, Kind};
+pub use kind::{Convert, VersionedKind};
 pub use update::track_update;
 
-/// Who writes, through what, and when.
+/// Who writes, through what, and when: what an entry of `managedFields` records of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Actor<'a> {
+pub struct ManagerInfo<'a> {
     /// Field manager's name.
     pub manager: &'a str,
     /// `apiVersion` of the request's object.
     pub api_version: &'a str,
-    /// Subresource written to, or empty.
+    /// Subresource that is written to; empty for the object itself.
     pub subresource: &'a str,
     /// RFC 3339 time in whole seconds, in UTC.
     pub now: &'a str,
@@ -41,55 +41,18 @@ pub struct Actor<'a> {
     pub reset_fields: &'a [&'a str],
 }
 
-impl Actor<'_> {
+impl ManagerInfo<'_> {
     /// The name that ownership is recorded under.
     fn name(&self) -> &str {
         if self.manager.is_empty() { "unknown" } else { self.manager }
     }
 }
 
-/// A field that somebody else owns with another value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The owner.
-    pub manager: String,
-    /// The owner's `apiVersion`.
-    pub api_version: String,
-    /// How the owner wrote it.
-    pub operation: Operation,
-    /// The owner's subresource, or empty.
-    pub subresource: String,
-    /// When the owner wrote it, if known; messages do not show it.
-    pub time: Option<String>,
-    /// The field: `.spec.replicas`.
-    pub path: String,
-}
-
-impl Conflict {
-    /// The owner as Kubernetes names it: `"kubectl" using apps/v1`.
-    pub fn owner(&self) -> String {
-        let mut out = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            out.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            out.push_str(&format!(" using {}", self.api_version));
-        }
-        out
-    }
-
-    /// The message of the `Status` cause for it; the cause's field is [`Conflict::path`] and its
-    /// reason `FieldManagerConflict`.
-    pub fn cause(&self) -> String {
-        format!("conflict with {}", self.owner())
-    }
-}
-
-/// Why an apply was refused. The texts are those of kube-apiserver, since clients parse them.
+/// Why an apply was rejected. The texts are those of kube-apiserver, since clients parse them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// Others own fields that the applied object would change.
-    #[error("{}", Conflicts(.0))]
+    #[error("{}", conflict::ConflictList(.0))]
     Conflicts(Vec<Conflict>),
     /// The applied object does not fit its schema; one text for each defect, such as
     /// `.userNames: field not declared in schema`.
@@ -104,28 +67,6 @@ pub enum ApplyError {
     /// The applied object carries `metadata.managedFields`.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsInApply,
-}
-
-/// Prints conflicts grouped by owner, owners sorted.
-struct Conflicts<'a>(&'a [Conflict]);
-
-impl fmt::Display for Conflicts<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [only] = self.0 {
-            return write!(out, "Apply failed with 1 conflict: {}: {}", only.cause(), only.path);
-        }
-        write!(out, "Apply failed with {} conflicts: ", self.0.len())?;
-        let mut owner = String::new();
-        for (index, conflict) in self.0.iter().enumerate() {
-            if conflict.owner() != owner {
-                owner = conflict.owner();
-                let newline = if index > 0 { "\n" } else { "" };
-                write!(out, "{newline}conflicts with {owner}:")?;
-            }
-            write!(out, "\n- {}", conflict.path)?;
-        }
-        Ok(())
-    }
 }
 
 fn typed_message(errors: &[String]) -> String {

@@ -5,7 +5,6 @@
 //! `cargo xtask codegen protobuf` writes; they are unpacked when first used. JSON is what the server
 //! works on: reading gives the same value that the JSON form of the object would have given.
 
-mod forms;
 mod read;
 mod tables;
 #[cfg(test)]
@@ -32,23 +31,23 @@ pub enum ProtobufError {
     /// The kind has no encoding: it is custom, or only known to JSON.
     #[error("no kind \"{kind}\" is registered for version \"{api_version}\"")]
     UnknownKind {
-        /// Version that was asked for.
+        /// The `apiVersion` of the object.
         api_version: String,
-        /// Kind that was asked for.
+        /// The kind of the object.
         kind: String,
     },
     /// The bytes end too early, or are not what the type of a field says.
-    #[error("proto: illegal wireType or unexpected EOF in {place}")]
+    #[error("proto: illegal wireType or unexpected EOF in {path}")]
     Malformed {
-        /// The field or message.
-        place: String,
+        /// The name of the field or message.
+        path: String,
     },
     /// A JSON value that its field cannot hold.
-    #[error("{place} cannot hold {value}")]
+    #[error("{path} cannot hold {value}")]
     WrongValue {
-        /// The field.
-        place: String,
-        /// The value.
+        /// The name of the field.
+        path: String,
+        /// The value, as JSON.
         value: String,
     },
 }
@@ -128,7 +127,7 @@ pub fn encode_watch_event(event_type: &str, object: &Value) -> Result<Vec<u8>, P
     event.bytes(2, &raw.finish());
     let event = event.finish();
     let length = u32::try_from(event.len())
-        .map_err(|_| ProtobufError::Malformed { place: "WatchEvent".to_owned() })?;
+        .map_err(|_| ProtobufError::Malformed { path: "WatchEvent".to_owned() })?;
     let mut frame = length.to_be_bytes().to_vec();
     frame.extend(event);
     Ok(frame)

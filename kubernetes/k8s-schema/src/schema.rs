@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::expressions::Expressions;
-use crate::{FieldError, Verdict, builtin};
+use crate::{FieldError, RuleViolations, builtin_data};
 pub(crate) use build::Builder;
 use node::{Edge, Node, NodeId};
 
@@ -81,7 +81,7 @@ impl Schema {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let mut builder = Builder::new(builtin::meta_definitions(), Flavor::Custom);
+        let mut builder = Builder::new(builtin_data::meta_definitions(), Flavor::Custom);
         let (root, metadata_rules) =
             builder.custom_root(open_api_v3_schema, preserve_unknown_fields);
         let expressions = Expressions::of(open_api_v3_schema);
@@ -90,7 +90,7 @@ impl Schema {
 
     /// Evaluates the rules that the CRD states as expressions; `live` is the object before an
     /// update. The object is expected to satisfy the schema otherwise.
-    pub fn evaluate_rules(&self, object: &Value, live: Option<&Value>) -> Verdict {
+    pub fn evaluate_rules(&self, object: &Value, live: Option<&Value>) -> RuleViolations {
         let rules = self.expressions.as_ref();
         rules.map(|rules| rules.evaluate(object, live)).unwrap_or_default()
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::schema::node::{DeclaredType, Node, NodeId};
 use crate::{FieldError, FieldErrorKind, Schema};
-use ratchet::Old;
+use ratchet::OldValue;
 
 /// Everything that is wrong with `value`.
 pub fn validate(schema: &Schema, value: &Value) -> Vec<FieldError> {
@@ -36,10 +36,10 @@ pub fn validate_status(schema: &Schema, value: &Value, live: &Value) -> Vec<Fiel
     let node = schema.node(schema.root);
     let status = node.map.as_ref().and_then(|map| map.value("status"));
     if let (Some(edge), Some(status)) = (status, value.get("status")) {
-        let mut outcome = Outcome::default();
-        let old = live.get("status").map(|value| Old { value, node: edge.node });
-        Walker { schema }.node(edge.node, status, "", old, &mut outcome);
-        errors.extend(outcome.errors.into_iter().map(|mut error| {
+        let mut result = ValidationResult::default();
+        let old = live.get("status").map(|value| OldValue { value, node: edge.node });
+        SchemaValidator { schema }.node(edge.node, status, "", old, &mut result);
+        errors.extend(result.errors.into_iter().map(|mut error| {
             error.path = match error.path.trim_start_matches('.') {
                 "" | "<nil>" => "status".to_owned(),
                 path => format!("status.{path}"),
@@ -55,21 +55,21 @@ fn check(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError
     if schema.is_untyped() {
         return Vec::new();
     }
-    let mut outcome = Outcome::default();
-    let walker = Walker { schema };
-    let old = live.map(|value| Old { value, node: schema.root });
-    walker.node(schema.root, value, "", old, &mut outcome);
+    let mut result = ValidationResult::default();
+    let validator = SchemaValidator { schema };
+    let old = live.map(|value| OldValue { value, node: schema.root });
+    validator.node(schema.root, value, "", old, &mut result);
     if let (Some(rules), Some(metadata)) = (schema.metadata_rules, value.get("metadata")) {
         let old = live.and_then(|live| live.get("metadata"));
-        let old = old.map(|value| Old { value, node: rules });
-        walker.node(rules, metadata, "metadata", old, &mut outcome);
+        let old = old.map(|value| OldValue { value, node: rules });
+        validator.node(rules, metadata, "metadata", old, &mut result);
     }
-    outcome.errors.iter_mut().for_each(|error| {
+    result.errors.iter_mut().for_each(|error| {
         if let Some(path) = error.path.strip_prefix('.') {
             error.path = path.to_owned();
         }
     });
-    outcome.errors
+    result.errors
 }
 
 /// What goes beyond the schema proper: the objects inside of a custom resource, repeated items of
@@ -115,12 +115,12 @@ fn blocks_further_rules(kind: FieldErrorKind) -> bool {
 /// What a check found, and how many checks it made: of failed alternatives the one that got
 /// furthest is reported.
 #[derive(Default)]
-struct Outcome {
+struct ValidationResult {
     errors: Vec<FieldError>,
     checks: usize,
 }
 
-impl Outcome {
+impl ValidationResult {
     fn push(&mut self, error: FieldError) {
         self.errors.push(error);
     }
@@ -137,14 +137,21 @@ impl Outcome {
     }
 }
 
-struct Walker<'a> {
+struct SchemaValidator<'a> {
     schema: &'a Schema,
 }
 
-impl Walker<'_> {
+impl SchemaValidator<'_> {
     /// Checks a value that a schema node speaks of; `old` is what it replaces, if that is known.
-    fn node(&self, id: NodeId, value: &Value, path: &str, old: Option<Old<'_>>, out: &mut Outcome) {
-        let mut found = Outcome::default();
+    fn node(
+        &self,
+        id: NodeId,
+        value: &Value,
+        path: &str,
+        old: Option<OldValue<'_>>,
+        out: &mut ValidationResult,
+    ) {
+        let mut found = ValidationResult::default();
         self.plain_node(id, value, path, old, &mut found);
         if old.is_some_and(|old| !found.errors.is_empty() && old.value == value) {
             found.errors.clear();
@@ -158,8 +165,8 @@ impl Walker<'_> {
         id: NodeId,
         value: &Value,
         path: &str,
-        old: Option<Old<'_>>,
-        out: &mut Outcome,
+        old: Option<OldValue<'_>>,
+        out: &mut ValidationResult,
     ) {
         let node = self.schema.node(id);
         // A null is no value in Go.
@@ -207,8 +214,8 @@ impl Walker<'_> {
         node: &Node,
         items: &[Value],
         path: &str,
-        old: Option<Old<'_>>,
-        out: &mut Outcome,
+        old: Option<OldValue<'_>>,
+        out: &mut ValidationResult,
     ) {
         if let Some(list) = node.list.as_ref() {
             for (index, item) in items.iter().enumerate() {
@@ -227,8 +234,8 @@ impl Walker<'_> {
         node: &Node,
         entries: &serde_json::Map<String, Value>,
         path: &str,
-        old: Option<Old<'_>>,
-        out: &mut Outcome,
+        old: Option<OldValue<'_>>,
+        out: &mut ValidationResult,
     ) {
         if let Some(rules) = &node.rules {
             rules::properties(rules, entries, path, out);
@@ -286,7 +293,7 @@ fn actual_type(value: &Value) -> (&'static str, &'static str) {
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Checks the type of a value; tells whether it fits.
-fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) -> bool {
+fn check_type(node: &Node, value: &Value, path: &str, out: &mut ValidationResult) -> bool {
     let before = out.errors.len();
     match node.declared {
         _ if node.int_or_string => check_named_type(node, "integer,string", value, path, out),
@@ -296,7 +303,13 @@ fn check_type(node: &Node, value: &Value, path: &str, out: &mut Outcome) -> bool
     out.errors.len() == before
 }
 
-fn check_named_type(node: &Node, wanted: &str, value: &Value, path: &str, out: &mut Outcome) {
+fn check_named_type(
+    node: &Node,
+    wanted: &str,
+    value: &Value,
+    path: &str,
+    out: &mut ValidationResult,
+) {
     let (actual, actual_format) = actual_type(value);
     if value.is_null() {
         if !node.nullable {

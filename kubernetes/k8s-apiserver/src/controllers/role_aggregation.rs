@@ -3,7 +3,7 @@
 //! Whenever a ClusterRole is written, those that select it by its labels are updated.
 use std::collections::BTreeMap;
 
-use k8s_schema::managed::{self, Actor};
+use k8s_schema::managed::{self, ManagerInfo};
 use serde_json::{Value, json};
 
 use crate::request::selector::LabelSelector;
@@ -116,7 +116,7 @@ fn aggregate(cluster: &mut Cluster, now: &str, name: &str, selectors: &[LabelSel
     let Some(resource) = cluster.registry.find(RBAC_GROUP, "v1", "clusterroles").cloned() else {
         return;
     };
-    let actor = Actor {
+    let actor = ManagerInfo {
         manager: MANAGER,
         api_version: API_VERSION,
         subresource: "",

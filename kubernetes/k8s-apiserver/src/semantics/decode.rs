@@ -51,7 +51,7 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
         let (given_version, kind) = (given_version.clone(), kind.clone());
         return Err(other_type(resource, &given_version, &kind, object));
     }
-    fields.values_mut().for_each(schema::canonical_numbers);
+    fields.values_mut().for_each(schema::canonicalize_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
     fields.insert("kind".to_owned(), resource.kind.clone().into());
     if fields.get("metadata").is_none_or(Value::is_null) {

@@ -1,5 +1,5 @@
 //! Who owns the fields of an object.
-use k8s_schema::managed::Actor;
+use k8s_schema::managed::ManagerInfo;
 
 use super::context::RequestContext;
 use super::kinds;
@@ -11,8 +11,8 @@ pub(crate) fn actor<'a>(
     resource: &ApiResource,
     api_version: &'a str,
     subresource: &'a str,
-) -> Actor<'a> {
-    Actor {
+) -> ManagerInfo<'a> {
+    ManagerInfo {
         manager: &context.manager,
         api_version,
         subresource,

@@ -152,7 +152,7 @@ fn apply(
         convert::to_version(registry, target.resource, object, version)
     };
     let merged = managed::server_side_apply(
-        managed::Kind::new(target.resource.schema(), &versions),
+        managed::VersionedKind::new(target.resource.schema(), &versions),
         live.as_ref(),
         &applied,
         &actor(context, target.resource, &api_version, target.part.subresource()),

@@ -1,7 +1,7 @@
 //! The scale subresource.
 use std::sync::Arc;
 
-use k8s_schema::managed::{self, Actor};
+use k8s_schema::managed::{self, ManagerInfo};
 use k8s_schema::{FieldError, FieldErrorKind, builtin, decoding_error};
 use serde_json::{Value, json};
 
@@ -159,8 +159,8 @@ pub(crate) fn apply(
     store(cluster, context, resource, key, &live, (scale, ""))
 }
 
-fn actor(context: &RequestContext) -> Actor<'_> {
-    Actor {
+fn actor(context: &RequestContext) -> ManagerInfo<'_> {
+    ManagerInfo {
         manager: &context.manager,
         api_version: API_VERSION,
         subresource: "scale",

@@ -159,7 +159,7 @@ pub(crate) fn update(
             convert::to_version(registry, resource, object, version)
         };
         object = managed::track_update(
-            managed::Kind::new(resource.schema(), &versions),
+            managed::VersionedKind::new(resource.schema(), &versions),
             Some(live),
             object,
             &actor(context, resource, &resource.api_version(), part.subresource()),

@@ -10,7 +10,7 @@ use super::Checked;
 use crate::Value;
 use crate::ast::{Expr, ExprKind};
 use crate::error::CompileError;
-use crate::go::regexp;
+use crate::go::{parse_duration, regexp};
 use crate::library::format;
 use crate::parse::SourceInfo;
 use crate::types::Type;
@@ -83,7 +83,7 @@ fn argument(expr: &Expr, source_info: &SourceInfo, errors: &mut Vec<CompileError
         _ => None,
     };
     let is_wrong = match (call.function.as_str(), text) {
-        ("duration", Some(text)) => time::parse_duration(text).is_none(),
+        ("duration", Some(text)) => parse_duration(text).is_none(),
         ("timestamp", Some(text)) => time::parse_timestamp(text).is_none(),
         ("timestamp", None) => {
             matches!(literal, Value::Int(at) if time::from_seconds(*at).is_none())

@@ -5,6 +5,7 @@
 //! Upstream: github.com/google/cel-go/common/types/string.go: ConvertToType
 //! Upstream: github.com/google/cel-go/common/types/timestamp.go: ConvertToType
 use super::{EvaluationResult, failed};
+use crate::go::parse_duration;
 use crate::types::Type;
 use crate::value::opaque::Opaque;
 use crate::value::{display_text, time};
@@ -28,7 +29,7 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResu
         "duration" => match value {
             Value::Duration(_) => Some(Ok(value.clone())),
             Value::String(text) => Some(
-                time::parse_duration(text)
+                parse_duration(text)
                     .map(Value::Duration)
                     .ok_or_else(|| conversion_error(&Type::String, &Type::Duration)),
             ),

@@ -49,7 +49,7 @@ pub struct AuthorizationDecision {
     pub error: Option<String>,
 }
 
-/// `authorizer` or a step of a attributes to it.
+/// `authorizer` or a step of a check.
 #[derive(Clone, Debug)]
 pub struct AuthorizationCheck {
     pub(crate) authorizer: Arc<dyn Authorizer>,
@@ -57,7 +57,7 @@ pub struct AuthorizationCheck {
     pub(crate) attributes: AuthorizationAttributes,
 }
 
-/// How far a attributes is put together.
+/// How far a check is put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CheckState {
     Start,

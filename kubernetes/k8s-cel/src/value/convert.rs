@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::{ListKind, ListValue, MapKey, MapValue, Value, time};
 use crate::EvaluationError;
+use crate::go::parse_duration;
 
 impl Value {
     /// The value of JSON of no known type: integers are ints, other numbers doubles.
@@ -43,7 +44,7 @@ impl Value {
 
     /// A duration such as `1h30m`.
     pub fn duration_from(text: &str) -> Option<Self> {
-        time::parse_duration(text).map(Self::Duration)
+        parse_duration(text).map(Self::Duration)
     }
 
     /// A list whose items relate as `kind` says.

@@ -81,59 +81,6 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     Some(if zone.starts_with('-') { -seconds } else { seconds })
 }
 
-/// `1h30m`, as Go reads durations.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        let whole_length = digits(rest);
-        let whole: i128 = if whole_length == 0 { 0 } else { rest[..whole_length].parse().ok()? };
-        rest = &rest[whole_length..];
-        let mut fraction = "";
-        if let Some(after) = rest.strip_prefix('.') {
-            let length = digits(after);
-            fraction = &after[..length];
-            rest = &after[length..];
-        }
-        if whole_length == 0 && fraction.is_empty() {
-            return None;
-        }
-        let units: [(&str, i128); 8] = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("\u{b5}s", 1_000),
-            ("\u{3bc}s", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("m", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ];
-        let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
-        let (_, unit) = units.iter().find(|(name, _)| *name == &rest[..end])?;
-        rest = &rest[end..];
-        total = total.checked_add(whole.checked_mul(*unit)?)?;
-        if !fraction.is_empty() {
-            let part: f64 = format!("0.{fraction}").parse().ok()?;
-            total += (part * *unit as f64) as i128;
-        }
-        if total > i128::from(i64::MAX) + 1 {
-            return None;
-        }
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
-
 /// A point in time as `string()` writes it.
 pub(crate) fn timestamp_text(at: i128) -> String {
     match local_time(at, &TimeZone::UTC) {

@@ -39,7 +39,7 @@ fn index() -> &'static (Index, usize) {
     INDEX.get_or_init(|| {
         let length = DATA[..4].iter().rev().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
         let start = 4 + length;
-        let index = serde_json::from_value(super::unpack(&DATA[4..start]));
+        let index = serde_json::from_value(crate::builtin_data::unpack(&DATA[4..start]));
         (index.expect("the generated index is well formed"), start)
     })
 }

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::builtin;
+use crate::canonicalize_numbers;
 
 #[track_caller]
 fn check(group: &str, kind: &str, mut value: Value, expected: Result<Value, &str>) {

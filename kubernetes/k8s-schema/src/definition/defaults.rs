@@ -6,7 +6,7 @@ use crate::{FieldError, FieldErrorKind, Schema, prune, validate};
 
 /// Where a default stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DefaultContext {
     Field,
     /// Inside of `apiVersion`, `kind` or `metadata`.
     Metadata,
@@ -15,7 +15,7 @@ enum Place {
 /// Everything wrong with the defaults of a structural schema.
 pub(super) fn check(schema: &Value, path: &str, keeps_unknown: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    check_node(schema, path, Place::Field, true, keeps_unknown, &mut errors);
+    check_node(schema, path, DefaultContext::Field, true, keeps_unknown, &mut errors);
     errors
 }
 
@@ -27,14 +27,14 @@ pub(super) fn has_unpruned(schema: &Value) -> bool {
 fn check_node(
     schema: &Value,
     path: &str,
-    place: Place,
+    place: DefaultContext,
     is_root: bool,
     keeps_unknown: bool,
     errors: &mut Vec<FieldError>,
 ) {
     let Some(fields) = schema.as_object() else { return };
     let embedded = flag(fields, "x-kubernetes-embedded-resource");
-    let place = if embedded { Place::Field } else { place };
+    let place = if embedded { DefaultContext::Field } else { place };
     if let Some(default) = fields.get("default").filter(|default| !default.is_null()) {
         check_default(fields, default, &child(path, "default"), (place, keeps_unknown), errors);
     }
@@ -43,7 +43,8 @@ fn check_node(
     }
     for (name, nested) in properties(fields) {
         let is_metadata = matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
-        let place = if (embedded || is_root) && is_metadata { Place::Metadata } else { place };
+        let place =
+            if (embedded || is_root) && is_metadata { DefaultContext::Metadata } else { place };
         check_node(nested, &property(path, name), place, false, keeps_unknown, errors);
     }
 }
@@ -52,14 +53,14 @@ fn check_default(
     schema: &Map<String, Value>,
     default: &Value,
     path: &str,
-    (place, keeps_unknown): (Place, bool),
+    (place, keeps_unknown): (DefaultContext, bool),
     errors: &mut Vec<FieldError>,
 ) {
     // The default as the one field of an object.
     let whole = json!({"type": "object", "properties": {"x": schema}});
     let Ok(known) = Schema::from_crd(&whole, false) else { return };
     let object = json!({"x": default});
-    if place == Place::Field && !keeps_unknown {
+    if place == DefaultContext::Field && !keeps_unknown {
         let mut pruned = object.clone();
         prune(&known, &mut pruned);
         if pruned != object {

@@ -12,7 +12,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 /// What surrounds a schema.
 #[derive(Clone, Default)]
-struct Context {
+struct SchemaContext {
     tolerance: Tolerance,
     /// Why there may be no default here.
     no_defaults: Option<String>,
@@ -22,7 +22,7 @@ struct Context {
 
 pub(super) fn check(schema: &Value, path: &str, tolerance: Tolerance) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let context = Context { tolerance, ..Context::default() };
+    let context = SchemaContext { tolerance, ..SchemaContext::default() };
     check_node(schema, path, &context, true, &mut errors);
     errors
 }
@@ -48,7 +48,7 @@ fn not_supported(path: String, value: &str, supported: &[&str]) -> FieldError {
 fn check_node(
     schema: &Value,
     path: &str,
-    context: &Context,
+    context: &SchemaContext,
     is_root: bool,
     errors: &mut Vec<FieldError>,
 ) {
@@ -96,7 +96,7 @@ fn check_node(
 fn check_standard(
     schema: &Map<String, Value>,
     path: &str,
-    context: &Context,
+    context: &SchemaContext,
     errors: &mut Vec<FieldError>,
 ) {
     let declared = text(schema, "type");
@@ -136,7 +136,7 @@ fn check_standard(
 fn check_maps(
     schema: &Map<String, Value>,
     path: &str,
-    context: &Context,
+    context: &SchemaContext,
     is_root: bool,
     errors: &mut Vec<FieldError>,
 ) {
@@ -216,7 +216,7 @@ fn non_atomic(items: &Map<String, Value>) -> Option<&'static str> {
 fn check_list_type(
     schema: &Map<String, Value>,
     path: &str,
-    context: &Context,
+    context: &SchemaContext,
     errors: &mut Vec<FieldError>,
 ) {
     let at = child(path, "x-kubernetes-list-type");

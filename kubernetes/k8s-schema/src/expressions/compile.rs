@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_cel::{Environment, Program, Type};
 use serde_json::{Map, Value};
 
-use super::declare::{self, Declared, ListType, Sizes, text};
+use super::declare::{self, Declared, DeclaredSizes, ListType, text};
 use super::path;
 use k8s_cel::escape_field_name;
 
@@ -149,7 +149,7 @@ fn rule(
     environment: &Environment,
 ) -> Rule {
     let source = text(written, "rule");
-    let sizes = Sizes(declared);
+    let sizes = DeclaredSizes(declared);
     let mut rule = Rule {
         text: source.to_owned(),
         message: text(written, "message").to_owned(),

@@ -241,9 +241,9 @@ fn metadata(properties: Option<&Map<String, Value>>) -> Map<String, Value> {
 }
 
 /// The sizes of what `self` leads to.
-pub(super) struct Sizes<'a>(pub(super) &'a Declared);
+pub(super) struct DeclaredSizes<'a>(pub(super) &'a Declared);
 
-impl SizeEstimator for Sizes<'_> {
+impl SizeEstimator for DeclaredSizes<'_> {
     fn size(&self, path: &[String], _of: &Type) -> Option<SizeEstimate> {
         let mut at = self.0;
         for step in path.get(1..)? {

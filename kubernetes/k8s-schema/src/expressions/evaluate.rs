@@ -2,7 +2,7 @@
 use k8s_cel::{Bindings, Budget, EvaluationError, Value as CelValue};
 use serde_json::Value;
 
-use super::Verdict;
+use super::RuleViolations;
 use super::compile::{Node, Rule};
 use super::convert;
 use super::declare::{Declared, ListType};
@@ -12,9 +12,13 @@ use crate::{FieldError, FieldErrorKind};
 const MESSAGE_SIZE_MAX: usize = 5 * 1024;
 
 /// Evaluates all rules on an object; `live` is the object before an update.
-pub(super) fn evaluate(root: &Node, object: &Value, live: Option<&Value>) -> Verdict {
-    let mut run = Run { verdict: Verdict::default(), budget: Budget::default(), stopped: false };
-    let at = Place {
+pub(super) fn evaluate(root: &Node, object: &Value, live: Option<&Value>) -> RuleViolations {
+    let mut evaluator = RuleEvaluator {
+        violations: RuleViolations::default(),
+        budget: Budget::default(),
+        stopped: false,
+    };
+    let at = EvaluationContext {
         path: String::new(),
         value: object,
         old: live,
@@ -22,12 +26,12 @@ pub(super) fn evaluate(root: &Node, object: &Value, live: Option<&Value>) -> Ver
         ancestor_unchanged: false,
         is_root: true,
     };
-    run.node(root, &at);
-    run.verdict
+    evaluator.node(root, &at);
+    evaluator.violations
 }
 
 /// A part of the object, and what it was before.
-struct Place<'a> {
+struct EvaluationContext<'a> {
     path: String,
     value: &'a Value,
     /// What `oldSelf` is.
@@ -39,7 +43,7 @@ struct Place<'a> {
     is_root: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> EvaluationContext<'a> {
     fn is_unchanged(&self) -> bool {
         match self.current {
             Some(current) => current == self.value,
@@ -63,22 +67,22 @@ impl<'a> Place<'a> {
     }
 }
 
-struct Run {
-    verdict: Verdict,
+struct RuleEvaluator {
+    violations: RuleViolations,
     budget: Budget,
     /// Whether no further rule is to be evaluated.
     stopped: bool,
 }
 
-impl Run {
-    fn node(&mut self, node: &Node, at: &Place<'_>) {
+impl RuleEvaluator {
+    fn node(&mut self, node: &Node, at: &EvaluationContext<'_>) {
         if self.stopped || at.value.is_null() {
             return;
         }
         self.rules(node, at);
         for nested in &node.all_of {
             // Alternatives are not compared with what was before.
-            let at = Place { path: at.path.clone(), current: None, ..*at };
+            let at = EvaluationContext { path: at.path.clone(), current: None, ..*at };
             self.node(nested, &at);
         }
         match at.value {
@@ -88,7 +92,7 @@ impl Run {
         }
     }
 
-    fn items(&mut self, node: &Node, at: &Place<'_>, items: &[Value]) {
+    fn items(&mut self, node: &Node, at: &EvaluationContext<'_>, items: &[Value]) {
         let Some(rules) = &node.items else { return };
         let list_type = &node.list_type;
         for (index, item) in items.iter().enumerate() {
@@ -113,7 +117,12 @@ impl Run {
         }
     }
 
-    fn entries(&mut self, node: &Node, at: &Place<'_>, entries: &serde_json::Map<String, Value>) {
+    fn entries(
+        &mut self,
+        node: &Node,
+        at: &EvaluationContext<'_>,
+        entries: &serde_json::Map<String, Value>,
+    ) {
         for (key, value) in entries {
             let of =
                 |object: Option<&'_ Value>| object.and_then(|object| object.get(key)).is_some();
@@ -135,7 +144,7 @@ impl Run {
         }
     }
 
-    fn rules(&mut self, node: &Node, at: &Place<'_>) {
+    fn rules(&mut self, node: &Node, at: &EvaluationContext<'_>) {
         let (Some(declared), false) = (&node.declared, node.rules.is_empty()) else { return };
         if self.budget.remaining() == 0 {
             return self.stop(node, at, OUT_OF_BUDGET);
@@ -153,7 +162,7 @@ impl Run {
     fn rule(
         &mut self,
         node: &Node,
-        at: &Place<'_>,
+        at: &EvaluationContext<'_>,
         rule: &Rule,
         bindings: &Bindings,
         message_bindings: &Bindings,
@@ -197,7 +206,13 @@ impl Run {
         }
     }
 
-    fn violated(&mut self, node: &Node, at: &Place<'_>, rule: &Rule, bindings: &Bindings) {
+    fn violated(
+        &mut self,
+        node: &Node,
+        at: &EvaluationContext<'_>,
+        rule: &Rule,
+        bindings: &Bindings,
+    ) {
         let default = || {
             if rule.message.is_empty() {
                 format!("failed rule: {}", rule.text.trim())
@@ -252,7 +267,7 @@ impl Run {
             }
             Ok(_) | Err(EvaluationError::Failed(_)) => Ok(None),
             Err(EvaluationError::OutOfBudget) => Err("messageExpression evaluation failed due to \
-                running out of cost budget, no further validation rules will be run"
+                running out of cost budget, no further validation rules will be evaluator"
                 .to_owned()),
             Err(EvaluationError::CostLimit) => Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for \
@@ -263,30 +278,30 @@ impl Run {
     }
 
     /// Reports a violated rule: as a warning where nothing changed.
-    fn report(&mut self, rule: &Rule, at: &Place<'_>, error: FieldError) {
+    fn report(&mut self, rule: &Rule, at: &EvaluationContext<'_>, error: FieldError) {
         if !rule.reads_old && at.is_unchanged() {
-            self.verdict.warnings.push(error.to_string());
+            self.violations.warnings.push(error.to_string());
         } else {
-            self.verdict.errors.push(error);
+            self.violations.errors.push(error);
         }
     }
 
-    fn invalid(&mut self, node: &Node, at: &Place<'_>, detail: String) {
+    fn invalid(&mut self, node: &Node, at: &EvaluationContext<'_>, detail: String) {
         let error = FieldError::new(at.field_path(), FieldErrorKind::Invalid, detail);
-        self.verdict.errors.push(error.with_value(Value::from(node.type_name.as_str())));
+        self.violations.errors.push(error.with_value(Value::from(node.type_name.as_str())));
     }
 
-    fn stop(&mut self, node: &Node, at: &Place<'_>, detail: &str) {
+    fn stop(&mut self, node: &Node, at: &EvaluationContext<'_>, detail: &str) {
         self.invalid(node, at, detail.to_owned());
         self.stopped = true;
     }
 }
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
-                             validation rules will be run";
+                             validation rules will be evaluator";
 
 /// `self` and `oldSelf`, the latter plain and as an optional.
-fn bindings(declared: &Declared, at: &Place<'_>) -> (Bindings, Bindings) {
+fn bindings(declared: &Declared, at: &EvaluationContext<'_>) -> (Bindings, Bindings) {
     let base = Bindings::new().with("self", convert::value(at.value, declared));
     let old = at.old.filter(|old| !old.is_null()).map(|old| convert::value(old, declared));
     let optional = CelValue::Optional(old.clone().map(std::sync::Arc::new));

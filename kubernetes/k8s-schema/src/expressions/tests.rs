@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 
 use super::check_definition;
-use crate::{Schema, Verdict};
+use crate::{RuleViolations, Schema};
 
 const ROOT: &str = "spec.validation.openAPIV3Schema";
 
@@ -14,7 +14,7 @@ fn defects(spec: &Value) -> Vec<String> {
     check_definition(&schema(spec), ROOT).iter().map(ToString::to_string).collect()
 }
 
-fn verdict(spec: &Value, object: &Value, live: Option<&Value>) -> Verdict {
+fn violations(spec: &Value, object: &Value, live: Option<&Value>) -> RuleViolations {
     let schema = Schema::from_crd(&schema(spec), false).expect("the schema is structural");
     let object = json!({"spec": object});
     let live = live.map(|live| json!({"spec": live}));
@@ -22,7 +22,7 @@ fn verdict(spec: &Value, object: &Value, live: Option<&Value>) -> Verdict {
 }
 
 fn errors(spec: &Value, object: &Value, live: Option<&Value>) -> Vec<String> {
-    verdict(spec, object, live).errors.iter().map(ToString::to_string).collect()
+    violations(spec, object, live).errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn what_a_write_leaves_alone_is_only_warned_about() {
         "a": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'bad'"}]},
         "b": {"type": "integer"}}});
     let live = json!({"a": "bad", "b": 1});
-    let unchanged = verdict(&spec, &json!({"a": "bad", "b": 2}), Some(&live));
+    let unchanged = violations(&spec, &json!({"a": "bad", "b": 2}), Some(&live));
     assert_eq!(unchanged.errors, []);
     let expected = "spec.a: Invalid value: \"bad\": failed rule: self != 'bad'";
     assert_eq!(unchanged.warnings, [expected]);

@@ -3,12 +3,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::conflict::LocatedConflict;
 use super::entry::{
-    Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
+    Identity, Managers, Operation, OwnedFields, dotted, keep_times, put_back, unowned_fields,
     write_managers,
 };
 use super::update::{Changes, blank_object, reconciled, update};
-use super::{Actor, ApplyError, Conflict, Kind, last_applied};
+use super::{ApplyError, Conflict, ManagerInfo, VersionedKind, last_applied};
 use crate::default::apply_defaults_after_merge;
 use crate::fields::{FieldSet, path_text, values_equal};
 use crate::typed::{check, check_live, field_set, merge, name_declared, remove};
@@ -19,7 +20,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// What the server alone writes; applying it (often as null, by tools that print whole objects)
 /// has no effect on an object that exists.
-const BOOKKEEPING: [&str; 7] = [
+const SERVER_OWNED: [&str; 7] = [
     "metadata.creationTimestamp",
     "metadata.deletionGracePeriodSeconds",
     "metadata.deletionTimestamp",
@@ -38,10 +39,10 @@ const BOOKKEEPING: [&str; 7] = [
 /// # Errors
 /// When fields conflict and `force` is off, or when the object does not fit its schema.
 pub fn server_side_apply<'a>(
-    kind: impl Into<Kind<'a>>,
+    kind: impl Into<VersionedKind<'a>>,
     live: Option<&Value>,
     applied: &Value,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
     force: bool,
 ) -> Result<Value, ApplyError> {
     let kind = kind.into();
@@ -59,27 +60,27 @@ pub fn server_side_apply<'a>(
     }
     let empty = json!({});
     let base = live.unwrap_or(&empty);
-    let managers = managers_before(&kind, live, actor);
-    let mut outcome = apply(&kind, base, applied, managers, actor, force);
-    if let (Err(Refused::Conflicts(conflicts)), "kubectl") = (&outcome, actor.manager) {
-        let rest = last_applied::unexplained(schema, base, conflicts, actor.api_version);
+    let managers = managers_before(&kind, live, manager_info);
+    let mut outcome = apply(&kind, base, applied, managers, manager_info, force);
+    if let (Err(MergeError::Conflicts(conflicts)), "kubectl") = (&outcome, manager_info.manager) {
+        let rest = last_applied::unexplained(schema, base, conflicts, manager_info.api_version);
         outcome = match rest {
             Some(rest) if rest.is_empty() => {
-                let managers = managers_before(&kind, live, actor);
-                apply(&kind, base, applied, managers, actor, true)
+                let managers = managers_before(&kind, live, manager_info);
+                apply(&kind, base, applied, managers, manager_info, true)
             }
-            Some(rest) => Err(Refused::Conflicts(rest)),
+            Some(rest) => Err(MergeError::Conflicts(rest)),
             None => outcome,
         };
     }
     let (mut object, managers) = outcome.map_err(ApplyError::from)?;
     // What a new object begins with is not for us to say.
     if live.is_some() {
-        put_back(live, &mut object, actor.reset_fields);
-        put_back(live, &mut object, &BOOKKEEPING);
+        put_back(live, &mut object, manager_info.reset_fields);
+        put_back(live, &mut object, &SERVER_OWNED);
     }
     complete(schema, applied, &mut object);
-    if actor.manager == "kubectl" {
+    if manager_info.manager == "kubectl" {
         last_applied::refresh(&mut object, applied);
     }
     write_managers(&mut object, &managers);
@@ -90,32 +91,33 @@ pub fn server_side_apply<'a>(
 }
 
 /// Who owns what before the apply. All that an untracked object holds is one owner's.
-fn managers_before(kind: &Kind<'_>, live: Option<&Value>, actor: &Actor<'_>) -> Managers {
+fn managers_before(
+    kind: &VersionedKind<'_>,
+    live: Option<&Value>,
+    manager_info: &ManagerInfo<'_>,
+) -> Managers {
     let Some(live) = live else { return Managers::default() };
     let managers = Managers::of(live);
     if !managers.is_empty() {
         return managers;
     }
     let blank = blank_object(kind.schema);
-    update(kind, &blank, live, managers, BEFORE_FIRST_APPLY, actor).unwrap_or_default()
+    update(kind, &blank, live, managers, BEFORE_FIRST_APPLY, manager_info).unwrap_or_default()
 }
 
-/// A conflict and where it is.
-pub(super) type Found = (Conflict, Vec<crate::fields::PathElement>);
-
 /// Why nothing was merged.
-enum Refused {
+enum MergeError {
     /// In the order of their owners.
-    Conflicts(Vec<Found>),
+    Conflicts(Vec<LocatedConflict>),
     /// Some version does not know a field.
     Version(String),
 }
 
-impl From<Refused> for ApplyError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Version(why) => Self::Version(why),
-            Refused::Conflicts(conflicts) => {
+impl From<MergeError> for ApplyError {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Version(why) => Self::Version(why),
+            MergeError::Conflicts(conflicts) => {
                 Self::Conflicts(conflicts.into_iter().map(|(conflict, _)| conflict).collect())
             }
         }
@@ -124,37 +126,45 @@ impl From<Refused> for ApplyError {
 
 /// The merged object and its owners.
 fn apply(
-    kind: &Kind<'_>,
+    kind: &VersionedKind<'_>,
     live: &Value,
     applied: &Value,
     managers: Managers,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
     force: bool,
-) -> Result<(Value, Managers), Refused> {
+) -> Result<(Value, Managers), MergeError> {
     let schema = kind.schema;
-    let mut managers = reconciled(kind, live, managers, actor).map_err(Refused::Version)?;
-    let identity = Identity::new(actor.name(), Operation::Apply, "", actor.subresource);
+    let mut managers =
+        reconciled(kind, live, managers, manager_info).map_err(MergeError::Version)?;
+    let identity =
+        Identity::new(manager_info.name(), Operation::Apply, "", manager_info.subresource);
     let before = managers.0.remove(&identity);
-    let set = field_set(schema, applied).recursive_difference(&dotted(actor.reset_fields));
+    let set = field_set(schema, applied).recursive_difference(&dotted(manager_info.reset_fields));
     let merged = merge(schema, live, applied);
     let merged = match &before {
         None => merged,
-        Some(before) => prune(kind, merged, before, &set, &managers, actor)
-            .map_err(|why| Refused::Version(format!("failed to prune fields: {why}")))?,
+        Some(before) => prune(kind, merged, before, &set, &managers, manager_info)
+            .map_err(|why| MergeError::Version(format!("failed to prune fields: {why}")))?,
     };
 
-    let changes =
-        Changes::new(kind, live, &merged, &mut managers, actor).map_err(Refused::Version)?;
+    let changes = Changes::new(kind, live, &merged, &mut managers, manager_info)
+        .map_err(MergeError::Version)?;
     let conflicts = conflicts(&managers, &changes);
     if !force && !conflicts.is_empty() {
-        return Err(Refused::Conflicts(conflicts));
+        return Err(MergeError::Conflicts(conflicts));
     }
     changes.take_from(&mut managers);
     let set = set.difference(&unowned_fields());
     let unchanged = values_equal(live, &merged);
-    let time =
-        if unchanged { before.and_then(|before| before.time) } else { Some(actor.now.to_owned()) };
-    managers.0.insert(identity, Owned { api_version: actor.api_version.to_owned(), time, set });
+    let time = if unchanged {
+        before.and_then(|before| before.time)
+    } else {
+        Some(manager_info.now.to_owned())
+    };
+    managers.0.insert(
+        identity,
+        OwnedFields { api_version: manager_info.api_version.to_owned(), time, set },
+    );
     managers.drop_empty();
     let merged = if unchanged { live.clone() } else { merged };
     Ok((merged, managers))
@@ -165,29 +175,30 @@ fn apply(
 /// # Errors
 /// When the object has fields that the version of some owner does not know.
 fn prune(
-    kind: &Kind<'_>,
+    kind: &VersionedKind<'_>,
     merged: Value,
-    before: &Owned,
+    before: &OwnedFields,
     now: &FieldSet,
     others: &Managers,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
 ) -> Result<Value, String> {
     // Of what is applied still, all that is taken away is given back: nothing is to be done, but
     // where other versions may not know a field.
-    let is_one_version = before.api_version == actor.api_version
-        && others.0.values().all(|other| other.api_version == actor.api_version);
+    let is_one_version = before.api_version == manager_info.api_version
+        && others.0.values().all(|other| other.api_version == manager_info.api_version);
     if before.set.is_empty() || (is_one_version && before.set.is_subset(now)) {
         return Ok(merged);
     }
     // Every owner's fields, by the version that they are named in.
-    let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::from([(actor.api_version, now.clone())]);
+    let mut owned: BTreeMap<&str, FieldSet> =
+        BTreeMap::from([(manager_info.api_version, now.clone())]);
     for other in others.0.values() {
         let all = owned.entry(&other.api_version).or_default();
         *all = all.union(&other.set);
     }
     let version = |object: &Value, version: &str, what: &str| {
         let from = object.get("apiVersion").and_then(Value::as_str);
-        if version == actor.api_version && from.is_none_or(|from| from == version) {
+        if version == manager_info.api_version && from.is_none_or(|from| from == version) {
             return Ok(Some((kind.schema.clone(), object.clone())));
         }
         kind.at(object, version).map_err(|why| format!("{what}: {why}"))
@@ -214,11 +225,11 @@ fn prune(
     let present = |value: &Value| name_declared(&schema, &field_set(&schema, value));
     let dangling = present(&at_last).difference(&present(&pruned)).intersection(&last);
     let rest = remove(&schema, &at_last, &dangling);
-    Ok(version(&rest, actor.api_version, "failed to convert pruned object")?
+    Ok(version(&rest, manager_info.api_version, "failed to convert pruned object")?
         .map_or(rest, |(_, rest)| rest))
 }
 
-fn conflicts(managers: &Managers, changes: &Changes) -> Vec<Found> {
+fn conflicts(managers: &Managers, changes: &Changes) -> Vec<LocatedConflict> {
     let mut out = Vec::new();
     for (identity, owned) in &managers.0 {
         let changed = changes.at(&owned.api_version);

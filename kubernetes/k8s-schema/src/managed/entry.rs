@@ -62,7 +62,7 @@ impl Identity {
 
 /// What a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owned {
+pub(super) struct OwnedFields {
     pub(super) api_version: String,
     pub(super) time: Option<String>,
     pub(super) set: FieldSet,
@@ -70,7 +70,7 @@ pub(super) struct Owned {
 
 /// All owners of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Managers(pub(super) BTreeMap<Identity, Owned>);
+pub(super) struct Managers(pub(super) BTreeMap<Identity, OwnedFields>);
 
 impl Managers {
     /// Reads the `managedFields` of an object; malformed ones count as none.
@@ -103,7 +103,7 @@ impl Managers {
             let identity =
                 Identity::new(text("manager"), operation, api_version, text("subresource"));
             let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-            out.insert(identity, Owned { api_version: api_version.to_owned(), time, set });
+            out.insert(identity, OwnedFields { api_version: api_version.to_owned(), time, set });
         }
         Ok(Self(out))
     }
@@ -140,14 +140,14 @@ impl Managers {
             let Some(merged) = self.0.remove(&identity) else { continue };
             let known = self.0.remove(&bucket).or_else(|| self.0.remove(first));
             let set = known.map_or_else(FieldSet::default, |known| known.set).union(&merged.set);
-            self.0.insert(bucket, Owned { set, ..merged });
+            self.0.insert(bucket, OwnedFields { set, ..merged });
             count -= 1;
         }
     }
 
     /// Writes the entries in the order of kube-apiserver: appliers before updaters, then by time.
     pub(super) fn to_value(&self) -> Value {
-        let mut entries: Vec<(&Identity, &Owned)> = self.0.iter().collect();
+        let mut entries: Vec<(&Identity, &OwnedFields)> = self.0.iter().collect();
         entries.sort_by_key(|(identity, owned)| {
             let time = owned.time.as_deref().unwrap_or("");
             let Identity { manager, operation, subresource, .. } = *identity;

@@ -11,19 +11,19 @@ pub type Convert<'a> = dyn Fn(&Value, &str) -> Option<(Schema, Value)> + 'a;
 /// The schema of a request's version, and the way to the other versions, in which other managers
 /// may have written.
 #[derive(Clone, Copy)]
-pub struct Kind<'a> {
+pub struct VersionedKind<'a> {
     pub(super) schema: &'a Schema,
     convert: Option<&'a Convert<'a>>,
 }
 
-impl<'a> From<&'a Schema> for Kind<'a> {
+impl<'a> From<&'a Schema> for VersionedKind<'a> {
     /// A kind whose versions are all the same.
     fn from(schema: &'a Schema) -> Self {
         Self { schema, convert: None }
     }
 }
 
-impl<'a> Kind<'a> {
+impl<'a> VersionedKind<'a> {
     /// A kind whose other versions are reached by `convert`.
     pub fn new(schema: &'a Schema, convert: &'a Convert<'a>) -> Self {
         Self { schema, convert: Some(convert) }

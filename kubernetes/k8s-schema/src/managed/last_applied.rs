@@ -2,7 +2,7 @@
 //! is no conflict for `kubectl apply --server-side`.
 use serde_json::Value;
 
-use super::apply::Found;
+use super::conflict::LocatedConflict;
 use crate::Schema;
 use crate::fields::FieldSet;
 use crate::typed::{check, compare, field_set};
@@ -17,9 +17,9 @@ fn annotation(object: &Value) -> Option<&str> {
 pub(super) fn unexplained(
     schema: &Schema,
     live: &Value,
-    conflicts: &[Found],
+    conflicts: &[LocatedConflict],
     api_version: &str,
-) -> Option<Vec<Found>> {
+) -> Option<Vec<LocatedConflict>> {
     let explained = applied_before(schema, live, api_version)?;
     Some(conflicts.iter().filter(|(_, path)| !explained.contains(path)).cloned().collect())
 }

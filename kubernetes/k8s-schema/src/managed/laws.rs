@@ -2,7 +2,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Actor, server_side_apply, track_update};
+use super::{ManagerInfo, server_side_apply, track_update};
 use crate::Schema;
 use crate::fields::FieldSet;
 
@@ -76,12 +76,13 @@ fn any_object() -> impl Strategy<Value = Value> {
 
 fn apply(live: Option<&Value>, object: &Value, manager: &str, second: u32) -> Value {
     let now = format!("2026-01-01T00:00:{second:02}Z");
-    let actor = actor(manager, &now);
-    server_side_apply(&schema(), live, object, &actor, true).expect("the object fits its schema")
+    let manager_info = manager_info(manager, &now);
+    server_side_apply(&schema(), live, object, &manager_info, true)
+        .expect("the object fits its schema")
 }
 
-fn actor<'a>(manager: &'a str, now: &'a str) -> Actor<'a> {
-    Actor { manager, api_version: "example.com/v1", subresource: "", now, reset_fields: &[] }
+fn manager_info<'a>(manager: &'a str, now: &'a str) -> ManagerInfo<'a> {
+    ManagerInfo { manager, api_version: "example.com/v1", subresource: "", now, reset_fields: &[] }
 }
 
 fn owned_by(object: &Value, manager: &str) -> FieldSet {
@@ -164,7 +165,7 @@ proptest! {
         let live = apply(Some(&apply(None, &first, "one", 0)), &second, "two", 1);
         let live = { let mut live = live; live["metadata"]["uid"] = json!("u"); live };
         let now = "2026-01-01T00:00:09Z";
-        prop_assert_eq!(&track_update(&schema(), Some(&live), live.clone(), &actor("three", now)), &live);
+        prop_assert_eq!(&track_update(&schema(), Some(&live), live.clone(), &manager_info("three", now)), &live);
     }
 
     #[test]
@@ -172,7 +173,7 @@ proptest! {
         let live = { let mut live = apply(None, &first, "one", 0); live["metadata"]["uid"] = json!("u"); live };
         let mut new = live.clone();
         new["spec"] = second["spec"].clone();
-        let new = track_update(&schema(), Some(&live), new, &actor("two", "2026-01-01T00:00:01Z"));
+        let new = track_update(&schema(), Some(&live), new, &manager_info("two", "2026-01-01T00:00:01Z"));
         let shared = owned_by(&new, "one").intersection(&owned_by(&new, "two"));
         prop_assert!(shared.is_empty());
     }

@@ -2,7 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 use serde_json::{Value, json};
 
-use super::{Actor, server_side_apply, track_update};
+use super::{ManagerInfo, server_side_apply, track_update};
 use crate::{Schema, builtin};
 
 /// One write of a sequence. The clock moves on a second with each.
@@ -42,7 +42,7 @@ fn run(schema: &Schema, writes: Vec<Write>) -> (Value, Vec<String>) {
     let mut errors = Vec::new();
     for (second, write) in writes.into_iter().enumerate() {
         let now = format!("2026-01-01T00:00:{second:02}Z");
-        let actor = |manager| Actor {
+        let manager_info = |manager| ManagerInfo {
             manager,
             api_version: "example.com/v1",
             subresource: "",
@@ -53,7 +53,13 @@ fn run(schema: &Schema, writes: Vec<Write>) -> (Value, Vec<String>) {
             Apply(manager, mut object, force) => {
                 object["apiVersion"] = json!("example.com/v1");
                 object["kind"] = json!("Thing");
-                match server_side_apply(schema, live.as_ref(), &object, &actor(manager), force) {
+                match server_side_apply(
+                    schema,
+                    live.as_ref(),
+                    &object,
+                    &manager_info(manager),
+                    force,
+                ) {
                     Ok(object) => live = Some(with_uid(object)),
                     Err(error) => errors.push(error.to_string()),
                 }
@@ -61,7 +67,12 @@ fn run(schema: &Schema, writes: Vec<Write>) -> (Value, Vec<String>) {
             Update(manager, patch) => {
                 let old = live.clone().unwrap_or_else(|| json!({}));
                 let new = crate::patch::merge_patch(&old, &patch);
-                live = Some(with_uid(track_update(schema, live.as_ref(), new, &actor(manager))));
+                live = Some(with_uid(track_update(
+                    schema,
+                    live.as_ref(),
+                    new,
+                    &manager_info(manager),
+                )));
             }
             Untracked(object) => live = Some(with_uid(object)),
         }
@@ -389,14 +400,15 @@ fn keys_of_list_maps_may_be_defaults() {
     let schema = builtin::schema("", "v1", "Service").expect("built in");
     let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
         "spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}});
-    let actor = Actor {
+    let manager_info = ManagerInfo {
         manager: "one",
         api_version: "v1",
         subresource: "",
         now: "2026-01-01T00:00:00Z",
         reset_fields: &["status"],
     };
-    let created = server_side_apply(&schema, None, &object, &actor, false).expect("it applies");
+    let created =
+        server_side_apply(&schema, None, &object, &manager_info, false).expect("it applies");
     let owned = created["metadata"]["managedFields"][0]["fieldsV1"].clone();
     assert_eq!(
         owned,
@@ -404,7 +416,7 @@ fn keys_of_list_maps_may_be_defaults() {
             "k:{\"port\":53,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}},
             "k:{\"port\":53,\"protocol\":\"UDP\"}": {".": {}, "f:port": {}, "f:protocol": {}}}}})
     );
-    let later = Actor { now: "2026-01-01T00:00:09Z", ..actor };
+    let later = ManagerInfo { now: "2026-01-01T00:00:09Z", ..manager_info };
     let again = server_side_apply(&schema, Some(&created), &object, &later, false);
     assert_eq!(again, Ok(created));
 }

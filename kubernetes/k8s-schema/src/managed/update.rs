@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::entry::{
-    Identity, Managers, Operation, Owned, dotted, keep_times, put_back, unowned_fields,
+    Identity, Managers, Operation, OwnedFields, dotted, keep_times, put_back, unowned_fields,
     write_managers,
 };
-use super::{Actor, Kind};
+use super::{ManagerInfo, VersionedKind};
 use crate::Schema;
 use crate::fields::FieldSet;
 use crate::schema::node::{Edge, Shape};
@@ -18,14 +18,14 @@ use crate::typed::{Comparison, check_live, compare, reconcile};
 /// The writer takes over the fields it adds or changes; fields it removes are nobody's. An object
 /// that has no owners yet stays without when it is updated.
 pub fn track_update<'a>(
-    kind: impl Into<Kind<'a>>,
+    kind: impl Into<VersionedKind<'a>>,
     live: Option<&Value>,
     mut new: Value,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
 ) -> Value {
     let kind = kind.into();
     let schema = kind.schema;
-    let managers = known_managers(live, &new, actor);
+    let managers = known_managers(live, &new, manager_info);
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
@@ -42,11 +42,11 @@ pub fn track_update<'a>(
         }
     };
     // What cannot be compared is not recorded.
-    let mut managers = update(&kind, old, &new, managers, actor.name(), actor)
+    let mut managers = update(&kind, old, &new, managers, manager_info.name(), manager_info)
         .unwrap_or_else(|_| live.map(Managers::of).unwrap_or_default());
     managers.cap_updates();
     if live.is_some() {
-        put_back(live, &mut new, actor.reset_fields);
+        put_back(live, &mut new, manager_info.reset_fields);
     }
     write_managers(&mut new, &managers);
     if let Some(live) = live {
@@ -57,9 +57,9 @@ pub fn track_update<'a>(
 
 /// The owners before the write. A client may send its own idea of them; an explicitly empty list
 /// makes the object unowned; through a subresource it has no say.
-fn known_managers(live: Option<&Value>, new: &Value, actor: &Actor<'_>) -> Managers {
+fn known_managers(live: Option<&Value>, new: &Value, manager_info: &ManagerInfo<'_>) -> Managers {
     let of_live = || live.map(Managers::of).unwrap_or_default();
-    if !actor.subresource.is_empty() {
+    if !manager_info.subresource.is_empty() {
         return of_live();
     }
     let sent = new.pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -80,12 +80,12 @@ fn known_managers(live: Option<&Value>, new: &Value, actor: &Actor<'_>) -> Manag
 /// # Errors
 /// When an object cannot be compared in the version of some owner.
 pub(super) fn update(
-    kind: &Kind<'_>,
+    kind: &VersionedKind<'_>,
     old: &Value,
     new: &Value,
     managers: Managers,
     manager: &str,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
 ) -> Result<Managers, String> {
     for object in [old, new] {
         let defects = check_live(kind.schema, object);
@@ -93,22 +93,28 @@ pub(super) fn update(
             return Err(super::typed_message(&defects));
         }
     }
-    let mut managers = reconciled(kind, old, managers, actor)?;
-    let changes = Changes::new(kind, old, new, &mut managers, actor)?;
+    let mut managers = reconciled(kind, old, managers, manager_info)?;
+    let changes = Changes::new(kind, old, new, &mut managers, manager_info)?;
     changes.take_from(&mut managers);
     let taken = changes.own.added.union(&changes.own.modified);
-    let taken =
-        taken.recursive_difference(&dotted(actor.reset_fields)).difference(&unowned_fields());
+    let taken = taken
+        .recursive_difference(&dotted(manager_info.reset_fields))
+        .difference(&unowned_fields());
     if taken.is_empty() {
         return Ok(managers);
     }
-    let identity = Identity::new(manager, Operation::Update, actor.api_version, actor.subresource);
+    let identity = Identity::new(
+        manager,
+        Operation::Update,
+        manager_info.api_version,
+        manager_info.subresource,
+    );
     let before = managers.0.remove(&identity).map_or_else(FieldSet::default, |owned| owned.set);
     managers.0.insert(
         identity,
-        Owned {
-            api_version: actor.api_version.to_owned(),
-            time: Some(actor.now.to_owned()),
+        OwnedFields {
+            api_version: manager_info.api_version.to_owned(),
+            time: Some(manager_info.now.to_owned()),
             set: taken.union(&before),
         },
     );
@@ -117,14 +123,14 @@ pub(super) fn update(
 
 /// The owners under today's schemas; those of versions that exist no more are left out.
 pub(super) fn reconciled(
-    kind: &Kind<'_>,
+    kind: &VersionedKind<'_>,
     live: &Value,
     mut managers: Managers,
-    actor: &Actor<'_>,
+    manager_info: &ManagerInfo<'_>,
 ) -> Result<Managers, String> {
     let mut gone: Vec<Identity> = Vec::new();
     for (identity, owned) in &mut managers.0 {
-        if owned.api_version == actor.api_version {
+        if owned.api_version == manager_info.api_version {
             owned.set = reconcile(kind.schema, &owned.set);
         } else if let Some((schema, _)) = kind.at(live, &owned.api_version)? {
             owned.set = reconcile(&schema, &owned.set);
@@ -149,19 +155,19 @@ impl Changes {
     /// # Errors
     /// When an object has fields that a version does not know.
     pub(super) fn new(
-        kind: &Kind<'_>,
+        kind: &VersionedKind<'_>,
         old: &Value,
         new: &Value,
         managers: &mut Managers,
-        actor: &Actor<'_>,
+        manager_info: &ManagerInfo<'_>,
     ) -> Result<Self, String> {
-        let reset = dotted(actor.reset_fields);
+        let reset = dotted(manager_info.reset_fields);
         let mut changes =
             Self { own: compare(kind.schema, old, new).without(&reset), others: BTreeMap::new() };
         let mut missing: BTreeSet<String> = BTreeSet::new();
         for owned in managers.0.values() {
             let version = &owned.api_version;
-            if version == actor.api_version || changes.others.contains_key(version) {
+            if version == manager_info.api_version || changes.others.contains_key(version) {
                 continue;
             }
             let converted = |object: &Value, which: &str| {
@@ -172,7 +178,8 @@ impl Changes {
                 (Some((schema, old)), Some((_, new))) => {
                     // A definition resets the status for the version written to alone.
                     let comparison = compare(&schema, &old, &new);
-                    let comparison = if schema.is_builtin() || !actor.subresource.is_empty() {
+                    let comparison = if schema.is_builtin() || !manager_info.subresource.is_empty()
+                    {
                         comparison.without(&reset)
                     } else {
                         comparison

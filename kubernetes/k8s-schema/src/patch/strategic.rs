@@ -33,15 +33,15 @@ pub fn strategic_merge_patch(
         )));
     };
     let original = object.as_object().cloned().unwrap_or_default();
-    let walker = Walker { schema };
-    walker.map(Some(&schema.root_edge()), original, patch.clone()).map(Value::Object)
+    let applier = PatchApplier { schema };
+    applier.map(Some(&schema.root_edge()), original, patch.clone()).map(Value::Object)
 }
 
-struct Walker<'a> {
+struct PatchApplier<'a> {
     schema: &'a Schema,
 }
 
-impl Walker<'_> {
+impl PatchApplier<'_> {
     fn field(&self, edge: Option<&Edge>, name: &str) -> Option<&Edge> {
         self.schema.node(edge?.node).map.as_ref()?.value(name)
     }

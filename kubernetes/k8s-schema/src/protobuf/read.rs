@@ -1,13 +1,15 @@
 //! From messages to JSON.
+mod special;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use super::ProtobufError;
 use super::tables::{Field, Message, Tables, Type};
-use super::wire::{Content, Reader};
-use super::{ProtobufError, forms};
+use super::wire::{Content, Reader, malformed};
 
-/// How deep messages may lie in each other.
+/// How deep messages may be nested; a request deeper than this is malformed.
 const DEPTH_MAX: usize = 200;
 
 /// The fields of a message of a kind.
@@ -18,7 +20,7 @@ pub(super) fn message(
 ) -> Result<Map<String, Value>, ProtobufError> {
     match value(tables, message, bytes, "object", 0)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(ProtobufError::Malformed { place: "object".to_owned() }),
+        _ => Err(malformed("object")),
     }
 }
 
@@ -27,18 +29,18 @@ pub(super) fn value(
     tables: &Tables,
     message: &Message,
     bytes: &[u8],
-    place: &str,
+    path: &str,
     depth: usize,
 ) -> Result<Value, ProtobufError> {
     if depth > DEPTH_MAX {
-        return Err(ProtobufError::Malformed { place: place.to_owned() });
+        return Err(malformed(path));
     }
     let fields = match message {
-        Message::Form(form) => return forms::read(tables, *form, bytes, place, depth),
+        Message::Special(form) => return special::read(tables, *form, bytes, path, depth),
         Message::Fields(fields) => fields,
     };
     let mut object = Map::new();
-    let mut reader = Reader::new(bytes, place);
+    let mut reader = Reader::new(bytes, path);
     while let Some((number, content)) = reader.next_field()? {
         if let Some(field) = fields.iter().find(|field| field.0 == number) {
             put(tables, field, content, &mut object, depth)?;
@@ -123,20 +125,18 @@ fn single(
     tables: &Tables,
     field_type: &Type,
     content: Content<'_>,
-    place: &str,
+    path: &str,
     depth: usize,
 ) -> Result<Value, ProtobufError> {
     Ok(match field_type {
-        Type::Bool => (content.integer(place)? != 0).into(),
-        Type::Bytes => STANDARD.encode(content.bytes(place)?).into(),
-        Type::Double => forms::number(content.double(place)?),
-        Type::Int => content.integer(place)?.into(),
-        Type::String => content.text(place)?.into(),
+        Type::Bool => (content.integer(path)? != 0).into(),
+        Type::Bytes => STANDARD.encode(content.bytes(path)?).into(),
+        Type::Double => number(content.double(path)?),
+        Type::Int => content.integer(path)?.into(),
+        Type::String => content.text(path)?.into(),
         Type::Message(name) => {
-            let inner = tables
-                .message(name)
-                .ok_or_else(|| ProtobufError::Malformed { place: place.to_owned() })?;
-            value(tables, inner, content.bytes(place)?, place, depth + 1)?
+            let inner = tables.message(name).ok_or_else(|| malformed(path))?;
+            value(tables, inner, content.bytes(path)?, path, depth + 1)?
         }
     })
 }
@@ -149,5 +149,17 @@ fn is_zero(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::Null => true,
         Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Largest whole number that a double holds exactly.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A number as JSON spells it: whole ones without a fraction.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
+        (value as i64).into()
+    } else {
+        value.into()
     }
 }

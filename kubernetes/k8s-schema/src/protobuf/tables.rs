@@ -11,6 +11,10 @@ const REPEATED: u8 = 1;
 const MAP: u8 = 2;
 const KEEPS_ZERO: u8 = 4;
 
+/// The message of the types in a schema.
+pub(super) const SCHEMA_MESSAGE: &str =
+    "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
 /// All messages.
 #[derive(Deserialize)]
 pub(super) struct Tables {
@@ -26,7 +30,7 @@ pub(super) struct Tables {
 #[serde(untagged)]
 pub(super) enum Message {
     /// Something else than an object.
-    Form(Form),
+    Special(JsonForm),
     /// An object.
     Fields(Vec<Field>),
 }
@@ -34,7 +38,7 @@ pub(super) enum Message {
 /// The forms that are no objects in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Form {
+pub(super) enum JsonForm {
     Quantity,
     IntOrString,
     Time,

@@ -15,35 +15,35 @@ pub(super) enum Content<'a> {
     Bytes(&'a [u8]),
 }
 
-fn malformed(place: &str) -> ProtobufError {
-    ProtobufError::Malformed { place: place.to_owned() }
+pub(super) fn malformed(path: &str) -> ProtobufError {
+    ProtobufError::Malformed { path: path.to_owned() }
 }
 
 impl<'a> Content<'a> {
-    pub(super) fn bytes(self, place: &str) -> Result<&'a [u8], ProtobufError> {
+    pub(super) fn bytes(self, path: &str) -> Result<&'a [u8], ProtobufError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Number(_) | Self::Eight(_) | Self::Four => Err(malformed(place)),
+            Self::Number(_) | Self::Eight(_) | Self::Four => Err(malformed(path)),
         }
     }
 
-    pub(super) fn text(self, place: &str) -> Result<String, ProtobufError> {
-        let bytes = self.bytes(place)?;
+    pub(super) fn text(self, path: &str) -> Result<String, ProtobufError> {
+        let bytes = self.bytes(path)?;
         // Go takes any bytes as text, and shows what is not UTF-8 as its replacement.
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    pub(super) fn integer(self, place: &str) -> Result<i64, ProtobufError> {
+    pub(super) fn integer(self, path: &str) -> Result<i64, ProtobufError> {
         match self {
             Self::Number(number) => Ok(number.cast_signed()),
-            Self::Eight(_) | Self::Four | Self::Bytes(_) => Err(malformed(place)),
+            Self::Eight(_) | Self::Four | Self::Bytes(_) => Err(malformed(path)),
         }
     }
 
-    pub(super) fn double(self, place: &str) -> Result<f64, ProtobufError> {
+    pub(super) fn double(self, path: &str) -> Result<f64, ProtobufError> {
         match self {
             Self::Eight(bytes) => Ok(f64::from_le_bytes(bytes)),
-            Self::Number(_) | Self::Four | Self::Bytes(_) => Err(malformed(place)),
+            Self::Number(_) | Self::Four | Self::Bytes(_) => Err(malformed(path)),
         }
     }
 }
@@ -51,12 +51,12 @@ impl<'a> Content<'a> {
 /// Reads the fields of one message.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
-    place: &'a str,
+    path: &'a str,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], place: &'a str) -> Self {
-        Self { rest: bytes, place }
+    pub(super) fn new(bytes: &'a [u8], path: &'a str) -> Self {
+        Self { rest: bytes, path }
     }
 
     /// The next field; none at the end.
@@ -65,22 +65,22 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let key = self.varint()?;
-        let number = u32::try_from(key >> 3).map_err(|_| malformed(self.place))?;
+        let number = u32::try_from(key >> 3).map_err(|_| malformed(self.path))?;
         let content = match (key & 7) as u8 {
             VARINT => Content::Number(self.varint()?),
             FIXED_64 => {
                 let bytes = self.take(8)?;
-                Content::Eight(bytes.try_into().map_err(|_| malformed(self.place))?)
+                Content::Eight(bytes.try_into().map_err(|_| malformed(self.path))?)
             }
             LENGTH_DELIMITED => {
-                let length = usize::try_from(self.varint()?).map_err(|_| malformed(self.place))?;
+                let length = usize::try_from(self.varint()?).map_err(|_| malformed(self.path))?;
                 Content::Bytes(self.take(length)?)
             }
             FIXED_32 => {
                 self.take(4)?;
                 Content::Four
             }
-            _ => return Err(malformed(self.place)),
+            _ => return Err(malformed(self.path)),
         };
         Ok(Some((number, content)))
     }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], ProtobufError> {
         let (taken, rest) =
-            self.rest.split_at_checked(length).ok_or_else(|| malformed(self.place))?;
+            self.rest.split_at_checked(length).ok_or_else(|| malformed(self.path))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(malformed(self.place))
+        Err(malformed(self.path))
     }
 }
 

@@ -1,15 +1,17 @@
 //! From JSON to messages.
+mod special;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::ProtobufError;
 use super::tables::{Field, Message, Tables, Type};
 use super::wire::Writer;
-use super::{ProtobufError, forms};
 
 /// A value that its field cannot hold.
-pub(super) fn wrong(place: &str, value: &Value) -> ProtobufError {
-    ProtobufError::WrongValue { place: place.to_owned(), value: value.to_string() }
+fn wrong_value(path: &str, value: &Value) -> ProtobufError {
+    ProtobufError::WrongValue { path: path.to_owned(), value: value.to_string() }
 }
 
 /// Encodes an object as a message, without what the message does not know.
@@ -19,11 +21,11 @@ pub(super) fn message(
     value: &Value,
 ) -> Result<Vec<u8>, ProtobufError> {
     let fields = match message {
-        Message::Form(form) => return forms::write(tables, *form, value),
+        Message::Special(form) => return special::write(tables, *form, value),
         Message::Fields(fields) => fields,
     };
     let Some(object) = value.as_object() else {
-        return Err(wrong("object", value));
+        return Err(wrong_value("object", value));
     };
     let mut out = Writer::default();
     for field in fields {
@@ -43,7 +45,7 @@ pub(super) fn message(
 }
 
 fn encode_inner(tables: &Tables, name: &str, value: &Value) -> Result<Vec<u8>, ProtobufError> {
-    let inner = tables.message(name).ok_or_else(|| wrong(name, value))?;
+    let inner = tables.message(name).ok_or_else(|| wrong_value(name, value))?;
     message(tables, inner, value)
 }
 
@@ -55,14 +57,14 @@ fn put(
 ) -> Result<(), ProtobufError> {
     let name = field.1.as_str();
     if field.is_map() {
-        for (key, value) in value.as_object().ok_or_else(|| wrong(name, value))? {
+        for (key, value) in value.as_object().ok_or_else(|| wrong_value(name, value))? {
             let mut entry = Writer::default();
             entry.text(1, key);
             single(tables, &mut entry, 2, (&field.2, name), value)?;
             out.bytes(field.0, &entry.finish());
         }
     } else if field.is_repeated() {
-        for item in value.as_array().ok_or_else(|| wrong(name, value))? {
+        for item in value.as_array().ok_or_else(|| wrong_value(name, value))? {
             single(tables, out, field.0, (&field.2, name), item)?;
         }
     } else {
@@ -75,19 +77,19 @@ fn single(
     tables: &Tables,
     out: &mut Writer,
     number: u32,
-    (field_type, place): (&Type, &str),
+    (field_type, path): (&Type, &str),
     value: &Value,
 ) -> Result<(), ProtobufError> {
-    let refused = || wrong(place, value);
+    let wrong = || wrong_value(path, value);
     match field_type {
-        Type::Bool => out.integer(number, value.as_bool().ok_or_else(refused)?.into()),
+        Type::Bool => out.integer(number, value.as_bool().ok_or_else(wrong)?.into()),
         Type::Bytes => {
-            let text = value.as_str().ok_or_else(refused)?;
-            out.bytes(number, &STANDARD.decode(text).map_err(|_| refused())?);
+            let text = value.as_str().ok_or_else(wrong)?;
+            out.bytes(number, &STANDARD.decode(text).map_err(|_| wrong())?);
         }
-        Type::Double => out.double(number, value.as_f64().ok_or_else(refused)?),
-        Type::Int => out.integer(number, integer(value).ok_or_else(refused)?),
-        Type::String => out.text(number, value.as_str().ok_or_else(refused)?),
+        Type::Double => out.double(number, value.as_f64().ok_or_else(wrong)?),
+        Type::Int => out.integer(number, integer(value).ok_or_else(wrong)?),
+        Type::String => out.text(number, value.as_str().ok_or_else(wrong)?),
         Type::Message(name) => out.bytes(number, &encode_inner(tables, name, value)?),
     }
     Ok(())

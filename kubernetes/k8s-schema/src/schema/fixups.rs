@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::node::{Node, Scalar};
-use crate::canonical::{MICRO_TIME, QUANTITY};
+use super::node::{MICRO_TIME, Node, QUANTITY, Scalar};
 
 /// Definitions that kube-apiserver treats specially.
 ///

@@ -15,6 +15,11 @@ pub(crate) const UNTYPED_ATOMIC: NodeId = 0;
 /// The type of anything, with lists owned as a whole and maps owned key by key.
 pub(crate) const DEDUCED: NodeId = 1;
 
+/// The format of types that are quantities.
+pub(crate) const QUANTITY: &str = "quantity";
+/// The format of types that are times in microseconds.
+pub(crate) const MICRO_TIME: &str = "micro-time";
+
 /// What a scalar may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {

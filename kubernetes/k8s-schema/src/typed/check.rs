@@ -11,25 +11,25 @@ use crate::schema::node::{Edge, ListType, MapType, Relationship, Scalar, Shape};
 
 /// What does not fit, each as `path: text`.
 pub(crate) fn check(schema: &Schema, value: &Value) -> Vec<String> {
-    let mut walker = Walker { schema, allows_repeats: false, errors: Vec::new() };
-    walker.walk(&schema.root_edge(), value, &mut String::new());
-    walker.errors
+    let mut checker = TypeChecker { schema, allows_repeats: false, errors: Vec::new() };
+    checker.walk(&schema.root_edge(), value, &mut String::new());
+    checker.errors
 }
 
 /// Like [`check`], for an object that is there: sets and list maps may have items more than once.
 pub(crate) fn check_live(schema: &Schema, value: &Value) -> Vec<String> {
-    let mut walker = Walker { schema, allows_repeats: true, errors: Vec::new() };
-    walker.walk(&schema.root_edge(), value, &mut String::new());
-    walker.errors
+    let mut checker = TypeChecker { schema, allows_repeats: true, errors: Vec::new() };
+    checker.walk(&schema.root_edge(), value, &mut String::new());
+    checker.errors
 }
 
-struct Walker<'a> {
+struct TypeChecker<'a> {
     schema: &'a Schema,
     allows_repeats: bool,
     errors: Vec<String>,
 }
 
-impl Walker<'_> {
+impl TypeChecker<'_> {
     fn report(&mut self, path: &str, text: &str) {
         let text = if path.is_empty() { text.to_owned() } else { format!("{path}: {text}") };
         self.errors.push(text);

@@ -32,21 +32,21 @@ impl Comparison {
 
 /// Compares two objects.
 pub(crate) fn compare(schema: &Schema, left: &Value, right: &Value) -> Comparison {
-    let mut walker = Walker { schema, path: Vec::new(), out: Comparison::default() };
+    let mut comparer = Comparer { schema, path: Vec::new(), out: Comparison::default() };
     if left == right {
-        return walker.out;
+        return comparer.out;
     }
-    walker.pair(&schema.root_edge(), Some(left), Some(right));
-    walker.out
+    comparer.pair(&schema.root_edge(), Some(left), Some(right));
+    comparer.out
 }
 
-struct Walker<'a> {
+struct Comparer<'a> {
     schema: &'a Schema,
     path: Vec<PathElement>,
     out: Comparison,
 }
 
-impl Walker<'_> {
+impl Comparer<'_> {
     /// Callers do not come here with equal values: nothing below those differs.
     fn pair(&mut self, edge: &Edge, left: Option<&Value>, right: Option<&Value>) {
         let left_shape = self.schema.shape(edge, left);

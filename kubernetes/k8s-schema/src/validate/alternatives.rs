@@ -1,24 +1,24 @@
 //! Choices between schemas: `allOf`, `anyOf`, `oneOf`, `not`.
 use serde_json::Value;
 
-use super::ratchet::Old;
-use super::{Outcome, Walker};
+use super::ratchet::OldValue;
+use super::{SchemaValidator, ValidationResult};
 use crate::schema::node::{Node, NodeId, Rules};
 
-impl Walker<'_> {
+impl SchemaValidator<'_> {
     pub(super) fn alternatives(
         &self,
         node: &Node,
         value: &Value,
         path: &str,
-        old: Option<Old<'_>>,
-        out: &mut Outcome,
+        old: Option<OldValue<'_>>,
+        out: &mut ValidationResult,
     ) {
         let Some(rules) = &node.rules else { return };
         let attempt = |id: &NodeId| {
-            let mut outcome = Outcome::default();
-            self.plain_node(*id, value, path, old, &mut outcome);
-            outcome
+            let mut result = ValidationResult::default();
+            self.plain_node(*id, value, path, old, &mut result);
+            result
         };
         any_of(rules, path, attempt, out);
         one_of(rules, path, attempt, out);
@@ -31,28 +31,38 @@ impl Walker<'_> {
     }
 }
 
-fn any_of(rules: &Rules, path: &str, attempt: impl Fn(&NodeId) -> Outcome, out: &mut Outcome) {
+fn any_of(
+    rules: &Rules,
+    path: &str,
+    attempt: impl Fn(&NodeId) -> ValidationResult,
+    out: &mut ValidationResult,
+) {
     if rules.any_of.is_empty() {
         return;
     }
     let mut tried = Vec::new();
     for id in &rules.any_of {
-        let outcome = attempt(id);
-        if outcome.errors.is_empty() {
-            return out.merge(outcome);
+        let result = attempt(id);
+        if result.errors.is_empty() {
+            return out.merge(result);
         }
-        tried.push(outcome);
+        tried.push(result);
     }
     out.push_general(format!("{path:?} must validate at least one schema (anyOf)"));
     out.merge(furthest(tried));
 }
 
-fn one_of(rules: &Rules, path: &str, attempt: impl Fn(&NodeId) -> Outcome, out: &mut Outcome) {
+fn one_of(
+    rules: &Rules,
+    path: &str,
+    attempt: impl Fn(&NodeId) -> ValidationResult,
+    out: &mut ValidationResult,
+) {
     if rules.one_of.is_empty() {
         return;
     }
-    let (mut valid, failed): (Vec<Outcome>, Vec<Outcome>) =
-        rules.one_of.iter().map(attempt).partition(|outcome| outcome.errors.is_empty());
+    let (mut valid, failed): (Vec<ValidationResult>, Vec<ValidationResult>) =
+        rules.one_of.iter().map(attempt).partition(|result| result.errors.is_empty());
     let prefix = format!("{path:?} must validate one and only one schema (oneOf).");
     match valid.len() {
         0 => {
@@ -64,11 +74,16 @@ fn one_of(rules: &Rules, path: &str, attempt: impl Fn(&NodeId) -> Outcome, out: 
     }
 }
 
-fn all_of(rules: &Rules, path: &str, attempt: impl Fn(&NodeId) -> Outcome, out: &mut Outcome) {
-    let tried: Vec<Outcome> = rules.all_of.iter().map(attempt).collect();
-    let valid = tried.iter().filter(|outcome| outcome.errors.is_empty()).count();
+fn all_of(
+    rules: &Rules,
+    path: &str,
+    attempt: impl Fn(&NodeId) -> ValidationResult,
+    out: &mut ValidationResult,
+) {
+    let tried: Vec<ValidationResult> = rules.all_of.iter().map(attempt).collect();
+    let valid = tried.iter().filter(|result| result.errors.is_empty()).count();
     let all = tried.len();
-    tried.into_iter().for_each(|outcome| out.merge(outcome));
+    tried.into_iter().for_each(|result| out.merge(result));
     if valid < all {
         let none = if valid == 0 { ". None validated" } else { "" };
         out.push_general(format!("{path:?} must validate all the schemas (allOf){none}"));
@@ -76,7 +91,7 @@ fn all_of(rules: &Rules, path: &str, attempt: impl Fn(&NodeId) -> Outcome, out: 
 }
 
 /// Of failed alternatives the first of those that made most checks.
-fn furthest(tried: Vec<Outcome>) -> Outcome {
+fn furthest(tried: Vec<ValidationResult>) -> ValidationResult {
     tried
         .into_iter()
         .reduce(|best, next| if next.checks > best.checks { next } else { best })

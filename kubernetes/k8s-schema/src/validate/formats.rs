@@ -1,11 +1,11 @@
 //! The formats of texts. Unknown ones are accepted, as apiextensions does.
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::Outcome;
+use super::ValidationResult;
 use crate::{FieldError, FieldErrorKind};
 
 /// Reports a text that does not have the format.
-pub(super) fn check(format: &str, text: &str, path: &str, out: &mut Outcome) {
+pub(super) fn check(format: &str, text: &str, path: &str, out: &mut ValidationResult) {
     out.checks += 1;
     let normalized = format.replace('-', "");
     if has_format(&normalized, text) {

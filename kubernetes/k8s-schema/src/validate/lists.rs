@@ -220,15 +220,15 @@ fn malformed_own(schema: &Schema, entries: &Map<String, Value>, path: &str) -> O
         .filter(|(_, value)| !value.is_null())
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let walker = super::Walker { schema };
-    let mut outcome = super::Outcome::default();
+    let validator = super::SchemaValidator { schema };
+    let mut result = super::ValidationResult::default();
     let shown = if metadata.is_object() { Value::Object(without_null) } else { metadata.clone() };
-    walker.node(own.node, &shown, "", None, &mut outcome);
+    validator.node(own.node, &shown, "", None, &mut result);
     let wrong = |error: &&FieldError| {
         error.kind == FieldErrorKind::TypeInvalid
             && error.value.as_ref().is_some_and(|value| value != "null")
     };
-    let error = outcome.errors.iter().find(wrong)?;
+    let error = result.errors.iter().find(wrong)?;
     let actual = match error.value.as_ref().and_then(Value::as_str)? {
         "boolean" => "bool",
         "integer" => "number",

@@ -6,12 +6,12 @@ use crate::schema::node::{NodeId, Relationship};
 
 /// A value of the live object, and the type that it has there.
 #[derive(Clone, Copy)]
-pub(super) struct Old<'a> {
+pub(super) struct OldValue<'a> {
     pub(super) value: &'a Value,
     pub(super) node: NodeId,
 }
 
-impl<'a> Old<'a> {
+impl<'a> OldValue<'a> {
     /// What was in a field. What an object is called never counts as unchanged: it may have been
     /// read in another version.
     pub(super) fn field(self, schema: &Schema, path: &str, key: &str) -> Option<Self> {

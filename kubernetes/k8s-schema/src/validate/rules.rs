@@ -3,19 +3,19 @@ use serde_json::{Map, Number, Value};
 
 use k8s_cel::go::{float_text, regexp};
 
-use super::{Outcome, below};
+use super::{ValidationResult, below};
 use crate::fields::values_equal;
 use crate::schema::node::{DeclaredType, Node, Rules};
 use crate::{FieldError, FieldErrorKind};
 
-fn invalid(path: &str, value: Value, text: &str, out: &mut Outcome) {
+fn invalid(path: &str, value: Value, text: &str, out: &mut ValidationResult) {
     let at = if path.is_empty() { "<nil>" } else { path };
     let detail = format!("{path} in body {text}");
     out.push(FieldError::new(at, FieldErrorKind::Invalid, detail).with_value(value));
 }
 
 /// What a text or a number has to satisfy.
-pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut Outcome) {
+pub(super) fn scalar(rules: &Rules, value: &Value, path: &str, out: &mut ValidationResult) {
     match value {
         Value::String(text) => {
             let length = text.chars().count() as u64;
@@ -54,7 +54,7 @@ fn bound_for(number: &Number, bound: &Number) -> (std::cmp::Ordering, String) {
     }
 }
 
-fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut Outcome) {
+fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut ValidationResult) {
     if let Some(factor) = &rules.multiple_of {
         multiple(number, factor, value, path, out);
     }
@@ -77,7 +77,13 @@ fn numeric(rules: &Rules, number: &Number, value: &Value, path: &str, out: &mut 
 /// How far a quotient may be from a whole number and still count as one.
 const WHOLE_TOLERANCE: f64 = 1e-9;
 
-fn multiple(number: &Number, factor: &Number, value: &Value, path: &str, out: &mut Outcome) {
+fn multiple(
+    number: &Number,
+    factor: &Number,
+    value: &Value,
+    path: &str,
+    out: &mut ValidationResult,
+) {
     let as_float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
     let (fits, shown) = match number.as_i64() {
         Some(whole) => {
@@ -104,7 +110,7 @@ fn multiple(number: &Number, factor: &Number, value: &Value, path: &str, out: &m
 const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// Whether a number fits its format.
-pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut Outcome) {
+pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut ValidationResult) {
     let format = node.format.as_deref();
     let is_integer = node.declared == Some(DeclaredType::Integer);
     let fits = match (is_integer, format) {
@@ -130,7 +136,7 @@ pub(super) fn range(node: &Node, number: &Number, path: &str, out: &mut Outcome)
 }
 
 /// Whether the value is one of those enumerated.
-pub(super) fn allowed(rules: &Rules, value: &Value, path: &str, out: &mut Outcome) {
+pub(super) fn allowed(rules: &Rules, value: &Value, path: &str, out: &mut ValidationResult) {
     let Some(allowed) = &rules.allowed else { return };
     if allowed.iter().any(|other| values_equal(value, other) && !value.is_null()) {
         return;
@@ -150,7 +156,7 @@ pub(super) fn allowed(rules: &Rules, value: &Value, path: &str, out: &mut Outcom
     out.push(FieldError::new(path, FieldErrorKind::NotSupported, detail).with_value(value.clone()));
 }
 
-fn too_many(path: &str, actual: u64, limit: u64, out: &mut Outcome) {
+fn too_many(path: &str, actual: u64, limit: u64, out: &mut ValidationResult) {
     let unit = if limit == 1 { "item" } else { "items" };
     let detail = format!("must have at most {limit} {unit}");
     let at = if path.is_empty() { "<nil>" } else { path };
@@ -158,7 +164,7 @@ fn too_many(path: &str, actual: u64, limit: u64, out: &mut Outcome) {
 }
 
 /// What a list has to satisfy as a whole.
-pub(super) fn items(rules: &Rules, items: &[Value], path: &str, out: &mut Outcome) {
+pub(super) fn items(rules: &Rules, items: &[Value], path: &str, out: &mut ValidationResult) {
     let count = items.len() as u64;
     if let Some(limit) = rules.min_items.filter(|limit| count < *limit) {
         invalid(path, count.into(), &format!("should have at least {limit} items"), out);
@@ -177,7 +183,7 @@ pub(super) fn properties(
     rules: &Rules,
     entries: &Map<String, Value>,
     path: &str,
-    out: &mut Outcome,
+    out: &mut ValidationResult,
 ) {
     let count = entries.len() as u64;
     if let Some(limit) = rules.min_properties.filter(|limit| count < *limit) {
@@ -194,7 +200,7 @@ pub(super) fn required(
     entries: &Map<String, Value>,
     null_is_missing: bool,
     path: &str,
-    out: &mut Outcome,
+    out: &mut ValidationResult,
 ) {
     let is_missing = |name: &&String| match entries.get(*name) {
         None => true,

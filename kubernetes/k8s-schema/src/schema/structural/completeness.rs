@@ -5,21 +5,26 @@ use super::{child, choices, properties, property};
 use crate::{FieldError, FieldErrorKind};
 
 /// Where a validation stands, and where what it speaks of should be declared.
-struct Places {
+struct RequiredPaths {
     declared: String,
     validated: String,
 }
 
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let places = Places { declared: path.to_owned(), validated: path.to_owned() };
+    let places = RequiredPaths { declared: path.to_owned(), validated: path.to_owned() };
     alternatives(schema, schema, &places, errors);
 }
 
-fn alternatives(validation: &Value, schema: &Value, places: &Places, errors: &mut Vec<FieldError>) {
+fn alternatives(
+    validation: &Value,
+    schema: &Value,
+    places: &RequiredPaths,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(fields) = validation.as_object() else { return };
     let mut nest = |nested: &Value, name: &str| {
         let validated = child(&places.validated, name);
-        let places = Places { declared: places.declared.clone(), validated };
+        let places = RequiredPaths { declared: places.declared.clone(), validated };
         check_nested(nested, Some(schema), &places, errors);
     };
     if let Some(not) = fields.get("not") {
@@ -35,7 +40,7 @@ fn alternatives(validation: &Value, schema: &Value, places: &Places, errors: &mu
 fn check_nested(
     nested: &Value,
     schema: Option<&Value>,
-    places: &Places,
+    places: &RequiredPaths,
     errors: &mut Vec<FieldError>,
 ) {
     let Some(fields) = nested.as_object() else { return };
@@ -46,7 +51,7 @@ fn check_nested(
     };
     alternatives(nested, schema, places, errors);
     if let Some(items) = fields.get("items") {
-        let places = Places {
+        let places = RequiredPaths {
             declared: child(&places.declared, "items"),
             validated: child(&places.validated, "items"),
         };
@@ -54,7 +59,7 @@ fn check_nested(
     }
     for (name, validation) in properties(fields) {
         let declared = schema.get("properties").and_then(|declared| declared.get(name));
-        let places = Places {
+        let places = RequiredPaths {
             declared: property(&places.declared, name),
             validated: property(&places.validated, name),
         };
