@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask codegen openapi` writes it from the OpenAPI documents of the module
 //! `k8s.io/kubernetes`. Sections are compressed one by one, so that starting up costs one small index.
+//!
+//! Upstream: k8s.io/kubernetes/pkg/controlplane/instance.go: DefaultAPIResourceConfigSource
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::OnceLock;

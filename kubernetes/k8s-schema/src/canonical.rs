@@ -1,4 +1,8 @@
 //! The one form that kube-apiserver gives to values that may be written in several.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: CanonicalizeBytes
+//! Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/time.go: UnmarshalJSON
+//! Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/micro_time.go: UnmarshalJSON
 #[cfg(test)]
 mod tests;
 

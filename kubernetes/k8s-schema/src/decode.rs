@@ -1,4 +1,6 @@
 //! What Go's decoder says of a document that does not fit a built-in type.
+//!
+//! Upstream: sigs.k8s.io/json/internal/golang/encoding/json/decode.go: UnmarshalTypeError
 #[cfg(test)]
 mod tests;
 

@@ -1,4 +1,6 @@
 //! Defaults that a schema declares, and nulls.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/algorithm.go: Default
 #[cfg(test)]
 mod tests;
 

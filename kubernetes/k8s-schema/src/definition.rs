@@ -3,6 +3,8 @@
 //! [`check_definition_schema`] reports, in kube-apiserver's order, what keeps a schema from being
 //! structural, defaults that do not fit, and keywords that are not supported or do not go
 //! together. Expressions are another module's business.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionOpenAPISchema
 
 mod defaults;
 mod field_path;

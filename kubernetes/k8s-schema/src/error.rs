@@ -1,4 +1,6 @@
 //! Field errors, printed as Kubernetes' `field.Error` prints them.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/validation/field/errors.go: Error
 use std::fmt;
 
 use serde_json::Value;

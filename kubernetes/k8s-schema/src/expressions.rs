@@ -2,6 +2,8 @@
 //!
 //! A CRD is checked once, when it is written: [`check_definition`]. Its rules are compiled when the
 //! first object is checked and kept beside the schema: [`Expressions`].
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: Validator
 mod compile;
 mod convert;
 mod declare;

@@ -3,6 +3,8 @@
 //! A set is a tree of path elements. A node that is a *member* stands for the field itself; its
 //! children stand for the fields below it. Neither implies the other: owning
 //! `.spec.containers[name="x"]` is not owning its image.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go: Set
 
 mod element;
 mod set;

@@ -15,6 +15,21 @@
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
+//!
+//! # Layers
+//! Each module uses only modules above it in this list.
+//!
+//! | Modules | Content |
+//! |---|---|
+//! | `error`, `quantity`, `numbers`, `go`, `builtin_data` | errors, text forms of values, the generated data |
+//! | `expressions` | the validation rules of CRDs |
+//! | `schema`, `builtin` | types, and the ways to get one |
+//! | `canonical`, `decode`, `default`, `prune`, `validate`, `definition` | what is done to one object by its type |
+//! | `fields`, `typed` | sets of fields, and operations on objects by them |
+//! | `builtin_defaults`, `builtin_rules`, `metadata` | what kube-apiserver has in code |
+//! | `managed`, `patch`, `protobuf` | ownership, patches, the protocol buffer form |
+#![warn(missing_docs)]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod builtin;
 mod builtin_data;

@@ -7,6 +7,8 @@
 //!
 //! What was written in another version of the kind is compared in that version ([`VersionedKind`]);
 //! entries of versions that exist no more are dropped.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go: FieldManager
 
 mod apply;
 mod conflict;

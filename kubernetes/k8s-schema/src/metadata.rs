@@ -1,4 +1,7 @@
 //! What `metadata` may hold.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateObjectMetaAccessor
+//! Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateObjectMetaAccessorUpdate
 use k8s_cel::go::quote;
 use serde_json::{Map, Value};
 
@@ -124,6 +127,7 @@ pub(crate) fn labels(labels: Option<&Value>, path: &str, errors: &mut Vec<FieldE
     }
 }
 
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateAnnotations
 fn annotations(annotations: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     let empty = Map::new();
     let annotations = annotations.and_then(Value::as_object).unwrap_or(&empty);
@@ -143,6 +147,7 @@ fn texts(metadata: &Value, field: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateFinalizers
 fn finalizers(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let found = texts(metadata, "finalizers");
     for finalizer in &found {
@@ -156,6 +161,7 @@ fn finalizers(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateNoNewFinalizers
 fn new_finalizers(live: &Value, metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let before = texts(live, "finalizers");
     let mut added = texts(metadata, "finalizers");
@@ -187,6 +193,7 @@ fn shown_owner(owner: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateOwnerReferences
 fn owners(
     metadata: &Value,
     path: &str,

@@ -1,4 +1,6 @@
 //! The three patch formats besides server-side apply.
+//!
+//! Upstream: k8s.io/apiserver/pkg/endpoints/handlers/patch.go: patchMechanism
 
 mod json;
 mod strategic;

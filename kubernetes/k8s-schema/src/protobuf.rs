@@ -4,6 +4,8 @@
 //! encoded object. What a field is called in JSON, and what becomes of zeros, is in tables that
 //! `cargo xtask codegen protobuf` writes; they are unpacked when first used. JSON is what the server
 //! works on: reading gives the same value that the JSON form of the object would have given.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go: Serializer
 
 mod read;
 mod tables;
@@ -119,6 +121,8 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, ProtobufError> {
 ///
 /// # Errors
 /// When the object cannot be encoded.
+///
+/// Upstream: k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go: LengthDelimitedFramer
 pub fn encode_watch_event(event_type: &str, object: &Value) -> Result<Vec<u8>, ProtobufError> {
     let mut raw = Writer::default();
     raw.bytes(1, &encode(object)?);

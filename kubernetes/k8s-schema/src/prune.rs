@@ -1,4 +1,6 @@
 //! Unknown fields: finding and dropping them.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning/algorithm.go: PruneWithOptions
 #[cfg(test)]
 mod tests;
 

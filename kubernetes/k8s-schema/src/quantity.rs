@@ -1,4 +1,7 @@
 //! Resource quantities: `500m`, `1Gi`, `1e3`.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: ParseQuantity
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: CanonicalizeBytes
 #[cfg(test)]
 mod tests;
 

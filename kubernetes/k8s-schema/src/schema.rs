@@ -2,6 +2,9 @@
 //!
 //! Types live in an arena and refer to each other by number, because Kubernetes' own types are
 //! recursive (`JSONSchemaProps`). A [`Schema`] is an arena and the number of a root.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/schema/elements.go: Schema
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/structural.go: Structural
 
 mod build;
 mod fixups;

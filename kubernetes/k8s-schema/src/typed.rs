@@ -3,6 +3,8 @@
 //!
 //! Live objects are taken as they are: a field that the type no longer declares is passed over, as
 //! if it had been pruned on reading. Only what a client applies is checked ([`check`]).
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/typed.go: TypedValue
 
 mod check;
 mod compare;

@@ -3,6 +3,9 @@
 //! For custom resources the rules, their order and their words are those of apiextensions; for
 //! built-in kinds only types and required fields are looked at. An update is held against the live
 //! object: what was wrong before and did not change stays as it is ("ratcheting").
+//!
+//! Upstream: k8s.io/kube-openapi/pkg/validation/validate/schema.go: SchemaValidator
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/validation/validation.go: ValidateCustomResource
 
 mod alternatives;
 pub(crate) mod formats;
@@ -85,11 +88,15 @@ pub fn validate_lists(schema: &Schema, value: &Value, live: Option<&Value>) -> V
 }
 
 /// Why the metadata of a custom object, or of an object inside of it, cannot even be read.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta/algorithm.go: Coerce
 pub fn malformed_metadata(schema: &Schema, value: &Value) -> Option<String> {
     lists::malformed(schema, &schema.root_edge(), value, "")
 }
 
 /// The error that says that expressions were not evaluated, if `errors` keep them from it.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: hasBlockingErr
 pub fn blocked_expressions(schema: &Schema, errors: &[FieldError]) -> Option<FieldError> {
     let blocks = errors.iter().any(|error| blocks_further_rules(error.kind));
     if !schema.arena.has_expression_rules || !blocks {

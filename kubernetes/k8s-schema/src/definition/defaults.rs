@@ -1,4 +1,6 @@
 //! Whether the defaults in a schema fit the schema.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go: ValidateDefaults
 use serde_json::{Map, Value, json};
 
 use crate::schema::structural::{child, flag, properties, property};

@@ -1,4 +1,7 @@
 //! Paths to a field of a schema: `.spec.name`, `.spec['na.me']`.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceSelectableFields
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: ValidFieldPath
 use serde_json::Value;
 
 use crate::schema::structural::{child, text};

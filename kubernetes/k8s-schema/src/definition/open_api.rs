@@ -1,4 +1,7 @@
 //! Keywords of a schema, one by one: unsupported ones, and those that do not go together.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: specStandardValidatorV3
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateMapListKeysMapSet
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};

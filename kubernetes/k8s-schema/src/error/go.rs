@@ -1,4 +1,6 @@
 //! Values as Go prints them in messages.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/validation/field/errors.go: ErrorBody
 use std::fmt::Write as _;
 
 use k8s_cel::go::{float_text, quote};

@@ -1,4 +1,6 @@
 //! Schemas to trees of compiled rules.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go: Compile
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! JSON to values, by declared type.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go: UnstructuredToVal
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_cel::{ListKind, Value};

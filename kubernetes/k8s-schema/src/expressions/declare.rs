@@ -1,4 +1,6 @@
 //! Schemas to declared types, with what is known of sizes.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/common/schemas.go: SchemaDeclType
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

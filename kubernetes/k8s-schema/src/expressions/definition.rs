@@ -1,4 +1,8 @@
 //! The rules of a CRD that is written: do they compile, and can objects afford them?
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionOpenAPISchema
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/cel_validation.go: CELSchemaContext
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: getCostErrorMessage
 use std::sync::Arc;
 
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
 //! Compiled rules on objects, with apiextensions' field errors.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: validateExpressions
 use k8s_cel::{Bindings, Budget, EvaluationError, Value as CelValue};
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
 //! `fieldPath`: which field a rule's error is about.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: ValidFieldPath
 use serde_json::Value;
 
 /// The path without its leading dot, keys of maps in brackets; nothing if the schema has no such

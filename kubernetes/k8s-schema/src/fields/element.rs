@@ -1,4 +1,7 @@
 //! One step of a field path, and the order and equality of values inside it.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/fieldpath/element.go: PathElement
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go: SerializePathElement
 use std::cmp::Ordering;
 use std::fmt;
 

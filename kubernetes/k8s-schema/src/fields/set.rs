@@ -1,4 +1,7 @@
 //! The set itself: a tree of sorted vectors, so that unions and differences are linear.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go: Set
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize.go: ToJSON
 use std::cmp::Ordering;
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Server-side apply.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: Apply
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go: Apply
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -91,6 +94,8 @@ pub fn server_side_apply<'a>(
 }
 
 /// Who owns what before the apply. All that an untracked object holds is one owner's.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go: Apply
 fn managers_before(
     kind: &VersionedKind<'_>,
     live: Option<&Value>,
@@ -174,6 +179,10 @@ fn apply(
 ///
 /// # Errors
 /// When the object has fields that the version of some owner does not know.
+///
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: prune
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: addBackOwnedItems
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: addBackDanglingItems
 fn prune(
     kind: &VersionedKind<'_>,
     merged: Value,
@@ -229,6 +238,7 @@ fn prune(
         .map_or(rest, |(_, rest)| rest))
 }
 
+// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/conflict.go: ConflictsFromManagers
 fn conflicts(managers: &Managers, changes: &Changes) -> Vec<LocatedConflict> {
     let mut out = Vec::new();
     for (identity, owned) in &managers.0 {

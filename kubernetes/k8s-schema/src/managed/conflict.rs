@@ -1,4 +1,7 @@
 //! Conflicts of an apply, and how they are reported.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/conflict.go: Conflicts
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go: NewConflictError
 use std::fmt;
 
 use super::entry::Operation;

@@ -1,4 +1,7 @@
 //! The entries of `managedFields`.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go: encodeManagedFields
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/buildmanagerinfo.go: buildManagerInfo
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -117,6 +120,8 @@ impl Managers {
     }
 
     /// Keeps the number of updaters within bounds.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go: capUpdateManagers
     pub(super) fn cap_updates(&mut self) {
         let mut updaters: Vec<(String, Identity)> = self
             .0
@@ -190,6 +195,8 @@ pub(super) fn write_managers(object: &mut Value, managers: &Managers) {
 }
 
 /// The fields that nobody owns, however they are written: identity and bookkeeping.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go: stripFields
 pub(super) fn unowned_fields() -> FieldSet {
     const METADATA: [&str; 9] = [
         "name",
@@ -246,6 +253,8 @@ pub(super) fn keep_times(live: &Value, new: &mut Value) {
 }
 
 /// Whether two objects with owners differ in nothing but the times of ownership.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go: IgnoreManagedFieldsTimestampsTransformer
 pub fn is_same_but_times(left: &Value, right: &Value) -> bool {
     fn entries(object: &Value) -> Option<&Vec<Value>> {
         object.pointer("/metadata/managedFields").and_then(Value::as_array)

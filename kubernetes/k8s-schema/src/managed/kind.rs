@@ -1,4 +1,6 @@
 //! A kind in its versions, as field ownership sees it.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/versionconverter.go: Convert
 use serde_json::Value;
 
 use crate::Schema;

@@ -1,5 +1,8 @@
 //! Taking over from client-side apply: what `kubectl apply` once wrote and noted in its annotation
 //! is no conflict for `kubectl apply --server-side`.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/lastappliedmanager.go: allowedConflictsFromLastApplied
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/lastappliedupdater.go: buildLastApplied
 use serde_json::Value;
 
 use super::conflict::LocatedConflict;

@@ -1,4 +1,7 @@
 //! Working out what an update changed, and who owns that now.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: Update
+//! Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go: Update
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -57,6 +60,9 @@ pub fn track_update<'a>(
 
 /// The owners before the write. A client may send its own idea of them; an explicitly empty list
 /// makes the object unowned; through a subresource it has no say.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go: decodeLiveOrNew
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go: isResetManagedFields
 fn known_managers(live: Option<&Value>, new: &Value, manager_info: &ManagerInfo<'_>) -> Managers {
     let of_live = || live.map(Managers::of).unwrap_or_default();
     if !manager_info.subresource.is_empty() {
@@ -79,6 +85,8 @@ fn known_managers(live: Option<&Value>, new: &Value, manager_info: &ManagerInfo<
 ///
 /// # Errors
 /// When an object cannot be compared in the version of some owner.
+///
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: update
 pub(super) fn update(
     kind: &VersionedKind<'_>,
     old: &Value,
@@ -122,6 +130,8 @@ pub(super) fn update(
 }
 
 /// The owners under today's schemas; those of versions that exist no more are left out.
+///
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/update.go: reconcileManagedFieldsWithSchemaChanges
 pub(super) fn reconciled(
     kind: &VersionedKind<'_>,
     live: &Value,

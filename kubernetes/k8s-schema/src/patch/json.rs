@@ -2,6 +2,8 @@
 //!
 //! It is laxer than RFC 6902 in that a member which is not there reads as null: it can be replaced,
 //! copied, and tested to be null. Negative indices count from the end.
+//!
+//! Upstream: gopkg.in/evanphx/json-patch.v4/patch.go: Apply
 use serde_json::{Map, Value};
 
 use super::PatchError;

@@ -2,6 +2,8 @@
 //!
 //! Besides values a patch holds directives: `$patch: replace | delete | merge` in a map or a list
 //! item, `$deleteFromPrimitiveList/field`, `$setElementOrder/field` and `$retainKeys`.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go: StrategicMergeMapPatchUsingLookupPatchMeta
 use serde_json::{Map, Value};
 
 use super::PatchError;

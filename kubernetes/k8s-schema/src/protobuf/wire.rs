@@ -1,4 +1,6 @@
 //! The wire format: numbered fields that hold a number, eight bytes, or bytes with a length.
+//!
+//! Upstream: google.golang.org/protobuf/encoding/protowire/wire.go: ConsumeField
 use super::ProtobufError;
 
 const VARINT: u8 = 0;

@@ -1,4 +1,8 @@
 //! Turns OpenAPI documents into arenas.
+//!
+//! Upstream: k8s.io/kube-openapi/pkg/schemaconv/openapi.go: ToSchemaFromOpenAPI
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/convert.go: NewStructural
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: BuildOpenAPIV3
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};

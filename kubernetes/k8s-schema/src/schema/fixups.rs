@@ -2,6 +2,9 @@
 //!
 //! Everything that is true of a built-in type and not written in its OpenAPI document belongs here,
 //! apart from defaults that are code in kube-apiserver (see `builtin_defaults`).
+//!
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/quantity.go: OpenAPISchemaType
+//! Upstream: k8s.io/apimachinery/pkg/util/intstr/intstr.go: OpenAPISchemaType
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 

@@ -1,4 +1,6 @@
 //! What is known about one type.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/schema/elements.go: Atom
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 

@@ -1,4 +1,6 @@
 //! Whether a CRD's schema is structural: apiextensions' rules, without which no field has one type.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go: ValidateStructural
 use serde_json::{Map, Value, json};
 
 use crate::{FieldError, FieldErrorKind};

@@ -1,4 +1,6 @@
 //! Whether a value fits its type as far as ownership goes.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/validate.go: validatingObjectWalker
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};

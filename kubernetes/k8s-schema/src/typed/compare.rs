@@ -1,4 +1,6 @@
 //! What changed from one value to another.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/compare.go: compareWalker
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
 //! The path elements of list items.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/helpers.go: listItemToPathElement
 use serde_json::Value;
 
 use crate::Schema;

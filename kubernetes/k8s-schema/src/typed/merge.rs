@@ -1,4 +1,6 @@
 //! Merging what is applied into what is there.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/merge.go: mergingWalker
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};

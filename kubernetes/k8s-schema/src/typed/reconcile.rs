@@ -1,4 +1,6 @@
 //! Field sets that were written under an older schema.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/reconcile_schema.go: ReconcileFieldSetWithSchema
 use crate::Schema;
 use crate::fields::{FieldSet, PathElement};
 use crate::schema::node::{DEDUCED, Edge, MapType, Relationship, UNTYPED_ATOMIC};

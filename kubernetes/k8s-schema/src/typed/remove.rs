@@ -1,4 +1,6 @@
 //! Removing fields from values.
+//!
+//! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/remove.go: removingWalker
 use serde_json::{Map, Value};
 
 use super::keys::item_element;

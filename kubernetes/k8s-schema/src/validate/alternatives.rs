@@ -1,4 +1,6 @@
 //! Choices between schemas: `allOf`, `anyOf`, `oneOf`, `not`.
+//!
+//! Upstream: k8s.io/kube-openapi/pkg/validation/validate/schema_props.go: schemaPropsValidator
 use serde_json::Value;
 
 use super::ratchet::OldValue;

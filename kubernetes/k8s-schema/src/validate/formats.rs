@@ -1,4 +1,7 @@
 //! The formats of texts. Unknown ones are accepted, as apiextensions does.
+//!
+//! Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: init
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go: GetUnrecognizedFormats
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::ValidationResult;
@@ -47,6 +50,8 @@ const KNOWN: [&str; 27] = [
 ];
 
 /// Whether kube-apiserver knows a format of texts.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go: supportedFormatsAtVersion
 pub(crate) fn is_known(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }
@@ -115,6 +120,8 @@ fn is_uri(text: &str) -> bool {
 }
 
 /// A label, or labels and a top-level domain of two letters or more.
+///
+/// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: IsHostname
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -129,6 +136,7 @@ fn is_hostname(text: &str) -> bool {
         && text.rsplit_once('.').is_none_or(|(_, last)| is_domain(last))
 }
 
+// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: IsEmail
 fn is_email(text: &str) -> bool {
     let address = match (text.rfind('<'), text.strip_suffix('>')) {
         (Some(start), Some(rest)) => &rest[start + 1..],
@@ -196,6 +204,7 @@ fn is_date(text: &str) -> bool {
     (1..=12).contains(&month) && (1..=days).contains(&day)
 }
 
+// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/time.go: ParseDateTime
 fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once(['T', 't']) else { return false };
     let (clock, zone_fits) = if let Some(clock) = time.strip_suffix(['Z', 'z']) {
@@ -222,6 +231,8 @@ fn is_clock(text: &str, fields: usize) -> bool {
 }
 
 /// Go's durations (`1h30m`), or a number and the name of a unit (`3 days`).
+///
+/// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/duration.go: ParseDuration
 fn is_duration(text: &str) -> bool {
     const LONG_UNITS: [&str; 20] = [
         "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "second", "m", "min",

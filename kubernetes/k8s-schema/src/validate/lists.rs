@@ -1,4 +1,7 @@
 //! Uniqueness in sets and list maps, and the objects inside objects.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go: ValidateListSetsAndMaps
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta/validation.go: Validate
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};

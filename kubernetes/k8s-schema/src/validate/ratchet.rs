@@ -1,4 +1,6 @@
 //! Which old value a new one replaces.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go: ratchetingValueValidator
 use serde_json::Value;
 
 use crate::Schema;

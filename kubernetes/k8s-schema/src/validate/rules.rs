@@ -1,4 +1,7 @@
 //! The single value validations.
+//!
+//! Upstream: k8s.io/kube-openapi/pkg/validation/validate/values.go: Pattern
+//! Upstream: k8s.io/kube-openapi/pkg/validation/validate/values.go: IsValueValidAgainstRange
 use serde_json::{Map, Number, Value};
 
 use k8s_cel::go::{float_text, regexp};

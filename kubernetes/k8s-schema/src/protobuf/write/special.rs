@@ -1,4 +1,9 @@
 //! Messages that JSON shows as something else than an object: times, quantities, raw JSON.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/time_proto.go: ProtoTime
+//! Upstream: k8s.io/apimachinery/pkg/api/resource/generated.proto: Quantity
+//! Upstream: k8s.io/apimachinery/pkg/util/intstr/generated.proto: IntOrString
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/generated.proto: JSONSchemaPropsOrArray
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
 //! Whether everything that value validations speak of is declared outside of them.
+//!
+//! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/complete.go: validateStructuralCompleteness
 use serde_json::Value;
 
 use super::{child, choices, properties, property};
