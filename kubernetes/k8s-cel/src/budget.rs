@@ -24,17 +24,17 @@ impl Budget {
         Self { remaining: limit, spent: 0 }
     }
 
-    /// What is left.
+    /// The cost units that are left.
     pub fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// What was spent.
+    /// The cost units that were spent, beyond the limit too.
     pub fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// Takes a cost off; false if the budget does not suffice, which leaves nothing of it.
+    /// Takes a cost off. Returns false, and leaves nothing, if less than the cost is left.
     pub fn spend(&mut self, cost: u64) -> bool {
         self.spent = self.spent.saturating_add(cost);
         let enough = cost <= self.remaining;

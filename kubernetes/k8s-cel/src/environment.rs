@@ -56,7 +56,8 @@ impl Environment {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// What is wrong with the expression, in cel-go's words.
+    /// When the expression has a syntax error or a type error, or when a constant part of it fails;
+    /// messages are those of cel-go.
     pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
         let parsed = parse::parse(source)?;
         let checked = check::check(&self.declarations, source, parsed)?;

@@ -1,4 +1,4 @@
-//! What goes wrong: when an expression is compiled, and when it is evaluated.
+//! Errors of compilation and of evaluation.
 //!
 //! Upstream: github.com/google/cel-go/common/error.go: ToDisplayString
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 /// Longest line that a message repeats.
 const SNIPPET_MAX: usize = 16_384;
 
-/// One defect of an expression's text.
+/// An error in the text of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// The line, from 1; 0 if the error is of no place.
+    /// The line, from 1; 0 if the error has no position.
     pub line: usize,
     /// The column, from 0, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// The message, without position.
     pub message: String,
 }
 
@@ -71,7 +71,7 @@ impl std::error::Error for CompileErrors {}
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
-    /// The expression failed, in cel-go's words.
+    /// A function or operator failed; the message is cel-go's.
     #[error("{0}")]
     Failed(String),
     /// The expression alone cost more than one expression may.

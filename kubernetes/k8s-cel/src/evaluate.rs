@@ -47,7 +47,7 @@ struct Evaluator<'a> {
 /// The variables of a running comprehension.
 struct Scope<'a> {
     comprehension: &'a ComprehensionPlan,
-    /// Computed when it is first asked for.
+    /// Computed when it is first read; absent before.
     accumulator: Option<EvaluationResult>,
     first: Value,
     second: Value,

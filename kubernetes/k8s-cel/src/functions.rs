@@ -19,7 +19,7 @@ pub(crate) struct Overload {
     pub(crate) is_method: bool,
     /// Whether only stored expressions may use it.
     pub(crate) stored_only: bool,
-    /// Whether it has to be asked for with [`crate::Environment::with_semver_compare`].
+    /// Whether it has to be declared with [`crate::Environment::with_semver_compare`].
     pub(crate) semver_compare: bool,
     /// The target, if any, and the arguments.
     pub(crate) arguments: Vec<Type>,
@@ -28,8 +28,8 @@ pub(crate) struct Overload {
     pub(crate) parameters: Vec<Arc<str>>,
 }
 
-/// What Kubernetes does not declare, and an environment has only when it is asked for: the function
-/// that constraints of operator bundles may use.
+/// A function that Kubernetes does not declare and an environment has on demand only: constraints
+/// of operator bundles may use it.
 const SEMVER_COMPARE: &str =
     "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | opt-in";
 

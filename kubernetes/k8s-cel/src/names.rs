@@ -1,4 +1,4 @@
-//! What names, keys and values of labels may look like, in kube-apiserver's words.
+//! apimachinery's rules for names, and for keys and values of labels, with its messages.
 //!
 //! Each function returns everything that is wrong with a text; nothing means that it is fine.
 //!

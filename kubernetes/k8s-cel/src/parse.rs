@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 250;
 const TREE_DEPTH_MAX: usize = 100;
 /// Longest expression, in characters.
 const LENGTH_MAX: usize = 100_000;
-/// Words that are no identifiers.
+/// Reserved words, which are no identifiers.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         Expr { id, kind: ExprKind::Call(Box::new(call)) }
     }
 
-    /// Records an error that reading goes on after.
+    /// Records an error and resumes.
     fn defect(&mut self, offset: usize, message: impl Into<String>) -> Expr {
         let error = self.source_info.error_at(offset, message);
         self.errors.push(error);
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         self.stop(token.offset, message)
     }
 
-    /// Goes one level deeper; whoever calls it comes back up.
+    /// Enters a level of nesting; the caller leaves it.
     fn descend(&mut self) -> ParseResult<()> {
         self.depth += 1;
         if self.depth <= DEPTH_MAX {

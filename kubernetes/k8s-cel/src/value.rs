@@ -55,11 +55,11 @@ pub enum Value {
     Type(Type),
     /// A value of a Kubernetes library.
     Opaque(Arc<Opaque>),
-    /// An object whose fields the host computes when they are asked for.
+    /// An object whose fields the host computes when they are read.
     Host(Arc<dyn HostObject>),
 }
 
-/// An object whose fields are computed when they are asked for, such as the `variables` of a
+/// An object whose fields are computed when they are read, such as the `variables` of a
 /// ValidatingAdmissionPolicy.
 pub trait HostObject: fmt::Debug + Send + Sync {
     /// The name of the object's type.

@@ -1,7 +1,7 @@
 //! The kinds that kube-apiserver serves by itself, from generated data.
 //!
 //! `cargo xtask codegen openapi` writes the data. It is compressed, one section for each
-//! group-version; a section is unpacked when one of its kinds is first asked for, so that starting
+//! group-version; a section is unpacked when one of its kinds is first used, so that starting
 //! up costs one small index.
 
 mod documents;
@@ -26,14 +26,14 @@ struct GroupVersion {
     kinds: BTreeMap<String, NodeId>,
 }
 
-/// The schema of a built-in kind.
+/// The schema of a built-in kind; nothing if there is no such kind.
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema> {
     let types = group_version(&section_name(group, version))?;
     let root = *types.kinds.get(kind)?;
     Some(Schema { arena: Arc::clone(&types.arena), root, metadata_rules: None, expressions: None })
 }
 
-/// The schema of `autoscaling/v1` `Scale`, which is nobody's kind but many kinds' subresource.
+/// The schema of `autoscaling/v1` `Scale`, which no resource has as its kind, but many as a subresource.
 pub fn scale_schema() -> &'static Schema {
     static SCALE: OnceLock<Schema> = OnceLock::new();
     SCALE.get_or_init(|| {

@@ -18,7 +18,7 @@ use crate::schema::node::{Edge, MICRO_TIME, QUANTITY};
 /// Gives quantities and times in an object of a built-in kind their canonical form.
 ///
 /// # Errors
-/// With kube-apiserver's words when one of them, or encoded data, cannot be read.
+/// kube-apiserver's message when a quantity, a time or base64 data is malformed.
 pub fn canonicalize(schema: &Schema, value: &mut Value) -> Result<(), String> {
     walk(schema, &schema.root_edge(), value)
 }

@@ -1,4 +1,4 @@
-//! What Go's decoder says of a document that does not fit a built-in type.
+//! The errors of Go's JSON decoder for a document that does not fit a built-in type.
 //!
 //! Upstream: sigs.k8s.io/json/internal/golang/encoding/json/decode.go: UnmarshalTypeError
 #[cfg(test)]
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::Schema;
 use crate::schema::node::{DeclaredType, Edge, Node};
 
-/// The first value that does not fit its type, in the decoder's words.
+/// The message for the first value that does not fit its type; nothing if all fit.
 pub fn decoding_error(schema: &Schema, value: &Value) -> Option<String> {
     let position = DecodePosition { schema, structure: String::new(), fields: Vec::new() };
     position.check(&schema.root_edge(), value)

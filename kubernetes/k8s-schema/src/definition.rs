@@ -1,4 +1,4 @@
-//! What the schema in a CustomResourceDefinition may say: apiextensions' rules and words.
+//! Validation of the schema in a CustomResourceDefinition, by apiextensions' rules.
 //!
 //! [`check_definition_schema`] reports, in kube-apiserver's order, what keeps a schema from being
 //! structural, defaults that do not fit, and keywords that are not supported or do not go
@@ -19,7 +19,8 @@ use crate::{FieldError, FieldErrorKind};
 
 pub use field_path::selectable_field;
 
-/// What an update of a definition need not mend because the stored definition has it already.
+/// The errors that an update of a definition may leave because the stored definition has them
+/// already: validation is ratcheting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
     /// Sets whose items are not atomic.

@@ -1,4 +1,4 @@
-//! Sets of fields: which fields of an object somebody owns, and their `FieldsV1` form.
+//! Sets of fields: which fields of an object a manager owns, and their `FieldsV1` form.
 //!
 //! A set is a tree of path elements. A node that is a *member* stands for the field itself; its
 //! children stand for the fields below it. Neither implies the other: owning

@@ -1,4 +1,4 @@
-//! JSON values in the words of a server that is written in Go, which messages repeat.
+//! JSON values as Go names and prints them, for messages.
 use serde_json::Value;
 
 /// The type that Go decodes a value into where nothing says otherwise.

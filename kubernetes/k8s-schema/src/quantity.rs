@@ -11,7 +11,7 @@ use std::fmt;
 pub(crate) const MALFORMED: &str = "quantities must match the regular expression \
 '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Billionths, the smallest part that a quantity tells apart.
+/// Billionths, the resolution of a quantity.
 const NANO: i128 = 1_000_000_000;
 /// Larger amounts are capped.
 const LIMIT: i128 = (i64::MAX as i128) * NANO;

@@ -1,6 +1,6 @@
 //! Structural and value validation.
 //!
-//! For custom resources the rules, their order and their words are those of apiextensions; for
+//! For custom resources the rules, their order and their messages are those of apiextensions; for
 //! built-in kinds only types and required fields are looked at. An update is held against the live
 //! object: what was wrong before and did not change stays as it is ("ratcheting").
 //!
@@ -75,7 +75,7 @@ fn check(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError
     result.errors
 }
 
-/// What goes beyond the schema proper: the objects inside of a custom resource, repeated items of
+/// Validation beyond the schema proper: embedded objects of a custom resource, repeated items of
 /// its sets and maps.
 pub fn validate_lists(schema: &Schema, value: &Value, live: Option<&Value>) -> Vec<FieldError> {
     if schema.is_untyped() {
@@ -149,7 +149,7 @@ struct SchemaValidator<'a> {
 }
 
 impl SchemaValidator<'_> {
-    /// Checks a value that a schema node speaks of; `old` is what it replaces, if that is known.
+    /// Validates a value by a node; `old` is the value that it replaces, if that is known.
     fn node(
         &self,
         id: NodeId,
@@ -296,10 +296,10 @@ fn actual_type(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Up to here a floating-point number tells whole numbers apart.
+/// Up to here every whole number has a floating-point number of its own.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// Checks the type of a value; tells whether it fits.
+/// Checks the type of a value; returns whether it fits.
 fn check_type(node: &Node, value: &Value, path: &str, out: &mut ValidationResult) -> bool {
     let before = out.errors.len();
     match node.declared {

@@ -130,7 +130,7 @@ impl Mapping {
         }
     }
 
-    /// The type with all bound parameters replaced; others become `dyn` if asked for.
+    /// The type with all bound parameters replaced; others become `dyn` on demand.
     pub(super) fn substitute(&self, of: &Type, rest_is_dyn: bool) -> Type {
         if let Some(found) = self.find(of) {
             return self.substitute(found, rest_is_dyn);

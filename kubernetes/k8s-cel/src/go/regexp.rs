@@ -44,10 +44,10 @@ pub fn check(pattern: &str) -> Result<(), String> {
     MEMO.error_of(pattern, |pattern| compile(pattern).err()).map_or(Ok(()), Err)
 }
 
-/// How often something may be asked to repeat in Go.
+/// The highest repeat count in Go.
 const REPEAT_MAX: u32 = 1000;
 
-/// Repetitions that Go refuses and Rust may not: repeated ones, and very long ones.
+/// The error of repetitions that Go rejects and Rust accepts: nested ones, and high counts.
 fn repetitions(pattern: &str) -> Option<String> {
     let mut rest = pattern;
     let mut previous: Option<&str> = None;
@@ -93,7 +93,7 @@ fn is_operator(text: &str) -> bool {
     matches!(text, "*" | "+" | "?") || (text.starts_with('{') && text.len() > 1)
 }
 
-/// The most frequent syntax errors in Go's words.
+/// Go's message for the most frequent syntax errors.
 fn explain(pattern: &str) -> String {
     let mut open = 0_u32;
     let mut previous = None;
@@ -255,7 +255,7 @@ fn class(text: &str, out: &mut String) {
         if let Some(end) = named
             && !POSIX.contains(&rest[2..end].trim_start_matches('^'))
         {
-            // Not a class in Go either: left to be refused.
+            // Not a class in Go either: left to be rejected.
             out.push_str("[:");
             rest = "";
             continue;

@@ -79,7 +79,7 @@ fn clause<'a>(text: &'a str, value: &Value) -> Result<(String, &'a str), Evaluat
     Ok((formatted, characters.as_str()))
 }
 
-/// Reads a pattern; `each` is told the kind of each clause.
+/// Reads a pattern; `each` is called with the kind of each clause.
 ///
 /// # Errors
 /// What is wrong with the pattern, or what `each` says.

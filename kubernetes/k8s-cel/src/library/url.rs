@@ -50,7 +50,7 @@ fn host_and_port(host: &str) -> (&str, &str) {
 /// Reads an absolute URL or an absolute path.
 ///
 /// # Errors
-/// Why it is none, in Go's words.
+/// Go's message when it is neither.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     let wrong = |reason: String| format!("parse {}: {reason}", quote(text));
     if text.chars().any(|c| u32::from(c) < 0x20 || c == '\u{7f}') {

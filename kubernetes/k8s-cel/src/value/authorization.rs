@@ -6,19 +6,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Answers whether the user of the request may do something. The host provides it.
+/// Decides whether the user of the request may do something. The host implements it.
 pub trait Authorizer: fmt::Debug + Send + Sync {
     /// Decides about one request.
     fn authorize(&self, attributes: &AuthorizationAttributes) -> AuthorizationDecision;
 }
 
-/// What an expression asks about.
+/// The attributes of the request that an expression checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizationAttributes {
-    /// The namespace and name of the service account asked about, instead of the user of the
+    /// The namespace and name of the service account to check; absent for the user of the
     /// request.
     pub service_account: Option<(String, String)>,
-    /// The path, for requests that are not about resources.
+    /// The path of a non-resource request; absent for resource requests.
     pub path: Option<String>,
     /// The verb.
     pub verb: String,
@@ -45,7 +45,7 @@ pub struct AuthorizationDecision {
     pub allowed: bool,
     /// The reason that the authorizer gives; empty for none.
     pub reason: String,
-    /// What went wrong while deciding.
+    /// The error of the authorizer; absent if it made a decision.
     pub error: Option<String>,
 }
 

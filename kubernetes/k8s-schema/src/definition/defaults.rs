@@ -71,7 +71,7 @@ fn check_default(
             errors.push(error.with_value(default.clone()));
         }
     }
-    // Words and places are those of an object that is the default alone.
+    // Messages and paths are those of an object that consists of the default alone.
     errors.extend(validate(&known, &object).into_iter().map(|mut error| {
         let inner = error.path.strip_prefix('x').unwrap_or(&error.path).to_owned();
         error.path = match inner.as_str() {

@@ -428,7 +428,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
     found
 }
 
-/// The faults that an update need not mend.
+/// The errors that an update may leave as they are.
 pub(super) fn faults(schema: &Value) -> Tolerance {
     let mut found = Tolerance::default();
     visit(schema, &mut |fields| {

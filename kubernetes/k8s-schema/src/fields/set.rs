@@ -52,7 +52,7 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    /// Adds one field; its parents are not added. The empty path is nobody's.
+    /// Adds one field; its parents are not added. The empty path has no owner and is ignored.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let node = self.entry(first);
@@ -150,7 +150,7 @@ impl FieldSet {
         })
     }
 
-    /// The fields in this set that are not in `other`; a field says nothing of those below it.
+    /// The fields in this set that are not in `other`; nested fields are compared on their own.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |pair| match pair {

@@ -35,12 +35,15 @@ const SERVER_OWNED: [&str; 7] = [
 
 /// Merges `applied` into `live` and records what the applier owns.
 ///
-/// Fields that the applier owned, applies no more and nobody else owns are removed. The result is
+/// Fields that the applier owned, no longer applies and no other manager owns are removed. The result is
 /// the whole new object with its defaults and `metadata.managedFields`; when nothing changes it
 /// equals `live`.
 ///
 /// # Errors
-/// When fields conflict and `force` is off, or when the object does not fit its schema.
+/// [`ApplyError::Conflicts`] when other managers own fields with other values and `force` is off;
+/// [`ApplyError::Typed`] and [`ApplyError::TypedLive`] when the applied or the live object does not
+/// fit its schema; [`ApplyError::Version`] when it has fields that the version of another manager
+/// does not know; [`ApplyError::ManagedFieldsInApply`].
 pub fn server_side_apply<'a>(
     kind: impl Into<VersionedKind<'a>>,
     live: Option<&Value>,
@@ -175,7 +178,7 @@ fn apply(
     Ok((merged, managers))
 }
 
-/// Removes what the applier owned (`before`), applies no more (`now`), and nobody else owns.
+/// Removes what the applier owned (`before`), no longer applies (`now`), and no other manager owns.
 ///
 /// # Errors
 /// When the object has fields that the version of some owner does not know.
@@ -217,8 +220,8 @@ fn prune(
         return Ok(merged);
     };
 
-    // Take away all that was applied; give back what has an owner, the applier's version first;
-    // then give back what lay below something removed but was never the applier's.
+    // Remove all that was applied; add back what has an owner, in the applier's version first; then
+    // add back what is nested in something removed but was never the applier's.
     let last = name_declared(&schema, &before.set);
     let mut pruned = remove(&schema, &at_last, &last);
     let first = owned.remove_entry(before.api_version.as_str());

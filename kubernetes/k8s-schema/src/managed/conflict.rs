@@ -7,7 +7,7 @@ use std::fmt;
 use super::entry::Operation;
 use crate::fields::PathElement;
 
-/// A field that somebody else owns with another value.
+/// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The name of the field manager that owns the field.

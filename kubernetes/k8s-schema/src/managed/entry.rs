@@ -33,7 +33,7 @@ impl Operation {
     }
 }
 
-/// What tells two entries apart. An applier has one entry whatever version it applies; an updater
+/// What identifies an entry. An applier has one entry whatever version it applies; an updater
 /// has one for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
@@ -194,7 +194,7 @@ pub(super) fn write_managers(object: &mut Value, managers: &Managers) {
     }
 }
 
-/// The fields that nobody owns, however they are written: identity and bookkeeping.
+/// The fields that have no owner, however they are written: identity and what the server maintains.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go: stripFields
 pub(super) fn unowned_fields() -> FieldSet {

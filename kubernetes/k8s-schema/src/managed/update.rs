@@ -18,7 +18,7 @@ use crate::typed::{Comparison, check_live, compare, reconcile};
 
 /// Records what a create, update or patch changed; returns `new` with its `metadata.managedFields`.
 ///
-/// The writer takes over the fields it adds or changes; fields it removes are nobody's. An object
+/// The writer takes over the fields it adds or changes; fields it removes lose their owner. An object
 /// that has no owners yet stays without when it is updated.
 pub fn track_update<'a>(
     kind: impl Into<VersionedKind<'a>>,
@@ -58,7 +58,7 @@ pub fn track_update<'a>(
     new
 }
 
-/// The owners before the write. A client may send its own idea of them; an explicitly empty list
+/// The owners before the write. A client may send its own list of them; an explicitly empty list
 /// makes the object unowned; through a subresource it has no say.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go: decodeLiveOrNew

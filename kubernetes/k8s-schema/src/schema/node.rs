@@ -22,7 +22,7 @@ pub(crate) const QUANTITY: &str = "quantity";
 /// The format of types that are times in microseconds.
 pub(crate) const MICRO_TIME: &str = "micro-time";
 
-/// What a scalar may be.
+/// The type of a scalar, for field ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Numeric,
@@ -61,7 +61,7 @@ pub(crate) struct PatchStrategy {
     pub(crate) merge_key: Option<String>,
 }
 
-/// A use of a type: what a field, an item or a map's value adds to it.
+/// A use of a type, with what a field, an item or a map's value adds to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub(crate) node: NodeId,
@@ -69,7 +69,7 @@ pub(crate) struct Edge {
     /// Overrides whether the map behind it is owned as a whole.
     pub(crate) atomic: Option<bool>,
     pub(crate) patch: Option<PatchStrategy>,
-    /// Go writes the field whatever it holds.
+    /// Go writes the field whatever its value is.
     pub(crate) written: bool,
     /// Go leaves the field out at its zero value.
     pub(crate) left_out_at_zero: bool,
@@ -134,9 +134,12 @@ pub(crate) type Bound = serde_json::Number;
 /// What values have to satisfy beyond their type.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
+    /// Names of required fields.
     pub(crate) required: Vec<String>,
+    /// The values of `enum`; absent if any value is allowed.
     pub(crate) allowed: Option<Vec<Value>>,
     pub(crate) pattern: Option<String>,
+    /// The compiled pattern; `None` inside if it does not compile. Compiled when first used.
     pub(crate) compiled: OnceLock<Option<Regex>>,
     pub(crate) minimum: Option<Bound>,
     pub(crate) exclusive_minimum: bool,

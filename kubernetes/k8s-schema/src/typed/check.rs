@@ -1,4 +1,4 @@
-//! Whether a value fits its type as far as ownership goes.
+//! Whether a value fits its type, as far as field ownership depends on it.
 //!
 //! Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/validate.go: validatingObjectWalker
 use std::collections::BTreeSet;

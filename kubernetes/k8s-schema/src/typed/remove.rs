@@ -30,7 +30,7 @@ fn below(schema: &Schema, edge: &Edge, value: &Value, set: &FieldSet) -> Option<
                         Some(rest) => {
                             out.insert(key.clone(), rest);
                         }
-                        // Nothing in it does not mean that nobody wanted it.
+                        // An empty item may have been written on purpose.
                         None => {
                             out.insert(key.clone(), Value::Null);
                         }

@@ -18,7 +18,7 @@ pub(super) fn check(format: &str, text: &str, path: &str, out: &mut ValidationRe
     out.push(FieldError::new(path, FieldErrorKind::TypeInvalid, detail).with_value(text.into()));
 }
 
-/// Formats that are checked; others are no more than words.
+/// Formats that are checked; others are ignored.
 const KNOWN: [&str; 27] = [
     "bsonobjectid",
     "uri",

@@ -19,7 +19,7 @@ pub(super) struct CostNode<'e> {
     pub(super) expr: &'e Expr,
     pub(super) path: Vec<String>,
     pub(super) of: Type,
-    /// Its size, if the expression tells.
+    /// Its size; absent if the expression does not determine it.
     pub(super) size: Option<SizeEstimate>,
 }
 

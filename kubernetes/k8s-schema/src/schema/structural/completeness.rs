@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{child, choices, properties, property};
 use crate::{FieldError, FieldErrorKind};
 
-/// Where a validation stands, and where what it speaks of should be declared.
+/// The path of a value validation, and the path at which the structure must declare its subject.
 struct RequiredPaths {
     declared: String,
     validated: String,
