@@ -84,7 +84,7 @@ fn the_order_of_documents_and_files_means_nothing() {
 fn keys_are_found_in_any_case_and_unknown_schemas_are_left_alone() {
     check(
         r#"{"Schema":"olm.package","NAME":"a","defaultchannel":"s"}
-{"schema":"olm.channel","IndexedPackage":"a","name":"s","Entries":[{"Name":"a.v1"}]}
+{"schema":"olm.channel","Package":"a","name":"s","Entries":[{"Name":"a.v1"}]}
 {"schema":"olm.bundle","package":"a","name":"a.v1","Image":"i","properties":[{"Type":"olm.package","VALUE":{"packagename":"a","version":"1.0.0"}}]}
 {"schema":"example.com/other","package":"a","entries":7}"#,
         "",
@@ -179,7 +179,7 @@ fn bundles_channels_and_deprecations_are_checked() {
     );
     check(
         &with("").replace("1.0.0", "v1"),
-        "3: error [version]: package a: bundle a.v1: `v1` has not the form MAJOR.MINOR.PATCH",
+        "3: error [version]: package a: bundle a.v1: `v1` is not of the form MAJOR.MINOR.PATCH",
     );
 }
 
