@@ -1,19 +1,22 @@
 //! What kube-apiserver refuses in built-in kinds.
 //!
-//! Most rules are rows of tables: a field and a [`Check`](check::Check), in the order in which
-//! kube-apiserver reports them. What depends on several fields is a small function each. The
-//! commonest kinds and fields are here; what is not is accepted.
+//! Most rules are lines of `data/validation.txt`: a field and a [`Check`](check::Check), in the order
+//! in which kube-apiserver reports them. What depends on several fields is a small function each,
+//! which the file names. The commonest kinds and fields are here; what is not is accepted.
 
 mod access;
 mod check;
 mod configuration;
 mod containers;
 mod event;
+mod formats;
+mod functions;
 mod ingress;
 mod network;
 mod pod;
 mod quantities;
 mod registration;
+mod rules;
 mod scheduling;
 mod storage;
 #[cfg(test)]
@@ -22,6 +25,8 @@ mod update;
 mod volumes;
 mod workloads;
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::FieldError;
@@ -29,6 +34,14 @@ use check::{Rules, apply};
 pub use registration::{
     check_review_versions, check_service as check_webhook_service, check_url as check_webhook_url,
 };
+use rules::ValidationRules;
+
+const DATA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/validation.txt"));
+
+/// Parsed when the first object is validated.
+static RULES: LazyLock<ValidationRules> = LazyLock::new(|| {
+    ValidationRules::parse(DATA, functions::FUNCTIONS).expect("the tests parse the file of rules")
+});
 
 /// Everything wrong with an object of a built-in kind but its metadata; `live` is the object
 /// before an update.
@@ -39,57 +52,19 @@ pub fn validate_builtin(
     object: &Value,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    apply(rules_of(group, kind), object, "", &mut errors);
+    let rules = RULES.kind(group, kind);
+    apply(rules.fields, object, "", &mut errors);
     if kind == "Event" {
         event::check(group, live, object, &mut errors);
     }
     if let Some(live) = live {
+        update::check_immutable(rules.immutable, kind, live, object, &mut errors);
         update::check(group, kind, live, object, &mut errors);
     }
     errors
 }
 
-fn rules_of(group: &str, kind: &str) -> Rules {
-    match (group, kind) {
-        ("", "Pod") => pod::POD,
-        ("", "ReplicationController") => workloads::REPLICATION_CONTROLLER,
-        ("", "Service") => network::SERVICE,
-        ("", "Endpoints") => network::ENDPOINTS,
-        ("", "ConfigMap") => configuration::CONFIG_MAP,
-        ("", "Secret") => configuration::SECRET,
-        ("", "Namespace") => configuration::NAMESPACE,
-        ("", "Node") => scheduling::NODE,
-        ("", "PersistentVolume") => storage::VOLUME,
-        ("", "PersistentVolumeClaim") => storage::CLAIM,
-        ("", "ResourceQuota") => quantities::RESOURCE_QUOTA,
-        ("", "LimitRange") => quantities::LIMIT_RANGE,
-        ("apps", "Deployment") => workloads::DEPLOYMENT,
-        ("apps", "ReplicaSet") => workloads::REPLICA_SET,
-        ("apps", "DaemonSet") => workloads::DAEMON_SET,
-        ("apps", "StatefulSet") => workloads::STATEFUL_SET,
-        ("batch", "Job") => workloads::JOB,
-        ("batch", "CronJob") => workloads::CRON_JOB,
-        ("rbac.authorization.k8s.io", "Role") => access::ROLE,
-        ("rbac.authorization.k8s.io", "ClusterRole") => access::CLUSTER_ROLE,
-        ("rbac.authorization.k8s.io", "RoleBinding") => access::ROLE_BINDING,
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => access::CLUSTER_ROLE_BINDING,
-        ("networking.k8s.io", "Ingress") => ingress::INGRESS,
-        ("networking.k8s.io", "IngressClass") => ingress::INGRESS_CLASS,
-        ("networking.k8s.io", "NetworkPolicy") => network::NETWORK_POLICY,
-        ("policy", "PodDisruptionBudget") => scheduling::DISRUPTION_BUDGET,
-        ("autoscaling", "HorizontalPodAutoscaler") => scheduling::AUTOSCALER,
-        ("scheduling.k8s.io", "PriorityClass") => scheduling::PRIORITY_CLASS,
-        ("storage.k8s.io", "StorageClass") => storage::STORAGE_CLASS,
-        ("storage.k8s.io", "CSIDriver") => storage::CSI_DRIVER,
-        ("coordination.k8s.io", "Lease") => scheduling::LEASE,
-        ("discovery.k8s.io", "EndpointSlice") => network::ENDPOINT_SLICE,
-        (
-            "admissionregistration.k8s.io",
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
-        ) => registration::WEBHOOKS,
-        ("apiregistration.k8s.io", "APIService") => registration::API_SERVICE,
-        ("certificates.k8s.io", "CertificateSigningRequest") => access::SIGNING_REQUEST,
-        ("node.k8s.io", "RuntimeClass") => scheduling::RUNTIME_CLASS,
-        _ => &[],
-    }
+/// The rules of a part of the data file, for functions that apply it between others.
+fn part(name: &str) -> Rules {
+    RULES.part(name)
 }

@@ -3,37 +3,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::{
-    Check::{Exactly, Items, Required, Struct, With},
-    Rules, invalid, is_empty, items, not_supported, problems, required, selector, text,
-};
+use super::check::{invalid, is_empty, items, not_supported, problems, required, selector, text};
 use crate::FieldError;
 use crate::names::{path_segment, subdomain};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) const ROLE: Rules = &[("rules", Items(&[("", With(namespaced_rule))]))];
-pub(super) const CLUSTER_ROLE: Rules =
-    &[("rules", Items(&[("", With(cluster_rule))])), ("aggregationRule", With(aggregation))];
-
-pub(super) const ROLE_BINDING: Rules = &[
-    ("roleRef", Struct(&[("apiGroup", Exactly(&[GROUP]))])),
-    ("roleRef", Struct(&[("kind", Exactly(&["Role", "ClusterRole"]))])),
-    ("roleRef", With(role_name)),
-    ("subjects", Items(&[("", With(subject))])),
-];
-pub(super) const CLUSTER_ROLE_BINDING: Rules = &[
-    ("roleRef", Struct(&[("apiGroup", Exactly(&[GROUP]))])),
-    ("roleRef", Struct(&[("kind", Exactly(&["ClusterRole"]))])),
-    ("roleRef", With(role_name)),
-    ("subjects", Items(&[("", With(cluster_subject))])),
-];
-
-pub(super) const SIGNING_REQUEST: Rules = &[("spec", Struct(SIGNING_REQUEST_SPEC))];
-const SIGNING_REQUEST_SPEC: Rules =
-    &[("request", With(certificate_request)), ("usages", Required), ("signerName", Required)];
-
-fn certificate_request(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/certificates/helpers.go: ParseCSR
+pub(super) fn certificate_request(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let text = value.as_str().unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let begin = b"-----BEGIN CERTIFICATE REQUEST-----";
@@ -42,11 +19,11 @@ fn certificate_request(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn namespaced_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn namespaced_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     policy_rule(rule, true, path, errors);
 }
 
-fn cluster_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn cluster_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     policy_rule(rule, false, path, errors);
 }
 
@@ -58,6 +35,7 @@ fn policy_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<F
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidatePolicyRule
 fn resource_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<FieldError>) {
     let is_missing = |field: &str| items(rule, field).is_empty();
     let urls = &rule["nonResourceURLs"];
@@ -85,7 +63,8 @@ fn resource_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec
     }
 }
 
-fn aggregation(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateClusterRole
+pub(super) fn aggregation(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value.is_null() {
         return;
     }
@@ -105,7 +84,8 @@ fn aggregation(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn role_name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBinding
+pub(super) fn role_name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(value, "name");
     let at = format!("{path}.name");
     if name.is_empty() {
@@ -115,14 +95,15 @@ fn role_name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn subject(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn subject(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_subject(value, true, path, errors);
 }
 
-fn cluster_subject(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn cluster_subject(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_subject(value, false, path, errors);
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBindingSubject
 fn check_subject(value: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(value, "name");
     if name.is_empty() {

@@ -9,6 +9,9 @@ use crate::{FieldError, FieldErrorKind, names};
 /// Fields and what they have to satisfy, in order. A field called `` is the value itself.
 pub(super) type Rules = &'static [(&'static str, Check)];
 
+/// What is wrong with a text; empty if nothing is.
+pub(super) type Format = fn(&str) -> Vec<String>;
+
 /// A rule about the value that stands at a path.
 pub(super) type Rule = fn(&Value, &str, &mut Vec<FieldError>);
 
@@ -19,7 +22,7 @@ pub(super) enum Check {
     /// The same, and the message says more.
     RequiredWith(&'static str),
     /// A text that is not empty has no problems.
-    Text(fn(&str) -> Vec<String>),
+    Text(Format),
     /// A text, if there is one, is one of these.
     OneOf(&'static [&'static str]),
     /// It is there and one of these.
@@ -66,6 +69,7 @@ pub(super) fn duplicate(path: impl Into<String>, value: &Value) -> FieldError {
     error(path, FieldErrorKind::Duplicate, "").with_value(value.clone())
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/field/errors.go: NotSupported
 pub(super) fn not_supported(path: &str, value: &Value, supported: &[&str]) -> FieldError {
     let listed: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
     let detail = format!("supported values: {}", listed.join(", "));
@@ -163,6 +167,7 @@ impl Check {
     }
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/api/validation/generic.go: ValidateNonnegativeField
 pub(super) fn non_negative(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value.as_i64().is_some_and(|number| number < 0) {
         errors.push(invalid(path, value, NOT_NEGATIVE));
@@ -170,6 +175,8 @@ pub(super) fn non_negative(value: &Value, path: &str, errors: &mut Vec<FieldErro
 }
 
 /// Checks a label selector: its labels, and its expressions.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidateLabelSelector
 pub(super) fn selector(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     labels(value.get("matchLabels"), &format!("{path}.matchLabels"), errors);
     for (index, expression) in items(value, "matchExpressions").iter().enumerate() {
@@ -205,6 +212,8 @@ pub(super) fn selects_all(selector: &Value) -> bool {
 }
 
 /// Whether a selector selects these labels.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go: LabelSelectorAsSelector
 pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     let wanted = selector["matchLabels"].as_object();
     let by_label = wanted.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
@@ -223,6 +232,8 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
 }
 
 /// A port by number or by name.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePortNumOrName
 pub(super) fn port_or_name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::String(name) => problems(path, value, names::port(name), errors),
@@ -232,6 +243,8 @@ pub(super) fn port_or_name(value: &Value, path: &str, errors: &mut Vec<FieldErro
 }
 
 /// A number that is not negative, or a percentage up to a hundred.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidatePositiveIntOrPercent
 pub(super) fn count_or_percentage(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(text) = value.as_str() else { return non_negative(value, path, errors) };
     let digits = text
@@ -254,12 +267,16 @@ pub(super) fn is_zero(value: &Value) -> bool {
 }
 
 /// An address.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go: IsValidIP
 pub(super) fn address(text: &str) -> Vec<String> {
     let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
     if text.parse::<IpAddr>().is_ok() { Vec::new() } else { vec![detail.to_owned()] }
 }
 
 /// A range of addresses.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go: IsValidCIDR
 pub(super) fn network(text: &str) -> Vec<String> {
     let fits = text.split_once('/').is_some_and(|(address, bits)| {
         let limit = match address.parse::<IpAddr>() {

@@ -3,13 +3,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::{Check::With, Rules, error, invalid, items, problems, required, text};
+use super::check::{error, invalid, items, problems, required, text};
 use crate::names::{config_key, qualified};
 use crate::{FieldError, FieldErrorKind};
-
-pub(super) const CONFIG_MAP: Rules = &[("", With(config_map))];
-pub(super) const SECRET: Rules = &[("", With(secret))];
-pub(super) const NAMESPACE: Rules = &[("spec", With(finalizers))];
 
 /// How much a ConfigMap or a Secret holds, in bytes.
 const DATA_LEN_MAX: usize = 1024 * 1024;
@@ -29,7 +25,8 @@ fn too_long(path: &str) -> FieldError {
     error(path, FieldErrorKind::TooLong, &detail)
 }
 
-fn config_map(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateConfigMap
+pub(super) fn config_map(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in entries(object, "data") {
         let at = format!("data[{key}]");
@@ -50,7 +47,8 @@ fn config_map(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn secret(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecret
+pub(super) fn secret(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in entries(object, "data") {
         problems(&format!("data[{key}]"), &key.as_str().into(), config_key(key), errors);
@@ -125,7 +123,8 @@ fn misspelt_word(bytes: &[u8]) -> String {
     }
 }
 
-fn finalizers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateFinalizerName
+pub(super) fn finalizers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let at = format!("{path}.finalizers");
     for finalizer in items(spec, "finalizers") {
         let name = finalizer.as_str().unwrap_or_default();

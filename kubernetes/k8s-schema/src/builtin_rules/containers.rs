@@ -4,47 +4,18 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::{
-    Check::{self, Fields, Items, NonNegative, OneOf, Required, Text, With},
-    PORT, Rules, apply, below, duplicate, forbidden, invalid, items, not_supported, port_or_name,
+    Check::{self, OneOf, Required},
+    PORT, apply, below, duplicate, forbidden, invalid, items, not_supported, port_or_name,
     problems, required, text,
 };
-use super::{pod, quantities, volumes};
-use crate::names::{config_key, label, port, subdomain, variable};
+use super::volumes;
+use crate::names::{config_key, port, subdomain, variable};
 use crate::{FieldError, FieldErrorKind};
 
-const CONTAINER: Rules = &[
-    ("name", Required),
-    ("name", Text(label)),
-    ("image", With(image)),
-    ("terminationMessagePolicy", OneOf(&["File", "FallbackToLogsOnError"])),
-    ("ports", With(ports)),
-    ("env", Items(&[("", With(environment))])),
-    ("envFrom", With(environment_sources)),
-];
-
-const REST: Rules = &[
-    ("imagePullPolicy", OneOf(&["Always", "IfNotPresent", "Never"])),
-    ("resources", With(quantities::requirements)),
-    ("securityContext", Fields(SECURITY)),
-    ("securityContext", With(privileges)),
-];
-
-const SECURITY: Rules = &[
-    ("runAsUser", pod::USER_RANGE),
-    ("runAsGroup", pod::USER_RANGE),
-    ("seccompProfile", Fields(pod::SECCOMP)),
-];
-
-const PROBE: Rules = &[
-    ("", With(handler)),
-    ("initialDelaySeconds", NonNegative),
-    ("timeoutSeconds", NonNegative),
-    ("periodSeconds", NonNegative),
-    ("successThreshold", NonNegative),
-    ("failureThreshold", NonNegative),
-];
-
 /// Checks the containers of a pod's spec.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateContainers
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateInitContainers
 pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64().unwrap_or_default();
     let volume_names: BTreeSet<&str> =
@@ -88,6 +59,7 @@ pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateContainerCommon
 fn one(
     container: &Value,
     path: &str,
@@ -95,9 +67,9 @@ fn one(
     grace: i64,
     errors: &mut Vec<FieldError>,
 ) {
-    apply(CONTAINER, container, path, errors);
+    apply(super::part("container-before-mounts"), container, path, errors);
     volumes::mounts(container, path, volume_names, errors);
-    apply(REST, container, path, errors);
+    apply(super::part("container-after-mounts"), container, path, errors);
     for hook in ["postStart", "preStop"] {
         let at = format!("{path}.lifecycle.{hook}");
         let value = &container["lifecycle"][hook];
@@ -116,7 +88,8 @@ fn one(
     }
 }
 
-fn image(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateContainerCommon
+pub(super) fn image(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let image = value.as_str().unwrap_or_default();
     if image.is_empty() {
         errors.push(required(path, ""));
@@ -125,7 +98,8 @@ fn image(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateContainerPorts
+pub(super) fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut names = BTreeSet::new();
     for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
         let at = format!("{path}[{index}]");
@@ -157,6 +131,7 @@ fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: checkHostPortConflicts
 fn check_host_ports(
     container: &Value,
     path: &str,
@@ -174,7 +149,8 @@ fn check_host_ports(
     }
 }
 
-fn environment(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateEnv
+pub(super) fn environment(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(value, "name");
     let at = format!("{path}.name");
     if name.is_empty() {
@@ -227,6 +203,8 @@ const POD_FIELDS: [&str; 10] = [
 ];
 
 /// Checks a reference to a field of the pod.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateObjectFieldSelector
 pub(super) fn field_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value.is_null() {
         return;
@@ -246,6 +224,7 @@ pub(super) fn field_reference(value: &Value, path: &str, errors: &mut Vec<FieldE
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateContainerResourceFieldSelector
 fn resource_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const RESOURCES: [&str; 6] = [
         "limits.cpu",
@@ -267,6 +246,7 @@ fn resource_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateConfigMapKeySelector
 fn key_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(value, "name");
     problems(&format!("{path}.name"), &name.into(), subdomain(name), errors);
@@ -278,7 +258,8 @@ fn key_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn environment_sources(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateEnvFrom
+pub(super) fn environment_sources(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, source) in value.as_array().into_iter().flatten().enumerate() {
         let at = format!("{path}[{index}]");
         let prefix = text(source, "prefix");
@@ -304,6 +285,8 @@ fn environment_sources(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateLivenessProbe
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateReadinessProbe
 fn check_probes(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = &container[name];
@@ -311,7 +294,7 @@ fn check_probes(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
             continue;
         }
         let at = format!("{path}.{name}");
-        apply(PROBE, probe, &at, errors);
+        apply(super::part("probe"), probe, &at, errors);
         let seconds = &probe["terminationGracePeriodSeconds"];
         if name == "readinessProbe" {
             if !seconds.is_null() {
@@ -326,7 +309,9 @@ fn check_probes(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks that one handler is declared, and how.
-fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateHandler
+pub(super) fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut count = 0;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
         let action = &value[kind];
@@ -360,7 +345,9 @@ fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// A privileged container may do everything.
-fn privileges(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecurityContext
+pub(super) fn privileges(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value["allowPrivilegeEscalation"] != false || value["privileged"] != true {
         return;
     }

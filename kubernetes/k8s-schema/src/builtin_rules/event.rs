@@ -7,6 +7,8 @@ use crate::FieldError;
 const OTHER_NAMESPACE: &str = "does not match event.namespace";
 
 /// What is wrong with an event of either API; `live` is the event before an update.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/events.go: ValidateEventCreate
 pub(super) fn check(
     group: &str,
     live: Option<&Value>,
@@ -49,6 +51,8 @@ pub(super) fn check(
 }
 
 /// An event is in the namespace of what it is about; what has none is told of in `default`.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/events.go: legacyValidateEvent
 fn namespace(event: &Value, subject: &Value, has_time: bool, errors: &mut Vec<FieldError>) {
     let own = text(&event["metadata"], "namespace");
     let other = text(subject, "namespace");

@@ -4,32 +4,13 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::check::{
-    Check::{Fields, Items, Required, Struct, Text, With},
-    PORT, Rules, apply, invalid, is_empty, items, not_supported, problems, required, text,
+    Check::Text, PORT, apply, invalid, is_empty, items, not_supported, problems, required, text,
 };
 use crate::names::{label, port, subdomain, wildcard_subdomain};
 use crate::{FieldError, FieldErrorKind};
 
-pub(super) const INGRESS: Rules = &[("spec", Struct(SPEC))];
-const SPEC: Rules = &[
-    ("rules", Items(&[("host", With(host)), ("http", Fields(HTTP))])),
-    ("tls", Items(&[("hosts", With(hosts)), ("secretName", Text(subdomain))])),
-    ("defaultBackend", With(backend_if_any)),
-    ("", With(something_to_do)),
-    ("ingressClassName", Text(subdomain)),
-];
-const HTTP: Rules = &[("paths", Required), ("paths", Items(&[("", With(path_rule))]))];
-
-pub(super) const INGRESS_CLASS: Rules = &[("spec", Struct(CLASS_SPEC))];
-const CLASS_SPEC: Rules =
-    &[("controller", With(controller)), ("parameters", Fields(CLASS_PARAMETERS))];
-const CLASS_PARAMETERS: Rules = &[
-    ("kind", Required),
-    ("name", Required),
-    ("scope", super::check::Check::OneOf(&["Cluster", "Namespace"])),
-];
-
-fn controller(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateIngressClassSpec
+pub(super) fn controller(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = value.as_str().unwrap_or_default();
     if given.is_empty() {
         return errors.push(required(path, ""));
@@ -50,7 +31,8 @@ fn domain(name: &str) -> Vec<String> {
     if name.contains('*') { wildcard_subdomain(name) } else { subdomain(name) }
 }
 
-fn host(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateIngressRules
+pub(super) fn host(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = value.as_str().unwrap_or_default();
     if name.is_empty() {
         return;
@@ -62,21 +44,24 @@ fn host(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn hosts(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateIngressTLS
+pub(super) fn hosts(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, name) in value.as_array().into_iter().flatten().enumerate() {
         let found = domain(name.as_str().unwrap_or_default());
         problems(&format!("{path}[{index}]"), name, found, errors);
     }
 }
 
-fn something_to_do(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateIngressSpec
+pub(super) fn has_backend_or_rules(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if items(spec, "rules").is_empty() && spec["defaultBackend"].is_null() {
         let detail = "either `defaultBackend` or `rules` must be specified";
         errors.push(invalid(path, &spec["rules"], detail));
     }
 }
 
-fn path_rule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateHTTPIngressPath
+pub(super) fn path_rule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const KINDS: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
     let kind = text(value, "pathType");
     let given = text(value, "path");
@@ -110,12 +95,13 @@ fn path_rule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     backend(&value["backend"], &format!("{path}.backend"), errors);
 }
 
-fn backend_if_any(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn backend_if_any(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !value.is_null() {
         backend(value, path, errors);
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateIngressBackend
 fn backend(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (service, resource) = (&value["service"], &value["resource"]);
     match (service.is_null(), resource.is_null()) {
@@ -128,13 +114,13 @@ fn backend(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(invalid(path, &"".into(), detail));
         }
         (true, false) => {
-            const REFERENCE: Rules = &[("kind", Required), ("name", Required)];
-            apply(REFERENCE, resource, &format!("{path}.resource"), errors);
+            apply(super::part("backend-reference"), resource, &format!("{path}.resource"), errors);
         }
         (false, true) => service_backend(service, path, errors),
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: validateIngressBackend
 fn service_backend(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = text(service, "name");
     let at = format!("{path}.service.name");

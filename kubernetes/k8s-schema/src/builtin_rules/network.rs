@@ -5,30 +5,17 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::check::{
-    Check::{self, Exactly, Items, Labels, OneOf, Selector, Struct, Text, With},
-    PORT, Rules, address, apply, duplicate, error, forbidden, invalid, is_empty, items, network,
+    Check::{self, Exactly, OneOf, Text},
+    PORT, address, apply, duplicate, error, forbidden, invalid, is_empty, items, network,
     not_supported, port_or_name, problems, required, text,
 };
 use crate::names::{label, subdomain};
 use crate::{FieldError, FieldErrorKind};
 
-pub(super) const SERVICE: Rules = &[("spec", With(service))];
-
 const PROTOCOL: Check = OneOf(&["SCTP", "TCP", "UDP"]);
 
-const SERVICE_FIELDS: Rules = &[
-    ("selector", Labels),
-    ("sessionAffinity", OneOf(&["ClientIP", "None"])),
-    ("", With(affinity)),
-    ("", With(cluster_addresses)),
-    ("externalIPs", With(addresses)),
-    ("type", OneOf(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"])),
-    ("", With(node_ports)),
-    ("", With(policies)),
-    ("internalTrafficPolicy", OneOf(&["Cluster", "Local"])),
-];
-
-fn service(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateService
+pub(super) fn service(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(spec, "type");
     let ports = items(spec, "ports");
     let is_headless = spec["clusterIP"] == "None" || spec["clusterIPs"][0] == "None";
@@ -57,7 +44,7 @@ fn service(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let at = format!("{path}.ports[{index}]");
         service_port(port, ports.len() > 1, &at, &mut names, errors);
     }
-    apply(SERVICE_FIELDS, spec, path, errors);
+    apply(super::part("service-after-ports"), spec, path, errors);
     let mut seen = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let key = (text(port, "protocol"), port["port"].as_i64());
@@ -72,6 +59,7 @@ fn service(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateServicePort
 fn service_port<'a>(
     port: &'a Value,
     needs_name: bool,
@@ -97,7 +85,7 @@ fn service_port<'a>(
     port_or_name(&port["targetPort"], &format!("{path}.targetPort"), errors);
 }
 
-fn affinity(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn affinity(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let seconds = &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
     let fits = |seconds: i64| (1..=86_400).contains(&seconds);
     if spec["sessionAffinity"] == "ClientIP" && seconds.as_i64().is_some_and(|s| !fits(s)) {
@@ -106,7 +94,8 @@ fn affinity(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cluster_addresses(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateServiceClusterIPsRelatedFields
+pub(super) fn cluster_addresses(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     for (index, family) in items(spec, "ipFamilies").iter().enumerate() {
         if family != "IPv4" && family != "IPv6" {
@@ -127,14 +116,14 @@ fn cluster_addresses(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn addresses(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn addresses(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, given) in value.as_array().into_iter().flatten().enumerate() {
         let found = address(given.as_str().unwrap_or_default());
         problems(&format!("{path}[{index}]"), given, found, errors);
     }
 }
 
-fn node_ports(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn node_ports(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !matches!(text(spec, "type"), "ClusterIP" | "") {
         return;
     }
@@ -146,7 +135,8 @@ fn node_ports(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn policies(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateServiceExternalTrafficPolicy
+pub(super) fn policies(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(spec, "type");
     let policy = text(spec, "externalTrafficPolicy");
     let is_external = matches!(kind, "LoadBalancer" | "NodePort")
@@ -171,14 +161,14 @@ fn policies(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const ENDPOINTS: Rules = &[("subsets", Items(&[("", With(subset))]))];
-
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateEndpointIP
 fn loopback(text: &str) -> Option<&'static str> {
     let is_loopback = text.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     is_loopback.then_some("may not be in the loopback range (127.0.0.0/8, ::1/128)")
 }
 
-fn subset(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateEndpointSubsets
+pub(super) fn subset(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let ready = items(value, "addresses");
     let others = items(value, "notReadyAddresses");
     if ready.is_empty() && others.is_empty() {
@@ -210,13 +200,8 @@ fn subset(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const ENDPOINT_SLICE: Rules = &[
-    ("addressType", With(address_type)),
-    ("", With(slice_endpoints)),
-    ("ports", With(slice_ports)),
-];
-
-fn address_type(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/discovery/validation/validation.go: validateAddressType
+pub(super) fn address_type(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
     match value.as_str().unwrap_or_default() {
         "" => errors.push(required(path, "")),
@@ -225,7 +210,8 @@ fn address_type(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn slice_endpoints(slice: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/discovery/validation/validation.go: validateEndpoints
+pub(super) fn slice_endpoints(slice: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(slice, "addressType");
     for (index, endpoint) in items(slice, "endpoints").iter().enumerate() {
         let at = format!("endpoints[{index}]");
@@ -266,7 +252,8 @@ fn slice_address(
     }
 }
 
-fn slice_ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/discovery/validation/validation.go: validatePorts
+pub(super) fn slice_ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut names = BTreeSet::new();
     for (index, port) in value.as_array().into_iter().flatten().enumerate() {
         let at = format!("{path}[{index}]");
@@ -281,22 +268,8 @@ fn slice_ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const NETWORK_POLICY: Rules = &[("spec", Struct(POLICY_SPEC))];
-const POLICY_SPEC: Rules = &[
-    ("podSelector", Selector),
-    ("ingress", Items(&[("ports", Items(POLICY_PORT)), ("from", Items(PEER))])),
-    ("egress", Items(&[("ports", Items(POLICY_PORT)), ("to", Items(PEER))])),
-    ("policyTypes", With(policy_types)),
-];
-const POLICY_PORT: Rules = &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", With(policy_port))];
-const PEER: Rules = &[
-    ("podSelector", Selector),
-    ("namespaceSelector", Selector),
-    ("ipBlock", With(block)),
-    ("", With(peer)),
-];
-
-fn policy_types(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateNetworkPolicySpec
+pub(super) fn policy_types(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let types = value.as_array().map_or(&[][..], Vec::as_slice);
     if types.len() > 2 {
         return errors.push(invalid(path, value, "may not specify more than two policyTypes"));
@@ -307,7 +280,8 @@ fn policy_types(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn policy_port(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateNetworkPolicyPort
+pub(super) fn policy_port(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (port, end) = (&value["port"], &value["endPort"]);
     port_or_name(port, &format!("{path}.port"), errors);
     let Some(last) = end.as_i64() else { return };
@@ -326,7 +300,8 @@ fn policy_port(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn block(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateIPBlock
+pub(super) fn block(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if value.is_null() {
         return;
     }
@@ -368,7 +343,8 @@ fn is_within(inner: &str, outer: &str) -> bool {
     inner.2 == outer.2 && inner.1 > outer.1 && prefix(inner) == prefix(outer)
 }
 
-fn peer(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateNetworkPolicyPeer
+pub(super) fn peer(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let is_set = |field: &str| !value[field].is_null();
     let by_label = is_set("podSelector") || is_set("namespaceSelector");
     if !by_label && !is_set("ipBlock") {

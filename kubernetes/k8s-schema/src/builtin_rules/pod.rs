@@ -2,83 +2,40 @@
 use serde_json::Value;
 
 use super::check::{
-    Check::{self, Between, Fields, Items, Labels, OneOf, Required, RequiredWith, Text, With},
-    Rules, address, apply, below, forbidden, invalid, items, not_supported, problems, required,
-    selector, text,
+    address, apply, below, forbidden, invalid, items, not_supported, problems, required, selector,
+    text,
 };
-use super::{containers, volumes};
+use super::containers;
 use crate::FieldError;
-use crate::names::{label, qualified, subdomain};
-
-pub(super) const POD: Rules = &[("spec", With(spec))];
-
-pub(super) const USER_RANGE: Check =
-    Between(0, 2_147_483_647, "must be between 0 and 2147483647, inclusive");
-const DEADLINE: Check = Between(1, 2_147_483_647, "must be between 1 and 2147483647, inclusive");
-
-/// What comes before and after the containers.
-const BEFORE: Rules = &[("volumes", With(volumes::check))];
-
-const AFTER: Rules = &[
-    ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
-    ("dnsPolicy", OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])),
-    ("nodeSelector", Labels),
-    ("securityContext", Fields(SECURITY)),
-    ("affinity", With(affinity)),
-    ("dnsConfig", With(name_servers)),
-    ("", With(dns_config_is_there)),
-    ("readinessGates", Items(&[("conditionType", Text(qualified))])),
-    ("topologySpreadConstraints", Items(SPREAD)),
-    ("serviceAccountName", Text(subdomain)),
-    ("nodeName", Text(subdomain)),
-    ("activeDeadlineSeconds", DEADLINE),
-    ("hostname", Text(label)),
-    ("subdomain", Text(label)),
-    ("tolerations", With(tolerations)),
-    ("hostAliases", Items(&[("ip", Text(address)), ("hostnames", With(host_names))])),
-];
-
-const SECURITY: Rules = &[
-    ("runAsUser", USER_RANGE),
-    ("runAsGroup", USER_RANGE),
-    ("fsGroup", USER_RANGE),
-    ("sysctls", Items(&[("name", Required)])),
-    ("fsGroupChangePolicy", OneOf(&["Always", "OnRootMismatch"])),
-    ("seccompProfile", Fields(SECCOMP)),
-];
-
-pub(super) const SECCOMP: Rules =
-    &[("type", OneOf(&["Localhost", "RuntimeDefault", "Unconfined"]))];
-
-const SPREAD: Rules = &[
-    ("maxSkew", Between(1, i64::MAX, "must be greater than zero")),
-    ("topologyKey", RequiredWith("can not be empty")),
-    ("whenUnsatisfiable", OneOf(&["DoNotSchedule", "ScheduleAnyway"])),
-    ("labelSelector", Check::Selector),
-];
+use crate::names::{qualified, subdomain};
 
 /// Checks a pod's spec.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodSpec
 pub(super) fn spec(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    apply(BEFORE, value, path, errors);
+    apply(super::part("pod-before-containers"), value, path, errors);
     containers::check(value, path, errors);
-    apply(AFTER, value, path, errors);
+    apply(super::part("pod-after-containers"), value, path, errors);
 }
 
-fn host_names(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateHostAliases
+pub(super) fn host_names(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, name) in value.as_array().into_iter().flatten().enumerate() {
         let found = subdomain(name.as_str().unwrap_or_default());
         problems(&format!("{path}[{index}]"), name, found, errors);
     }
 }
 
-fn name_servers(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validatePodDNSConfig
+pub(super) fn name_servers(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, server) in items(value, "nameservers").iter().enumerate() {
         let found = address(server.as_str().unwrap_or_default());
         problems(&format!("{path}.nameservers[{index}]"), server, found, errors);
     }
 }
 
-fn dns_config_is_there(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validatePodDNSConfig
+pub(super) fn dns_config_is_there(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if spec["dnsPolicy"] != "None" {
         return;
     }
@@ -91,7 +48,8 @@ fn dns_config_is_there(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn tolerations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateTolerations
+pub(super) fn tolerations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, toleration) in value.as_array().into_iter().flatten().enumerate() {
         let at = format!("{path}[{index}]");
         let field = |name: &str| text(toleration, name);
@@ -130,6 +88,8 @@ fn tolerations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks what a taint does to pods that do not tolerate it.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateTaintEffect
 pub(super) fn check_effect(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     if !effects.contains(&value.as_str().unwrap_or_default()) {
@@ -140,7 +100,8 @@ pub(super) fn check_effect(value: &Value, path: &str, errors: &mut Vec<FieldErro
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-fn affinity(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateAffinity
+pub(super) fn affinity(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let terms = &value["nodeAffinity"][REQUIRED];
     if !terms.is_null() {
         node_terms(terms, &format!("{path}.nodeAffinity.{REQUIRED}"), errors);
@@ -161,6 +122,7 @@ fn affinity(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateNodeSelector
 fn node_terms(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let terms = items(value, "nodeSelectorTerms");
     let at = format!("{path}.nodeSelectorTerms");
@@ -176,6 +138,7 @@ fn node_terms(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateNodeSelectorRequirement
 fn node_expression(expression: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let values = items(expression, "values");
     match text(expression, "operator") {
@@ -201,6 +164,7 @@ fn node_expression(expression: &Value, path: &str, errors: &mut Vec<FieldError>)
     problems(&format!("{path}.key"), &key.into(), qualified(key), errors);
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validatePodAffinityTerm
 fn pod_term(term: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !term["labelSelector"].is_null() {
         selector(&term["labelSelector"], &format!("{path}.labelSelector"), errors);
@@ -213,6 +177,8 @@ fn pod_term(term: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks a pod's template: labels and spec.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodTemplateSpec
 pub(super) fn template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     crate::metadata::labels(value["metadata"].get("labels"), &below(path, "labels"), errors);
     spec(&value["spec"], &below(path, "spec"), errors);

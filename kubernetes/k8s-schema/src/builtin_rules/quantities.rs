@@ -4,15 +4,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::{
-    Check::With, NOT_NEGATIVE, Rules, duplicate, forbidden, invalid, is_empty, items, problems,
-    required, text,
+    NOT_NEGATIVE, duplicate, forbidden, invalid, is_empty, items, problems, required, text,
 };
 use crate::FieldError;
 use crate::names::qualified;
 use crate::quantity::Quantity;
-
-pub(super) const RESOURCE_QUOTA: Rules = &[("spec", With(quota))];
-pub(super) const LIMIT_RANGE: Rules = &[("spec", With(limit_range))];
 
 /// Resources that containers may ask for.
 const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -58,6 +54,8 @@ fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// Checks what a container asks for.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateContainerResourceRequirements
 pub(super) fn requirements(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (limits, requests) = (&value["limits"], &value["requests"]);
     for (field, map) in [("limits", limits), ("requests", requests)] {
@@ -91,10 +89,12 @@ fn is_huge(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/helper/helpers.go: IsExtendedResourceName
 fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateContainerResourceName
 fn container_resource(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     let found = qualified(name);
     if !found.is_empty() {
@@ -110,6 +110,7 @@ fn container_resource(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     errors.push(invalid(path, &name.into(), "must be a standard resource for containers"));
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateResourceQuantityValue
 fn resource_value(name: &str, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(given) = quantity(value) else { return };
     if given.is_negative() {
@@ -131,7 +132,8 @@ fn resource_value(name: &str, value: &Value, path: &str, errors: &mut Vec<FieldE
     }
 }
 
-fn quota(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateResourceQuotaSpec
+pub(super) fn quota(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (name, given) in entries(&value["hard"]) {
         let at = format!("{path}.hard[{name}]");
         let found = qualified(name);
@@ -152,6 +154,7 @@ fn quota(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     scopes(value, &format!("{path}.scopes"), errors);
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateResourceQuotaScopes
 fn scopes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 6] = [
         "Terminating",
@@ -180,7 +183,8 @@ fn scopes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn limit_range(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateLimitRange
+pub(super) fn limit_range(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut kinds = BTreeSet::new();
     for (index, limit) in items(value, "limits").iter().enumerate() {
         let at = format!("{path}.limits[{index}]");

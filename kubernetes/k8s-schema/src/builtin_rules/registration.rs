@@ -3,38 +3,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::check::{
-    Check::{self, Items, OneOf, Selector, With},
-    Rules, invalid, items, not_supported, problems, required, text,
-};
+use super::check::{invalid, items, not_supported, problems, required, text};
 use crate::FieldError;
 use crate::names::{label_1035, qualified, subdomain};
 
-pub(super) const WEBHOOKS: Rules = &[("webhooks", Items(WEBHOOK)), ("webhooks", With(unique))];
-
-const WEBHOOK: Rules = &[
-    ("name", With(name)),
-    ("rules", Items(RULE)),
-    ("failurePolicy", OneOf(&["Fail", "Ignore"])),
-    ("matchPolicy", OneOf(&["Equivalent", "Exact"])),
-    ("sideEffects", With(side_effects)),
-    ("timeoutSeconds", Check::Between(1, 30, "the timeout value must be between 1 and 30 seconds")),
-    ("namespaceSelector", Selector),
-    ("objectSelector", Selector),
-    ("clientConfig", With(client)),
-    ("admissionReviewVersions", With(review_versions)),
-    ("matchConditions", Items(&[("", With(condition))])),
-];
-
-const RULE: Rules = &[
-    ("operations", With(operations)),
-    ("", With(|rule, path, errors| wildcard(rule, "apiGroups", "API groups", path, errors))),
-    ("", With(|rule, path, errors| wildcard(rule, "apiVersions", "API versions", path, errors))),
-    ("resources", With(resources)),
-    ("scope", OneOf(&["*", "Cluster", "Namespaced"])),
-];
-
-fn unique(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn unique(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut seen = BTreeSet::new();
     for (index, webhook) in value.as_array().into_iter().flatten().enumerate() {
         let name = text(webhook, "name");
@@ -44,7 +17,8 @@ fn unique(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsFullyQualifiedName
+pub(super) fn name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = value.as_str().unwrap_or_default();
     if name.is_empty() {
         return errors.push(required(path, ""));
@@ -58,7 +32,7 @@ fn name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn side_effects(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn side_effects(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 2] = ["None", "NoneOnDryRun"];
     if value.is_null() {
         let detail = "must specify one of None, NoneOnDryRun";
@@ -68,7 +42,8 @@ fn side_effects(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn operations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateRuleWithOperations
+pub(super) fn operations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     let given = value.as_array().map_or(&[][..], Vec::as_slice);
     if given.is_empty() {
@@ -85,7 +60,17 @@ fn operations(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+pub(super) fn rule_groups(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    wildcard(rule, "apiGroups", "API groups", path, errors);
+}
+
+pub(super) fn rule_versions(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    wildcard(rule, "apiVersions", "API versions", path, errors);
+}
+
 /// A list that is either of everything or of some things.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateRule
 fn wildcard(rule: &Value, field: &str, noun: &str, path: &str, errors: &mut Vec<FieldError>) {
     let given = items(rule, field);
     let at = format!("{path}.{field}");
@@ -103,7 +88,8 @@ fn wildcard(rule: &Value, field: &str, noun: &str, path: &str, errors: &mut Vec<
     }
 }
 
-fn resources(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateResources
+pub(super) fn resources(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = value.as_array().map_or(&[][..], Vec::as_slice);
     if given.is_empty() {
         errors.push(required(path, ""));
@@ -116,7 +102,7 @@ fn resources(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn client(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn client(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match (value["url"].as_str(), &value["service"]) {
         (Some(url), Value::Null) => check_url(url, &format!("{path}.url"), errors),
         (None, service) if !service.is_null() => {
@@ -127,6 +113,8 @@ fn client(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the address of a webhook that stands at `path`.
+///
+/// Upstream: k8s.io/apiserver/pkg/util/webhook/validation.go: ValidateWebhookURL
 pub fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -158,6 +146,8 @@ pub fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the service of a webhook that stands at `path`.
+///
+/// Upstream: k8s.io/apiserver/pkg/util/webhook/validation.go: ValidateWebhookService
 pub fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["name", "namespace"] {
         if text(service, name).is_empty() {
@@ -199,13 +189,15 @@ fn check_port(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn review_versions(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn review_versions(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let versions = value.as_array().map_or(&[][..], Vec::as_slice);
     check_review_versions(versions, "must specify one of v1, v1beta1", path, errors);
 }
 
 /// Checks the versions of reviews that a webhook understands; `missing` says what is wrong if there
 /// are none.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateAdmissionReviewVersions
 pub fn check_review_versions(
     versions: &[Value],
     missing: &str,
@@ -231,7 +223,8 @@ pub fn check_review_versions(
     }
 }
 
-fn condition(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateMatchCondition
+pub(super) fn condition(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if text(value, "expression").trim().is_empty() {
         errors.push(required(format!("{path}.expression"), ""));
     }
@@ -244,9 +237,8 @@ fn condition(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const API_SERVICE: Rules = &[("", With(api_service))];
-
-fn api_service(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go: ValidateAPIService
+pub(super) fn api_service(object: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     let wanted = format!("{version}.{group}");

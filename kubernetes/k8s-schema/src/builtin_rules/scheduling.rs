@@ -2,24 +2,14 @@
 use serde_json::{Value, json};
 
 use super::check::{
-    Check::{self, Between, Fields, Items, OneOf, Required, Selector, Struct, With},
-    Rules, count_or_percentage, duplicate, forbidden, invalid, items, network, not_supported,
-    problems, required, text,
+    duplicate, forbidden, invalid, items, network, not_supported, problems, required, text,
 };
 use super::pod::check_effect;
 use crate::names::{label, path_segment, qualified};
 use crate::{FieldError, FieldErrorKind};
 
-pub(super) const DISRUPTION_BUDGET: Rules = &[("spec", Struct(BUDGET_SPEC))];
-const BUDGET_SPEC: Rules = &[
-    ("", With(one_bound)),
-    ("minAvailable", With(count_or_percentage)),
-    ("maxUnavailable", With(count_or_percentage)),
-    ("selector", Selector),
-    ("unhealthyPodEvictionPolicy", OneOf(&["AlwaysAllow", "IfHealthyBudget"])),
-];
-
-fn one_bound(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/policy/validation/validation.go: ValidatePodDisruptionBudgetSpec
+pub(super) fn one_bound(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if spec["minAvailable"].is_null() || spec["maxUnavailable"].is_null() {
         return;
     }
@@ -34,16 +24,8 @@ fn one_bound(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.push(FieldError::new(path, FieldErrorKind::Invalid, detail).with_shown(shown));
 }
 
-pub(super) const AUTOSCALER: Rules = &[("spec", Struct(AUTOSCALER_SPEC))];
-const AUTOSCALER_SPEC: Rules = &[
-    ("", With(replica_bounds)),
-    ("scaleTargetRef", With(scale_target)),
-    ("metrics", Items(&[("", With(metric))])),
-    ("", With(scale_to_zero)),
-    ("maxReplicas", Required),
-];
-
-fn replica_bounds(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/validation/validation.go: validateHorizontalPodAutoscalerSpec
+pub(super) fn replica_bounds(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let least = spec["minReplicas"].as_i64();
     let most = spec["maxReplicas"].as_i64().unwrap_or_default();
     if least.is_some_and(|least| least < 0) {
@@ -60,7 +42,8 @@ fn replica_bounds(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn scale_to_zero(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/validation/validation.go: validateMetrics
+pub(super) fn scale_to_zero(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let from_outside = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
     if spec["minReplicas"] == 0 && !items(spec, "metrics").iter().any(from_outside) {
         let detail = "must specify at least one Object or External metric to support scaling to \
@@ -69,7 +52,8 @@ fn scale_to_zero(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn scale_target(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/validation/validation.go: ValidateCrossVersionObjectReference
+pub(super) fn scale_target(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for field in ["kind", "name"] {
         let given = text(value, field);
         let at = format!("{path}.{field}");
@@ -87,7 +71,8 @@ fn scale_target(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn metric(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/validation/validation.go: validateMetricSpec
+pub(super) fn metric(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: [(&str, &str); 5] = [
         ("ContainerResource", "containerResource"),
         ("External", "external"),
@@ -128,14 +113,12 @@ fn metric(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const PRIORITY_CLASS: Rules =
-    &[("", With(reserved_name)), ("preemptionPolicy", OneOf(&["PreemptLowerPriority", "Never"]))];
-
 /// The highest priority that is not the system's.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
-fn reserved_name(class: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/scheduling/validation/validation.go: ValidatePriorityClass
+pub(super) fn reserved_name(class: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     let name = text(&class["metadata"], "name");
     if SYSTEM_CLASSES.contains(&name) {
         return;
@@ -152,15 +135,8 @@ fn reserved_name(class: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const LEASE: Rules = &[("spec", Fields(LEASE_SPEC))];
-const LEASE_SPEC: Rules = &[
-    ("leaseDurationSeconds", Between(1, i64::MAX, "must be greater than 0")),
-    ("leaseTransitions", Check::NonNegative),
-];
-
-pub(super) const RUNTIME_CLASS: Rules = &[("handler", With(handler))];
-
-fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/node/validation/validation.go: ValidateRuntimeClass
+pub(super) fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = value.as_str().unwrap_or_default();
     if name.is_empty() {
         errors.push(required(path, ""));
@@ -169,10 +145,8 @@ fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-pub(super) const NODE: Rules =
-    &[("spec", Fields(&[("taints", With(taints))])), ("spec", With(pod_ranges))];
-
-fn taints(value: &Value, _path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateNodeTaints
+pub(super) fn taints(value: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     // kube-apiserver calls the place of taints `metadata`.
     let path = "metadata.taints";
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -200,7 +174,8 @@ fn taints(value: &Value, _path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn pod_ranges(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateNode
+pub(super) fn pod_ranges(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = match items(spec, "podCIDRs") {
         [] => std::slice::from_ref(&spec["podCIDR"]),
         list => list,

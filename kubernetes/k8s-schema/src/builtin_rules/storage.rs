@@ -1,53 +1,18 @@
 //! Volumes, claims and storage classes.
 use serde_json::{Value, json};
 
-use super::check::{
-    Check::{Exactly, OneOf, Required, Selector, Struct, Text, With},
-    Rules, forbidden, invalid, is_empty, items, not_supported, problems, required,
-};
+use super::check::{forbidden, invalid, is_empty, items, not_supported, problems, required};
 use super::quantities::amount;
 use super::volumes::host_path;
 use crate::FieldError;
-use crate::names::{qualified, subdomain};
+use crate::names::qualified;
 
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const POSITIVE: &str = "must be greater than zero";
 
-pub(super) const CLAIM: Rules = &[("spec", Struct(CLAIM_SPEC))];
-const CLAIM_SPEC: Rules = &[
-    ("", With(claim_modes)),
-    ("selector", Selector),
-    ("resources", With(claim_size)),
-    ("storageClassName", Text(subdomain)),
-    ("volumeMode", OneOf(&["Block", "Filesystem"])),
-];
-
-pub(super) const VOLUME: Rules = &[("spec", Struct(VOLUME_SPEC))];
-const VOLUME_SPEC: Rules = &[
-    ("accessModes", Required),
-    ("", With(volume_modes)),
-    ("capacity", With(capacity)),
-    ("", With(source)),
-    ("persistentVolumeReclaimPolicy", OneOf(&["Delete", "Recycle", "Retain"])),
-    ("storageClassName", Text(subdomain)),
-    ("volumeMode", OneOf(&["Block", "Filesystem"])),
-];
-
-pub(super) const STORAGE_CLASS: Rules = &[
-    ("provisioner", With(provisioner)),
-    ("parameters", With(parameters)),
-    ("reclaimPolicy", Exactly(&["Delete", "Retain"])),
-    ("volumeBindingMode", Exactly(&["Immediate", "WaitForFirstConsumer"])),
-];
-
-pub(super) const CSI_DRIVER: Rules = &[("spec", Struct(DRIVER_SPEC))];
-const DRIVER_SPEC: Rules = &[
-    ("fsGroupPolicy", OneOf(&["File", "None", "ReadWriteOnceWithFSType"])),
-    ("volumeLifecycleModes", With(lifecycle_modes)),
-];
-
-fn lifecycle_modes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: validateVolumeLifecycleModes
+pub(super) fn lifecycle_modes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 2] = ["Ephemeral", "Persistent"];
     for mode in value.as_array().into_iter().flatten() {
         if !KNOWN.contains(&mode.as_str().unwrap_or_default()) {
@@ -56,7 +21,8 @@ fn lifecycle_modes(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeSpec
+pub(super) fn modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = items(spec, "accessModes");
     let at = format!("{path}.accessModes");
     for mode in given {
@@ -70,7 +36,8 @@ fn modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn claim_modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimSpec
+pub(super) fn claim_modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if items(spec, "accessModes").is_empty() {
         let at = format!("{path}.accessModes");
         errors.push(required(at, "at least 1 access mode is required"));
@@ -78,11 +45,8 @@ fn claim_modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     modes(spec, path, errors);
 }
 
-fn volume_modes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    modes(spec, path, errors);
-}
-
-fn claim_size(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimSpec
+pub(super) fn claim_size(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
     size(&resources["requests"]["storage"], &format!("{path}[storage]"), errors);
 }
 
@@ -96,7 +60,8 @@ fn size(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn capacity(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeSpec
+pub(super) fn capacity(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if is_empty(value) {
         errors.push(required(path, ""));
     }
@@ -138,7 +103,8 @@ const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-fn source(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeSpec
+pub(super) fn source(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut count = 0;
     for kind in SOURCES {
         if spec[kind].is_null() {
@@ -157,7 +123,8 @@ fn source(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn provisioner(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: validateProvisioner
+pub(super) fn provisioner(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let name = value.as_str().unwrap_or_default();
     if name.is_empty() {
         errors.push(required(path, ""));
@@ -167,7 +134,8 @@ fn provisioner(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn parameters(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: validateParameters
+pub(super) fn parameters(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in value.as_object().into_iter().flatten().map(|(name, _)| name) {
         if name.is_empty() {
             errors.push(invalid(path, &name.as_str().into(), "field can not be empty."));

@@ -7,43 +7,15 @@ use crate::{FieldError, FieldErrorKind};
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// Fields of a kind that keep their value.
-fn fixed_fields(group: &str, kind: &str) -> &'static [&'static str] {
-    match (group, kind) {
-        ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => &["spec.selector"],
-        ("apps", "StatefulSet") => &[
-            "spec.serviceName",
-            "spec.podManagementPolicy",
-            "spec.selector",
-            "spec.volumeClaimTemplates",
-        ],
-        ("batch", "Job") => &[
-            "spec.completions",
-            "spec.selector",
-            "spec.template",
-            "spec.completionMode",
-            "spec.podFailurePolicy",
-            "spec.backoffLimitPerIndex",
-        ],
-        ("discovery.k8s.io", "EndpointSlice") => &["addressType"],
-        ("networking.k8s.io", "IngressClass") => &["spec.controller"],
-        ("scheduling.k8s.io", "PriorityClass") => &["preemptionPolicy"],
-        ("storage.k8s.io", "StorageClass") => {
-            &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"]
-        }
-        _ => &[],
-    }
-}
-
-/// Everything that an update changes although it may not.
-pub(super) fn check(
-    group: &str,
+/// Checks that an update changes none of the immutable fields, given as dotted paths.
+pub(super) fn check_immutable(
+    paths: &[&str],
     kind: &str,
     live: &Value,
     object: &Value,
     errors: &mut Vec<FieldError>,
 ) {
-    for path in fixed_fields(group, kind) {
+    for path in paths {
         let at = |object: &Value| {
             path.split('.').fold(object.clone(), |value, field| value[field].clone())
         };
@@ -60,6 +32,16 @@ pub(super) fn check(
         }
         errors.push(error);
     }
+}
+
+/// What else an update of a kind may not change.
+pub(super) fn check(
+    group: &str,
+    kind: &str,
+    live: &Value,
+    object: &Value,
+    errors: &mut Vec<FieldError>,
+) {
     match (group, kind) {
         ("", "Pod") => pod(live, object, errors),
         ("", "PersistentVolumeClaim") => claim(live, object, errors),
@@ -72,6 +54,8 @@ pub(super) fn check(
 }
 
 /// A pod that runs keeps what it was started with.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodUpdate
 fn pod(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
     const DEADLINE: &str = "spec.activeDeadlineSeconds";
     let deadline = |pod: &Value| pod["spec"]["activeDeadlineSeconds"].as_i64();
@@ -127,6 +111,8 @@ fn without_mutable(live: &Value, pod: &Value) -> Value {
 }
 
 /// A claim keeps its spec; one that is bound may ask for more.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate
 fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
     let is_bound = live["status"]["phase"] == "Bound";
     let fixed = |claim: &Value| {
@@ -150,6 +136,8 @@ fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Of a stateful set only these change, besides those that are refused one by one.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate
 fn stateful_set(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 11] = [
         "replicas",

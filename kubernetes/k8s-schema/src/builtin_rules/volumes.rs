@@ -41,6 +41,8 @@ const SOURCES: [&str; 13] = [
 ];
 
 /// Checks the volumes of a pod.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateVolumes
 pub(super) fn check(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut names = BTreeSet::new();
     for (index, volume) in value.as_array().into_iter().flatten().enumerate() {
@@ -60,6 +62,7 @@ pub(super) fn check(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateVolumeSource
 fn source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut count = 0;
     for kind in SOURCES {
@@ -95,6 +98,8 @@ fn source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks a path on the node.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateHostPathVolumeSource
 pub(super) fn host_path(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = text(value, "path");
     if given.is_empty() {
@@ -108,12 +113,14 @@ pub(super) fn host_path(value: &Value, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validatePathNoBacksteps
 fn no_steps_up(given: &str, path: &str, errors: &mut Vec<FieldError>) {
     if given.split('/').any(|step| step == "..") {
         errors.push(invalid(path, &given.into(), "must not contain '..'"));
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateLocalDescendingPath
 fn relative(given: &str, path: &str, errors: &mut Vec<FieldError>) {
     if given.starts_with('/') {
         errors.push(invalid(path, &given.into(), "must be a relative path"));
@@ -136,6 +143,7 @@ fn named_source(value: &Value, name: &str, path: &str, errors: &mut Vec<FieldErr
     keys(value, path, errors);
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateKeyToPath
 fn keys(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, item) in items(value, "items").iter().enumerate() {
         let at = format!("{path}.items[{index}]");
@@ -149,6 +157,7 @@ fn keys(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateDownwardAPIVolumeSource
 fn downward(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     mode(&value["defaultMode"], &format!("{path}.defaultMode"), errors);
     for item in items(value, "items") {
@@ -161,6 +170,7 @@ fn downward(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateProjectionSources
 fn projected(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     mode(&value["defaultMode"], &format!("{path}.defaultMode"), errors);
     for (index, source) in items(value, "sources").iter().enumerate() {
@@ -178,6 +188,8 @@ fn projected(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks where a container mounts volumes.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateVolumeMounts
 pub(super) fn mounts(
     container: &Value,
     path: &str,

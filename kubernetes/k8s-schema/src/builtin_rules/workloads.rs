@@ -2,88 +2,11 @@
 use serde_json::{Value, json};
 
 use super::check::{
-    Check::{self, Exactly, NonNegative, OneOf, Required, Struct, With},
-    Rules, apply, below, count_or_percentage, forbidden, invalid, is_empty, is_zero, not_supported,
-    required, selector, selects, selects_all, text,
+    Check::NonNegative, apply, below, count_or_percentage, forbidden, invalid, is_empty, is_zero,
+    not_supported, required, selector, selects, selects_all, text,
 };
 use super::pod::template;
 use crate::{FieldError, FieldErrorKind};
-
-pub(super) const DEPLOYMENT: Rules = &[("spec", Struct(DEPLOYMENT_SPEC))];
-const DEPLOYMENT_SPEC: Rules = &[
-    ("replicas", NonNegative),
-    ("", With(|spec, path, errors| required_selector(spec, path, "deployment", errors))),
-    ("", With(|spec, path, errors| pods(spec, path, "ReplicaSet", errors))),
-    ("strategy", With(deployment_strategy)),
-    ("minReadySeconds", NonNegative),
-    ("revisionHistoryLimit", NonNegative),
-    ("", With(progress_deadline)),
-];
-
-pub(super) const REPLICA_SET: Rules = &[("spec", Struct(REPLICA_SET_SPEC))];
-const REPLICA_SET_SPEC: Rules = &[
-    ("replicas", NonNegative),
-    ("minReadySeconds", NonNegative),
-    ("", With(|spec, path, errors| required_selector(spec, path, "deployment", errors))),
-    ("", With(|spec, path, errors| pods(spec, path, "ReplicaSet", errors))),
-];
-
-pub(super) const DAEMON_SET: Rules = &[("spec", Struct(DAEMON_SET_SPEC))];
-const DAEMON_SET_SPEC: Rules = &[
-    ("", With(daemon_selector)),
-    ("", With(|spec, path, errors| pods(spec, path, "DaemonSet", errors))),
-    ("minReadySeconds", NonNegative),
-    ("updateStrategy", With(daemon_strategy)),
-    ("revisionHistoryLimit", NonNegative),
-];
-
-pub(super) const STATEFUL_SET: Rules = &[("spec", Struct(STATEFUL_SET_SPEC))];
-const STATEFUL_SET_SPEC: Rules = &[
-    ("podManagementPolicy", With(management)),
-    ("updateStrategy", With(stateful_strategy)),
-    ("persistentVolumeClaimRetentionPolicy", Check::Fields(RETENTION)),
-    ("replicas", NonNegative),
-    ("minReadySeconds", NonNegative),
-    ("", With(|spec, path, errors| required_selector(spec, path, "statefulset", errors))),
-    ("", With(|spec, path, errors| pods(spec, path, "StatefulSet", errors))),
-];
-const RETENTION: Rules = &[
-    ("whenDeleted", Exactly(&["Retain", "Delete"])),
-    ("whenScaled", Exactly(&["Retain", "Delete"])),
-];
-
-pub(super) const REPLICATION_CONTROLLER: Rules = &[("spec", Struct(CONTROLLER_SPEC))];
-const CONTROLLER_SPEC: Rules = &[
-    ("minReadySeconds", NonNegative),
-    ("selector", Required),
-    ("replicas", NonNegative),
-    ("", With(controlled_pods)),
-];
-
-pub(super) const JOB: Rules = &[("spec", Struct(JOB_SPEC))];
-const JOB_SPEC: Rules =
-    &[("", With(job_counts)), ("", With(job_selector)), ("template", With(job_template))];
-const JOB_COUNTS: Rules = &[
-    ("parallelism", NonNegative),
-    ("completions", NonNegative),
-    ("activeDeadlineSeconds", NonNegative),
-    ("backoffLimit", NonNegative),
-    ("ttlSecondsAfterFinished", NonNegative),
-    ("completionMode", OneOf(&["NonIndexed", "Indexed"])),
-    ("podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
-];
-
-pub(super) const CRON_JOB: Rules =
-    &[("metadata", With(cron_name)), ("spec", Struct(CRON_JOB_SPEC))];
-const CRON_JOB_SPEC: Rules = &[
-    ("jobTemplate", With(cron_template)),
-    ("schedule", With(schedule)),
-    ("startingDeadlineSeconds", NonNegative),
-    ("timeZone", With(time_zone)),
-    ("concurrencyPolicy", OneOf(&["Allow", "Forbid", "Replace"])),
-    ("successfulJobsHistoryLimit", NonNegative),
-    ("failedJobsHistoryLimit", NonNegative),
-];
 
 /// The selector in the order of Go's fields.
 pub(super) fn shown_selector(value: &Value) -> String {
@@ -96,6 +19,15 @@ pub(super) fn shown_selector(value: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
+pub(super) fn deployment_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    required_selector(spec, path, "deployment", errors);
+}
+
+pub(super) fn stateful_set_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    required_selector(spec, path, "statefulset", errors);
+}
+
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateDeploymentSpec
 fn required_selector(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
     let (at, value) = (below(path, "selector"), &spec["selector"]);
     if value.is_null() {
@@ -113,7 +45,8 @@ fn required_selector(spec: &Value, path: &str, kind: &str, errors: &mut Vec<Fiel
     }
 }
 
-fn daemon_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpec
+pub(super) fn daemon_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (at, value) = (below(path, "selector"), &spec["selector"]);
     selector(value, &at, errors);
     if !value.is_null() && selects_all(value) {
@@ -130,7 +63,21 @@ fn is_readable(value: &Value) -> bool {
     errors.is_empty()
 }
 
+pub(super) fn replica_set_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    pods(spec, path, "ReplicaSet", errors);
+}
+
+pub(super) fn daemon_set_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    pods(spec, path, "DaemonSet", errors);
+}
+
+pub(super) fn stateful_set_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    pods(spec, path, "StatefulSet", errors);
+}
+
 /// Checks the pods that a workload makes, which run for ever.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidatePodTemplateSpecForReplicaSet
 fn pods(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
     let at = below(path, "template");
     let labels = &spec["template"]["metadata"]["labels"];
@@ -155,7 +102,8 @@ fn long_running(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldErro
     }
 }
 
-fn controlled_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodTemplateSpecForRC
+pub(super) fn controlled_pods(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if spec["template"].is_null() {
         return errors.push(required(below(path, "template"), ""));
     }
@@ -174,7 +122,8 @@ fn shown_strategy(value: &Value) -> String {
     format!("{{\"Type\":{},\"RollingUpdate\":{}}}", value["type"], value["rollingUpdate"])
 }
 
-fn deployment_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateDeploymentStrategy
+pub(super) fn deployment_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rolling = &value["rollingUpdate"];
     match text(value, "type") {
         "Recreate" if !rolling.is_null() => {
@@ -199,7 +148,8 @@ fn deployment_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn progress_deadline(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateDeploymentSpec
+pub(super) fn progress_deadline(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(deadline) = spec["progressDeadlineSeconds"].as_i64() else { return };
     let at = below(path, "progressDeadlineSeconds");
     let value = deadline.into();
@@ -209,7 +159,8 @@ fn progress_deadline(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn daemon_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateDaemonSetUpdateStrategy
+pub(super) fn daemon_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match text(value, "type") {
         "OnDelete" | "" => {}
         "RollingUpdate" => {
@@ -234,14 +185,16 @@ fn daemon_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn management(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateStatefulSetSpec
+pub(super) fn management(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let policy = value.as_str().unwrap_or_default();
     if !matches!(policy, "OrderedReady" | "Parallel" | "") {
         errors.push(invalid(path, value, "must be 'OrderedReady' or 'Parallel'"));
     }
 }
 
-fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateStatefulSetSpec
+pub(super) fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rolling = &value["rollingUpdate"];
     match text(value, "type") {
         "OnDelete" if !rolling.is_null() => {
@@ -268,15 +221,17 @@ fn stateful_strategy(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn job_counts(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    apply(JOB_COUNTS, spec, path, errors);
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: validateJobSpec
+pub(super) fn job_counts(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    apply(super::part("job-counts"), spec, path, errors);
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
         let detail = "when completion mode is Indexed";
         errors.push(required(below(path, "completions"), detail));
     }
 }
 
-fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: validateGeneratedSelector
+pub(super) fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let wanted = &spec["selector"];
     if wanted.is_null() {
         errors.push(required(below(path, "selector"), ""));
@@ -299,7 +254,8 @@ fn job_selector(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn job_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: validateJobSpec
+pub(super) fn job_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     template(value, path, errors);
     if !matches!(text(&value["spec"], "restartPolicy"), "OnFailure" | "Never") {
         let detail = "valid values: \"OnFailure\", \"Never\"";
@@ -307,7 +263,8 @@ fn job_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cron_name(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: ValidateCronJobCreate
+pub(super) fn cron_name(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     /// A job's name is longer by a suffix of eleven characters.
     const NAME_LEN_MAX: usize = 52;
     if text(metadata, "name").len() > NAME_LEN_MAX {
@@ -316,7 +273,8 @@ fn cron_name(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cron_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: ValidateJobTemplateSpec
+pub(super) fn cron_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (spec, at) = (&value["spec"], below(path, "spec"));
     job_counts(spec, &at, errors);
     job_template(&spec["template"], &below(&at, "template"), errors);
@@ -327,7 +285,8 @@ fn cron_template(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn time_zone(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: validateTimeZone
+pub(super) fn time_zone(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(zone) = value.as_str() else { return };
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-/".contains(&byte);
     if zone.is_empty() {
@@ -337,7 +296,8 @@ fn time_zone(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn schedule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: validateScheduleFormat
+pub(super) fn schedule(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let text = value.as_str().unwrap_or_default();
     if text.is_empty() {
         return errors.push(required(path, ""));
@@ -360,6 +320,7 @@ const SCHEDULE: [(i64, i64, &[&str]); 5] = [
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
+/// Upstream: github.com/robfig/cron/v3/parser.go: Parse
 fn read_schedule(text: &str) -> Result<(), String> {
     const NAMED: [&str; 7] =
         ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
@@ -378,6 +339,7 @@ fn read_schedule(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Upstream: github.com/robfig/cron/v3/parser.go: getRange
 fn read_range(text: &str, (least, most, names): (i64, i64, &[&str])) -> Result<(), String> {
     let number = |part: &str| -> Result<i64, String> {
         let named = names.iter().position(|name| part.eq_ignore_ascii_case(name));
