@@ -6,6 +6,8 @@
 //! access reviews (`review`) and of service account tokens (`token_request`) are here too, and the
 //! check that roles grant nothing that their writer does not have (`escalation`), which is a part
 //! of admission.
+//!
+//! Upstream: k8s.io/apiserver/pkg/server/config.go: DefaultBuildHandlerChain
 pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;

@@ -2,6 +2,8 @@
 //!
 //! Each server has its own registry. Durations are measured in tokio's time, which a paused runtime
 //! stops.
+//!
+//! Upstream: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go: RecordRequestTermination
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use prometheus::{

@@ -1,4 +1,6 @@
 //! The errors of requests: `metav1.Status` with reason, code, details and message.
+//!
+//! Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: StatusError
 use http::StatusCode;
 use k8s_schema::FieldError;
 use serde_json::{Value, json};
@@ -193,6 +195,8 @@ impl ApiError {
     }
 
     /// The path is not served.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewGenericServerResponse
     pub(crate) fn no_such_path() -> Self {
         Self {
             details: Some(Box::default()),
@@ -201,6 +205,8 @@ impl ApiError {
     }
 
     /// The path does not support the method.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewGenericServerResponse
     pub(crate) fn method_not_allowed() -> Self {
         Self {
             details: Some(Box::default()),
@@ -212,6 +218,8 @@ impl ApiError {
     }
 
     /// The object does not exist.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewNotFound
     pub(crate) fn not_found(subject: Subject<'_>, name: &str) -> Self {
         Self::about(
             StatusReason::NotFound,
@@ -222,6 +230,8 @@ impl ApiError {
     }
 
     /// The object exists already.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewAlreadyExists
     pub(crate) fn already_exists(subject: Subject<'_>, name: &str) -> Self {
         Self::about(
             StatusReason::AlreadyExists,
@@ -232,6 +242,8 @@ impl ApiError {
     }
 
     /// The write conflicts with the present state.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewConflict
     pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         Self::about(
             StatusReason::Conflict,
@@ -251,6 +263,8 @@ impl ApiError {
     }
 
     /// The write is not permitted.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewForbidden
     pub(crate) fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
         Self::about(
             StatusReason::Forbidden,
@@ -261,6 +275,8 @@ impl ApiError {
     }
 
     /// The object is invalid; `subject` is its kind.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/api/errors/errors.go: NewInvalid
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         let listed = match errors {
             [one] => one.to_string(),

@@ -32,6 +32,9 @@ pub(crate) struct ResourceAttributes<'a> {
 
 impl<'a> AuthorizationAttributes<'a> {
     /// The attributes of a request.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go: NewRequestInfo
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authorization.go: GetAuthorizerAttributes
     pub(crate) fn of(parts: &'a Parts, route: &'a Route) -> Self {
         match route {
             Route::Resource(target) => Self {

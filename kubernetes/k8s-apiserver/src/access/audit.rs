@@ -2,6 +2,8 @@
 //!
 //! The first rule of the audit policy that matches a request decides how much of it is recorded;
 //! a request that no rule matches is not recorded.
+//!
+//! Upstream: k8s.io/apiserver/pkg/endpoints/filters/audit.go: WithAudit
 mod event;
 mod policy;
 

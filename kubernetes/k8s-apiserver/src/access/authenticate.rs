@@ -19,6 +19,8 @@ use crate::user::{AUTHENTICATED, UserInfo};
 ///
 /// # Errors
 /// When it carries a token that is not valid.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authentication.go: WithAuthentication
 pub(crate) fn authenticate(
     access: &Access,
     cluster: &SharedCluster,
@@ -47,6 +49,7 @@ pub(crate) fn authenticate(
     Ok(unidentified.user())
 }
 
+/// Upstream: k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go: AuthenticateRequest
 fn bearer_token(parts: &Parts) -> Option<&str> {
     let value = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = value.split_once(' ')?;

@@ -130,6 +130,8 @@ fn key(seed: u64, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
 /// The user of a client certificate: the common name is the user, each organization a group.
 ///
 /// None if it has no common name. The caller has verified the certificate.
+///
+/// Upstream: k8s.io/apiserver/pkg/authentication/request/x509/x509.go: CommonNameUserConversion
 pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
     let parsed = Certificate::from_der(certificate).ok()?;
     let subject = parsed.tbs_certificate().subject();

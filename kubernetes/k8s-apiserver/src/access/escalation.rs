@@ -47,6 +47,8 @@ pub(crate) fn prepare(
 }
 
 /// Sets the requesting user in a CertificateSigningRequest.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/certificates/certificates/strategy.go: PrepareForCreate
 fn sign_request(user: &UserInfo, live: Option<&Value>, object: &mut Value) {
     if live.is_some() || !object["spec"].is_object() || user.username.is_empty() {
         return;
@@ -112,6 +114,7 @@ impl EscalationCheck<'_> {
             .allowed
     }
 
+    /// Upstream: k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased/storage.go: Create
     fn check_role(&self, live: Option<&Value>) -> Result<()> {
         // Rules with resource names do not apply to an object that the URL does not name.
         let name = if self.in_url { self.name() } else { "" };
@@ -133,6 +136,7 @@ impl EscalationCheck<'_> {
         Ok(())
     }
 
+    /// Upstream: k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding/policybased/storage.go: Create
     fn check_binding(&self) -> Result<()> {
         let reference = &self.object["roleRef"];
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
@@ -150,6 +154,8 @@ impl EscalationCheck<'_> {
     }
 
     /// Whether the user has all rights in `rules`.
+    ///
+    /// Upstream: k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go: ConfirmNoEscalation
     fn confirm(&self, rules: &[Rule]) -> Result<()> {
         let (held, missing) = self.authorizer.rules_for(self.cluster, self.user, self.namespace());
         let lacking = uncovered(&held, rules);

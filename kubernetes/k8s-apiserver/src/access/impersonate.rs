@@ -3,6 +3,8 @@
 //! The verb `impersonate` permits every request as another user. Newer and narrower are the
 //! verbs `impersonate:MODE` and `impersonate-on:MODE:VERB`, which allow it for single verbs only;
 //! they are tried first, so error messages name them.
+//!
+//! Upstream: k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go: WithImpersonation
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 

@@ -30,6 +30,8 @@ pub(crate) struct AuthorizationDecision {
 
 impl Authorizer {
     /// Decides whether a user may make a request with these attributes.
+    ///
+    /// Upstream: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go: Authorize
     pub(crate) fn authorize(
         &self,
         cluster: &Cluster,
@@ -58,6 +60,8 @@ impl Authorizer {
     }
 
     /// All rules that a user has in a namespace, and a message about roles that were not found.
+    ///
+    /// Upstream: k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go: VisitRulesFor
     pub(crate) fn rules_for(
         &self,
         cluster: &Cluster,
@@ -82,6 +86,8 @@ impl Authorizer {
     /// # Errors
     /// When there is no such role; the error names the resource of the binding, as in
     /// kube-apiserver.
+    ///
+    /// Upstream: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go: RulesFor
     pub(crate) fn rules_of(
         &self,
         cluster: &Cluster,

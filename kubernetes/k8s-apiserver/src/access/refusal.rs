@@ -4,11 +4,15 @@ use crate::status::{ApiError, StatusReason, Subject};
 use crate::user::UserInfo;
 
 /// The user could not be authenticated.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authentication.go: Unauthorized
 pub(crate) fn unauthorized() -> ApiError {
     ApiError::new(StatusReason::Unauthorized, "Unauthorized")
 }
 
 /// The user is not allowed to make the request; `why` may be empty.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go: Forbidden
 pub(crate) fn forbidden(
     user: &UserInfo,
     attributes: &AuthorizationAttributes<'_>,

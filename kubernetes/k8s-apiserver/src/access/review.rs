@@ -91,6 +91,8 @@ fn read(
 }
 
 /// The user that a review is about.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/authorization/subjectaccessreview/rest.go: Create
 fn subject(spec: &Value) -> UserInfo {
     let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> {
@@ -153,6 +155,8 @@ fn attributes(spec: &Value) -> AuthorizationAttributes<'_> {
 }
 
 /// The validation errors of an access review.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go: ValidateSubjectAccessReviewSpec
 fn problems(review: &Value) -> Vec<FieldError> {
     const ONE_OF: &str =
         "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -206,6 +210,7 @@ fn problems(review: &Value) -> Vec<FieldError> {
     problems
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go: validateResourceAttributes
 fn selector_problem(resource: &Value, name: &str) -> Option<FieldError> {
     let selector = &resource[name];
     if !selector.is_object() {
@@ -232,6 +237,7 @@ fn selector_problem(resource: &Value, name: &str) -> Option<FieldError> {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview/rest.go: Create
 fn rules(
     (access, cluster): (&Access, &SharedCluster),
     review: &Value,
@@ -270,6 +276,7 @@ fn rules(
     }))
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go: Create
 fn token((access, cluster): (&Access, &SharedCluster), mut review: Value) -> Result<Value> {
     let spec = review["spec"].clone();
     let token = spec["token"].as_str().unwrap_or_default();

@@ -134,6 +134,7 @@ impl Claims {
         Ok(user)
     }
 
+    /// Upstream: k8s.io/kubernetes/pkg/serviceaccount/claims.go: Validate
     fn check_bound(&self, cluster: &Cluster, now: Timestamp) -> Result<(), String> {
         let find = |plural: &str, namespace: &str, name: &str| {
             cluster.store.find(&StorageId::new("", plural), &ObjectKey::new(namespace, name))
@@ -185,11 +186,15 @@ fn is_long_gone(stored: &Stored, now: Timestamp) -> bool {
 }
 
 /// The user name of a service account.
+///
+/// Upstream: k8s.io/apiserver/pkg/authentication/serviceaccount/util.go: MakeUsername
 pub(crate) fn username(namespace: &str, name: &str) -> String {
     format!("{PREFIX}{namespace}:{name}")
 }
 
 /// The namespace and the name of the service account of a user name.
+///
+/// Upstream: k8s.io/apiserver/pkg/authentication/serviceaccount/util.go: SplitUsername
 pub(crate) fn split(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username.strip_prefix(PREFIX)?.split_once(':')?;
     let are_names = k8s_schema::names::subdomain(namespace).is_empty()

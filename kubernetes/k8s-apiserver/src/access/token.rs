@@ -50,6 +50,8 @@ impl Signer {
     }
 
     /// Signs a token with `claims`.
+    ///
+    /// Upstream: k8s.io/kubernetes/pkg/serviceaccount/jwt.go: GenerateToken
     pub(crate) fn sign(&self, claims: &Value) -> String {
         let signed = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims.to_string()));
         let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()));
@@ -60,6 +62,8 @@ impl Signer {
     ///
     /// # Errors
     /// When the token does not name `issuer`, or its signature is wrong.
+    ///
+    /// Upstream: k8s.io/kubernetes/pkg/serviceaccount/jwt.go: AuthenticateToken
     pub(crate) fn verify(&self, token: &str, issuer: &str) -> Result<Value, TokenError> {
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Foreign)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenError::Foreign)?;

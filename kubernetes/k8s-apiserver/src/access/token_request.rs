@@ -48,6 +48,8 @@ pub(crate) fn resource() -> Arc<ApiResource> {
 ///
 /// # Errors
 /// When there is no such account, or the token request is invalid.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go: Create
 pub(crate) fn create(
     access: &Access,
     cluster: &SharedCluster,
@@ -135,6 +137,7 @@ fn prepare(
     Ok(claims)
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/authentication/validation/validation.go: ValidateTokenRequest
 fn problems(spec: &Value) -> Vec<FieldError> {
     let seconds = &spec["expirationSeconds"];
     let why = match seconds.as_i64().unwrap_or_default() {
@@ -221,6 +224,7 @@ fn find<'a>(cluster: &'a Cluster, plural: &str, namespace: &str, name: &str) -> 
         .ok_or_else(|| ApiError::not_found(Subject { group: "", noun: plural }, name))
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/serviceaccount/claims.go: Claims
 fn complete(request: &mut Value, claims: &Claims, token: &str, now: Timestamp) {
     if request["spec"].get("boundObjectRef").is_none() {
         request["spec"]["boundObjectRef"] = Value::Null;

@@ -2,6 +2,8 @@
 //!
 //! An evaluation has no access to the cluster. The checks of an expression are collected and at
 //! first answered with "not allowed"; then they are decided, and the expression is evaluated again.
+//!
+//! Upstream: k8s.io/apiserver/pkg/cel/library/authz.go: Authz
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_cel::{

@@ -76,6 +76,7 @@ pub(crate) fn problems(resource: &ApiResource, object: &Value, is_new: bool) -> 
     problems.0
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: ValidateValidatingAdmissionPolicy
 fn policy(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value) {
     let params = spec["paramKind"].is_object();
     let full = Declared { params, authorizer: true };

@@ -33,6 +33,8 @@ impl Conditions {
     ///
     /// # Errors
     /// When a condition fails to evaluate, none is false, and the failure policy is not `Ignore`.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go: Match
     pub(super) fn hold(&self, scope: &Scope) -> Result<bool, String> {
         let mut budget = Budget::new(BUDGET);
         let mut errors = Vec::new();

@@ -27,6 +27,7 @@ fn object_type(name: &str, fields: &[(&str, Type)]) -> Type {
     Type::object(name, fields.iter().map(|(field, of)| ((*field).to_owned(), of.clone())))
 }
 
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/cel/compile.go: BuildRequestType
 fn request_type() -> Type {
     let text = || Type::String;
     let kind = object_type(
@@ -65,6 +66,7 @@ fn request_type() -> Type {
     )
 }
 
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/cel/compile.go: BuildNamespaceType
 fn namespace_type() -> Type {
     let text = || Type::String;
     let condition = object_type(
@@ -112,6 +114,8 @@ pub(super) fn environment(declared: Declared, variables: Option<&[(String, Type)
 }
 
 /// Declares the variables of admission expressions in an environment.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/cel/compile.go: mustBuildEnvs
 pub(super) fn declare(
     base: Environment,
     declared: Declared,

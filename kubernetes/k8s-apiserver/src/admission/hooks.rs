@@ -38,6 +38,8 @@ pub(super) struct AdmissionWebhook {
 }
 
 /// All webhooks of mutating or validating configurations, ordered by configuration name and index.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go: getMutatingWebhookConfigurations
 pub(super) fn all(cluster: &Cluster, storage: &StorageId) -> Vec<AdmissionWebhook> {
     let mut hooks = Vec::new();
     for stored in cluster.store.list(storage, None) {
@@ -75,6 +77,8 @@ impl AdmissionWebhook {
     ///
     /// # Errors
     /// When a selector or a match condition cannot be evaluated.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go: ShouldCallHook
     pub(super) fn matched(
         &self,
         chain: &AdmissionChain,

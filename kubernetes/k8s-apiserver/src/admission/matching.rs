@@ -78,6 +78,7 @@ impl Criteria<'_> {
         })
     }
 
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go: MatchNamespaceSelector
     fn matches_namespace(
         &self,
         cluster: &Cluster,
@@ -100,6 +101,7 @@ impl Criteria<'_> {
         Ok(selects(selector, &namespace))
     }
 
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object/matcher.go: MatchObjectSelector
     fn matches_object(&self, attributes: &WriteAttributes<'_>, object: Option<&Value>) -> bool {
         let selector = &self.source["objectSelector"];
         is_empty(selector)
@@ -133,6 +135,7 @@ fn equivalents<'a>(
     })
 }
 
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go: Matches
 fn matches_rule(rule: &Value, attributes: &WriteAttributes<'_>, resource: &ApiResource) -> bool {
     let has =
         |field: &str, wanted: &str| texts(&rule[field]).any(|text| text == "*" || text == wanted);

@@ -35,6 +35,8 @@ impl ReinvocationState {
 ///
 /// # Errors
 /// When one denies it, a call failed, or there is no response yet.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: Dispatch
 pub(super) fn admit(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -143,6 +145,8 @@ fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
 }
 
 /// The object with the patch of the response applied; none without a patch.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: callAttrMutatingHook
 fn patched(
     hook: &AdmissionWebhook,
     reviewed: &AdmissionResponse,

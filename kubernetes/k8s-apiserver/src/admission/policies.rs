@@ -63,6 +63,8 @@ struct PolicyView<'a> {
 ///
 /// # Errors
 /// When one denies it, or a conversion webhook has to be called first.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go: Dispatch
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,

@@ -75,6 +75,8 @@ pub(super) fn request(
 }
 
 /// The review of a write, without its uid.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go: CreateV1AdmissionReview
 pub(super) fn write(
     context: &RequestContext,
     attributes: &WriteAttributes<'_>,
@@ -95,6 +97,8 @@ pub(super) fn write(
 ///
 /// # Errors
 /// When it is not a valid response.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go: VerifyAdmissionResponse
 pub(super) fn read(
     received: &WebhookResponse,
     version: &str,

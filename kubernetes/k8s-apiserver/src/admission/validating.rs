@@ -14,6 +14,8 @@ use crate::status::{ApiError, Result};
 ///
 /// # Errors
 /// When one denies it, a call failed, or there is no response yet.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go: Dispatch
 pub(super) fn validate(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -70,6 +72,8 @@ pub(super) fn validate(
 }
 
 /// The error of a write that a webhook denied, with the status of its response.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go: ToStatusErr
 pub(super) fn refused(webhook: &str, status: &Value) -> ApiError {
     let denied = format!("admission webhook {webhook:?} denied the request");
     let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());

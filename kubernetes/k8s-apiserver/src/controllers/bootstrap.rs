@@ -25,6 +25,7 @@ fn populate(cluster: &mut Cluster, authority: &str, now: &str) {
     roles::install(cluster, now);
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/controlplane/controller/systemnamespaces/system_namespaces_controller.go: createNamespaceIfNeeded
 fn bootstrap_objects(controllers: &mut Controllers, cluster: &mut Cluster, now: &str) {
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let object = json!({

@@ -93,6 +93,8 @@ fn resettle_names(
 }
 
 /// Accepts the names of a definition as far as they are free, and serves it.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/establish/establishing_controller.go: sync
 fn establish(
     summaries: &mut DefinitionSummaries,
     cluster: &mut Cluster,
@@ -179,6 +181,8 @@ impl Names {
 
 /// Accepts each name that is free or the definition's own; returns the reason and the message of
 /// the last conflict.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go: calculateNamesAndConditions
 fn accept_names(taken: &Names, object: &mut Value) -> Option<(&'static str, String)> {
     let wanted = object["spec"]["names"].clone();
     let accepted = &mut object["status"]["acceptedNames"];
@@ -294,6 +298,8 @@ fn serve(cluster: &mut Cluster, name: &str, object: &Value) {
 }
 
 /// Deletes the objects of a deleted definition, and drops its finalizer once they are gone.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go: sync
 fn clean_up(cluster: &mut Cluster, now: &str, stored: &Arc<Stored>) {
     let Some(definitions) = definitions(cluster) else {
         return;

@@ -2,6 +2,8 @@
 //!
 //! An object is deleted when its last owner is gone. Foreground deletion and orphaning are
 //! finalizers of the owner, which are removed once its dependents are gone or orphaned.
+//!
+//! Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go: attemptToDeleteItem
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -57,6 +59,7 @@ fn exists(cluster: &Cluster, key: &ObjectKey, owner: &OwnerReference) -> bool {
     cluster.registry.find_kind(&owner.api_version, &owner.kind).is_none()
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go: classifyReferences
 fn collect_if_unowned(cluster: &mut Cluster, now: &str, storage: &StorageId, key: &ObjectKey) {
     let Some(stored) = cluster.store.find(storage, key).cloned() else {
         return;
@@ -102,6 +105,8 @@ fn kept_policy(stored: &Stored) -> Option<Propagation> {
 }
 
 /// Removes the references to some owners from an object.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go: orphanDependents
 fn disown(
     cluster: &mut Cluster,
     resource: &Arc<ApiResource>,
@@ -123,6 +128,8 @@ fn disown(
 }
 
 /// Handles the propagation finalizers of an owner that is marked for deletion.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go: processDeletingDependentsItem
 fn finalize(cluster: &mut Cluster, now: &str, storage: &StorageId, owner: &Arc<Stored>) {
     let object = owner.decode();
     let finalizers = object["metadata"]["finalizers"].as_array();
@@ -192,6 +199,8 @@ fn delete_dependents(cluster: &mut Cluster, now: &str, owner: &Stored) {
 }
 
 /// Removes a finalizer from an object, and the object if nothing else blocks its deletion.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go: removeFinalizer
 pub(crate) fn drop_finalizer(
     cluster: &mut Cluster,
     resource: &Arc<ApiResource>,

@@ -1,4 +1,6 @@
 //! The namespace controllers: the initial content of a namespace, and its deletion.
+//!
+//! Upstream: k8s.io/kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go: Delete
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -56,6 +58,8 @@ pub(crate) fn observe_removal(
 }
 
 /// Creates the objects that every namespace contains.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go: syncNamespace
 fn fill(authority: &str, cluster: &mut Cluster, now: &str, namespace: &str) {
     let contents = [
         (
@@ -113,6 +117,8 @@ fn namespaced(cluster: &Cluster) -> Vec<Arc<ApiResource>> {
 }
 
 /// Deletes the content of a terminating namespace, and the namespace once it is empty.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go: deleteAllContent
 fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
     for resource in namespaced(cluster) {
         let keys: Vec<ObjectKey> = cluster
@@ -138,6 +144,8 @@ fn empty(cluster: &mut Cluster, now: &str, namespace: &str) {
 
 /// Removes a terminating namespace if it is empty; otherwise reports the remaining content in its
 /// status.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go: finalizeNamespace
 fn finish(cluster: &mut Cluster, now: &str, namespace: &str) {
     let Some(resource) = cluster.registry.find("", "v1", STORAGE).cloned() else {
         return;
@@ -205,6 +213,7 @@ fn remaining(cluster: &Cluster, namespace: &str) -> RemainingContent {
     remaining
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go: Update
 fn report(object: &mut Value, remaining: &RemainingContent, now: &str) {
     let resources: Vec<String> = remaining
         .resources

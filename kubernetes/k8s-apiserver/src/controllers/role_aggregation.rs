@@ -35,6 +35,8 @@ impl AggregatedRoles {
 }
 
 /// Reacts to a write of a ClusterRole.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go: syncClusterRole
 pub(crate) fn observe(
     aggregated: &mut AggregatedRoles,
     cluster: &mut Cluster,

@@ -40,6 +40,7 @@ const GROUP_PRIORITIES: [(&str, i64); 21] = [
 const CUSTOM_GROUP_PRIORITY: i64 = 1_000;
 const CUSTOM_VERSION_PRIORITY: i64 = 100;
 
+/// Upstream: k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go: DefaultGenericAPIServicePriorities
 fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
         ("", _) => 1,
@@ -68,6 +69,8 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
 }
 
 /// Adds and removes APIServices for the versions of a written definition.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controlplane/controller/crdregistration/crdregistration_controller.go: handleVersionUpdate
 pub(crate) fn observe(cluster: &mut Cluster, now: &str, change: &ObjectChange) {
     for stored in [&change.previous, &change.current].into_iter().flatten() {
         let DefinitionSummary { group, versions, .. } = &DefinitionSummary::read(stored);

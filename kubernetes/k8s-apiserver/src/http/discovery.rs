@@ -91,6 +91,8 @@ pub(crate) fn core_versions() -> Value {
 }
 
 /// `/apis`.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/discovery/root.go: ServeHTTP
 pub(crate) fn group_list(registry: &Registry) -> Value {
     let mut groups = groups(registry);
     let built_in = groups.iter().filter(|group| !group.is_custom()).count();
@@ -130,6 +132,8 @@ pub(crate) fn one_group(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 /// `/apis/GROUP/VERSION` and `/api/VERSION`.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/installer.go: registerResourceHandlers
 pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let groups = groups(registry);
     let found = groups
@@ -186,6 +190,8 @@ const STORED_OTHERWISE: [(&str, &str, &str); 7] = [
 ];
 
 /// The hash of the storage version, which storage migrators compare.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go: StorageVersionHash
 fn storage_version_hash(resource: &ApiResource) -> String {
     let special = STORED_OTHERWISE.iter().find(|(group, kind, _)| resource.is(group, kind));
     let version = match (special, resource.custom()) {
@@ -222,6 +228,8 @@ fn legacy_subresource(resource: &ApiResource, subresource: &Subresource) -> Valu
 }
 
 /// `/version`.
+///
+/// Upstream: k8s.io/apiserver/pkg/server/routes/version.go: handleVersion
 pub(crate) fn server_version() -> Value {
     let version = k8s_schema::builtin::kubernetes_version();
     let mut numbers = version.trim_start_matches('v').split('.');
@@ -255,6 +263,8 @@ fn architecture() -> &'static str {
 }
 
 /// `/`.
+///
+/// Upstream: k8s.io/apiserver/pkg/server/routes/index.go: ListedPaths
 pub(crate) fn paths(registry: &Registry) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for group in groups(registry).iter().filter(|group| !group.name.is_empty()) {

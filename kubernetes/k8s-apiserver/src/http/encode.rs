@@ -161,6 +161,8 @@ pub(crate) fn list_pieces(
 }
 
 /// The metadata of a list.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: ListPredicate
 pub(crate) fn list_metadata(listing: &ListPage) -> Value {
     let mut metadata = serde_json::json!({"resourceVersion": listing.revision.to_string()});
     if let Some((token, left)) = &listing.rest {
@@ -173,6 +175,8 @@ pub(crate) fn list_metadata(listing: &ListPage) -> Value {
 }
 
 /// The metadata view of an object.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/meta/meta.go: AsPartialObjectMetadata
 pub(crate) fn metadata_view(object: &Value) -> Value {
     serde_json::json!({
         "kind": "PartialObjectMetadata",

@@ -61,6 +61,8 @@ pub(crate) fn paths() -> impl Iterator<Item = String> {
 }
 
 /// Handles a health check.
+///
+/// Upstream: k8s.io/apiserver/pkg/server/healthz/healthz.go: handleRootHealth
 pub(crate) fn answer(uri: &Uri) -> Response<Body> {
     let path = uri.path().trim_matches('/');
     let (endpoint, check) = path.split_once('/').unwrap_or((path, ""));

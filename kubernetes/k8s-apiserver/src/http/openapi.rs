@@ -173,6 +173,7 @@ fn index(documents: &DocumentCache, cluster: &Cluster) -> Value {
     json!({"paths": paths})
 }
 
+/// Upstream: k8s.io/kube-openapi/pkg/handler3/handler.go: constructServerRelativeURL
 fn url(name: &str, digest: &str) -> Value {
     json!({"serverRelativeURL": format!("{ROOT}{name}?hash={digest}")})
 }

@@ -170,6 +170,8 @@ impl ResponseForm {
 }
 
 /// Whether the client wants indented JSON: by parameter, or by its user agent.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go: isPrettyPrint
 fn is_for_people(parts: &Parts) -> bool {
     let query = parts.uri.query().unwrap_or_default();
     let asked = query

@@ -100,6 +100,8 @@ pub(crate) fn text(text: &'static str) -> Response<Body> {
 }
 
 /// The response of a failed request.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go: ErrorNegotiated
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
     let mut response = bytes(error.code(), to_bytes(&error.to_status()));
     let seconds = error.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -116,6 +118,8 @@ const WARNINGS_LEN_MAX: usize = 4 * 1024;
 const WARNING_LEN_CUT: usize = 256;
 
 /// Adds `Warning` headers, without duplicates.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/filters/warning.go: AddWarning
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let mut seen = BTreeSet::new();
     let distinct: Vec<&str> = warnings
@@ -154,6 +158,8 @@ pub(crate) fn compressed(request: &HeaderMap, status: StatusCode, body: Bytes) -
 }
 
 /// Whether a body is large, and the client accepts compression.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go: SerializeObject
 pub(crate) fn is_worth_compressing(request: &HeaderMap, body: &[u8]) -> bool {
     body.len() >= GZIP_LEN_MIN && accepts_gzip(request)
 }

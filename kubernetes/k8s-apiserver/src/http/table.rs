@@ -31,6 +31,8 @@ impl IncludeObject {
     ///
     /// # Errors
     /// When it is none of those that tables know.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/response.go: doTransformObject
     pub(crate) fn read(text: Option<&str>) -> Result<Self> {
         match text.unwrap_or_default() {
             "None" => Ok(Self::Nothing),
@@ -67,6 +69,8 @@ pub(crate) fn of_object(
 }
 
 /// The table of a list.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/response.go: asTable
 pub(crate) fn of_list(
     resource: &ApiResource,
     listing: &ListPage,

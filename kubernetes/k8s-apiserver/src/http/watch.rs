@@ -72,6 +72,8 @@ impl Watch {
     ///
     /// # Errors
     /// When parameters are invalid or exclude each other.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/get.go: ListResource
     pub(crate) fn begin(
         cluster: &mut Cluster,
         resource: &Arc<ApiResource>,
@@ -142,6 +144,8 @@ impl Watch {
 
     /// Sets the initial objects, in the version of the watch, without those that it does not
     /// select.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/storage/cacher/cacher.go: Watch
     fn begin_with(&mut self, mut objects: Vec<Arc<Stored>>) {
         objects.retain(|stored| self.selection.matches(&self.resource, stored));
         self.initial = objects.into_iter();
@@ -413,6 +417,8 @@ fn event_line(event_type: &str, object: &[u8]) -> Bytes {
 }
 
 /// Checks that the parameters of a watch do not exclude each other.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go: ValidateListOptions
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     const MATCH: &str = "resourceVersionMatch";
     let forbidden = |why: &str| FieldError::new(MATCH, FieldErrorKind::Forbidden, why);

@@ -79,6 +79,8 @@ impl Accept {
     ///
     /// # Errors
     /// When no accepted media type can be served.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go: NegotiateMediaTypeOptions
     pub(crate) fn negotiate(headers: &HeaderMap, is_watchable: bool) -> Result<Self> {
         Self::choose(headers, false).map_err(|mut error| {
             if is_watchable && error.details.is_some() {
@@ -138,6 +140,8 @@ impl Accept {
 }
 
 /// Whether the client requests aggregated discovery.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/discovery/aggregated/wrapper.go: ServeHTTP
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
     alternatives(headers)
         .iter()
@@ -150,6 +154,8 @@ pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the client accepts gzip.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/compression.go: responseContentEncodingSupported
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)

@@ -61,6 +61,8 @@ impl MediaType {
 ///
 /// # Errors
 /// When the media type is not supported, or the text cannot be decoded.
+///
+/// Upstream: k8s.io/apimachinery/pkg/runtime/serializer/json/json.go: Decode
 pub(crate) fn decode_object(
     headers: &HeaderMap,
     bytes: &[u8],
@@ -160,6 +162,7 @@ fn read_json(bytes: &[u8]) -> Result<Value, String> {
     })
 }
 
+/// Upstream: sigs.k8s.io/yaml/yaml.go: YAMLToJSON
 fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         return read_json(bytes);

@@ -88,6 +88,8 @@ impl Parameters {
     ///
     /// # Errors
     /// When a value is malformed.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/zz_generated.conversion.go: Convert_url_Values_To_v1_ListOptions
     pub(crate) fn parse(query: &str, options: OptionsKind) -> Result<Self> {
         let mut parameters = Self::default();
         let mut seen = BTreeSet::new();
@@ -170,6 +172,8 @@ impl OptionsKind {
 }
 
 /// Reads a `dryRun` value.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidateDryRun
 pub(crate) fn parse_dry_run(options: OptionsKind, value: &str) -> Result<DryRun> {
     match value {
         "All" => Ok(DryRun::All),
@@ -181,6 +185,8 @@ pub(crate) fn parse_dry_run(options: OptionsKind, value: &str) -> Result<DryRun>
 const FIELD_MANAGER_LEN_MAX: usize = 128;
 
 /// Checks that a field manager has a short, printable name.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidateFieldManager
 fn check_field_manager(options: OptionsKind, name: &str) -> Result<()> {
     let mut problems = Vec::new();
     if name.len() > FIELD_MANAGER_LEN_MAX {
@@ -221,6 +227,8 @@ fn quoted(text: &str) -> String {
 }
 
 /// Reads a `propagationPolicy` value.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidateDeleteOptions
 pub(crate) fn parse_propagation(options: OptionsKind, value: &str) -> Result<Propagation> {
     match value {
         "Background" => Ok(Propagation::Background),
@@ -234,6 +242,7 @@ pub(crate) fn parse_propagation(options: OptionsKind, value: &str) -> Result<Pro
     }
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidateFieldValidation
 fn parse_field_validation(options: OptionsKind, value: &str) -> Result<FieldValidation> {
     match value {
         "" | "Warn" => Ok(FieldValidation::Warn),
@@ -248,10 +257,13 @@ fn parse_field_validation(options: OptionsKind, value: &str) -> Result<FieldVali
 }
 
 /// Reads a boolean as kube-apiserver's query conversion does: anything but these is true.
+///
+/// Upstream: k8s.io/apimachinery/pkg/runtime/conversion.go: Convert_Slice_string_To_bool
 fn flag(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/runtime/conversion.go: Convert_Slice_string_To_int64
 fn number<T: FromStr<Err = ParseIntError>>(value: &str) -> Result<Option<T>> {
     if value.is_empty() {
         return Ok(None);

@@ -79,6 +79,8 @@ pub(crate) struct ResourcePath {
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 /// Reads a path.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go: NewRequestInfo
 pub(crate) fn parse(path: &str) -> Route {
     // As in kube-apiserver, an encoded slash separates segments too.
     let decoded = percent_decode_str(path).decode_utf8_lossy();

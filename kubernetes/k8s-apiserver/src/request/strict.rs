@@ -44,6 +44,8 @@ fn duplicate_key(bytes: &[u8]) -> Option<String> {
 }
 
 /// The duplicate fields of a JSON document, as messages of strict decoding.
+///
+/// Upstream: sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go: saveStrictError
 fn duplicate_fields(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);

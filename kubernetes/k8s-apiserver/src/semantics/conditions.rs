@@ -2,6 +2,8 @@
 use serde_json::Value;
 
 /// Sets a condition by its type; the time of the transition only changes with the status.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/meta/conditions.go: SetStatusCondition
 pub(crate) fn set_condition(
     conditions: &mut Value,
     condition_type: &str,

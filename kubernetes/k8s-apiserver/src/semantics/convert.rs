@@ -81,6 +81,8 @@ fn fit_to(custom: &CustomVersion, to: &schema::Schema, object: &mut Value) {
 }
 
 /// Applies `change` to an object without its `managedFields`, which schemas do not describe.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/converter.go: Convert
 fn keeping_ownership(object: &mut Value, change: impl FnOnce(&mut Value)) {
     let managed =
         object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
@@ -312,6 +314,8 @@ fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
 }
 
 /// `autoscaling/v1` has a single metric, the CPU utilization.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/v1/conversion.go: Convert_v1_HorizontalPodAutoscalerSpec_To_autoscaling_HorizontalPodAutoscalerSpec
 fn target_to_metrics(fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -330,6 +334,7 @@ fn target_to_metrics(fields: &mut Map<String, Value>) {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/autoscaling/v1/conversion.go: Convert_autoscaling_HorizontalPodAutoscalerSpec_To_v1_HorizontalPodAutoscalerSpec
 fn metrics_to_target(fields: &mut Map<String, Value>) {
     if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("currentMetrics");

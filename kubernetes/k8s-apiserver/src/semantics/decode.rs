@@ -20,6 +20,8 @@ const BEGINNING_LEN_MAX: usize = 30;
 ///
 /// # Errors
 /// When it is something else.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/create.go: createHandler
 pub(crate) fn check_type(resource: &ApiResource, object: &mut Value) -> Result<()> {
     check_applied_type(resource, object)?;
     drop_null_metadata(&mut object["metadata"]);
@@ -142,6 +144,8 @@ fn as_fields(object: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Checks the type of a custom object, which has to name it.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go: Decode
 fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
     let is_missing = |field: &str| object[field].as_str().unwrap_or_default().is_empty();
     let shown = || object.to_string().chars().take(SHOWN_LEN_MAX).collect::<String>();
@@ -184,6 +188,7 @@ fn check_custom_type(resource: &ApiResource, object: &Value) -> Result<()> {
     Err(ApiError::bad_request(problem))
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta/algorithm.go: Coerce
 fn drop_null_metadata(metadata: &mut Value) {
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.retain(|_, value| !value.is_null());

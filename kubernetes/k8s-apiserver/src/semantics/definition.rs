@@ -32,6 +32,8 @@ pub(crate) fn of_resource<'a>(
 }
 
 /// Adds the storage version of an updated definition to `status.storedVersions`.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: PrepareForUpdate
 pub(crate) fn note_storage_version(object: &mut Value) {
     let version = storage_version(object.get("spec"));
     let stored = &mut object["status"]["storedVersions"];

@@ -95,6 +95,8 @@ pub(crate) fn generate_name(
 }
 
 /// Drops duplicate owner references, with a warning; `when` is the end of its text.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/rest.go: dedupOwnerReferences
 pub(crate) fn drop_duplicate_owners(context: &mut RequestContext, object: &mut Value, when: &str) {
     if object["metadata"].get("ownerReferences").is_none() {
         return;

@@ -53,6 +53,7 @@ pub(crate) fn check(
     Err(ApiError::invalid(subject, metadata::text(object, "name"), &errors))
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateObjectMetaAccessor
 fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let is_definition = resource.is("apiextensions.k8s.io", "CustomResourceDefinition");
     let rule = NameRule::of(&resource.group, &resource.kind);
@@ -75,6 +76,8 @@ fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) 
 }
 
 /// Rejects unknown finalizers without a domain: these are reserved for Kubernetes.
+///
+/// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateFinalizers
 fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     let finalizers = object["metadata"]["finalizers"].as_array();
     for (index, finalizer) in finalizers.into_iter().flatten().enumerate() {
@@ -90,6 +93,8 @@ fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates a custom object in kube-apiserver's order: metadata, schema, scale, list keys.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: Validate
 fn check_custom(
     resource: &ApiResource,
     custom: &CustomVersion,
@@ -118,12 +123,14 @@ fn check_custom(
     errors
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateScaleSpec
 fn scale_spec(paths: Option<&ScalePaths>, object: &Value, errors: &mut Vec<FieldError>) {
     if let Some(paths) = paths {
         replicas(&paths.spec_replicas, object, errors);
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateScaleStatus
 fn scale_status(paths: Option<&ScalePaths>, object: &Value, errors: &mut Vec<FieldError>) {
     let Some(paths) = paths else { return };
     replicas(&paths.status_replicas, object, errors);

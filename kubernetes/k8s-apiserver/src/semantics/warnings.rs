@@ -8,6 +8,8 @@ mod finalizers;
 mod pods;
 
 /// What a user of a deprecated version is warned with.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/deprecation/deprecation.go: WarningMessage
 pub(crate) fn of_resource(resource: &ApiResource) -> Option<String> {
     if let Some(custom) = resource.custom() {
         return custom.deprecation_warning.clone();
@@ -23,6 +25,8 @@ pub(crate) fn of_resource(resource: &ApiResource) -> Option<String> {
 }
 
 /// Removes owner references that are there twice; says which.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/rest.go: dedupOwnerReferencesAndAddWarning
 pub(crate) fn drop_duplicate_owners(metadata: &mut Map<String, Value>) -> Option<String> {
     let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut)?;
     let mut kept: Vec<Value> = Vec::new();
@@ -86,6 +90,7 @@ pub(crate) fn of_object(
     warnings
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/api/service/warnings.go: GetWarningsForService
 fn of_service(object: &Value) -> Vec<String> {
     let spec = &object["spec"];
     let is_set = |field: &str| match &spec[field] {

@@ -120,6 +120,8 @@ impl Log {
     }
 
     /// Drops the events up to and including a revision.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/storage/etcd3/compact.go: Compact
     pub(super) fn compact(&mut self, revision: u64) {
         while self.events.front().is_some_and(|event| event.object.revision <= revision) {
             self.drop_first();
@@ -145,6 +147,8 @@ impl Log {
     }
 
     /// The events after a revision.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/storage/cacher/watch_cache.go: getAllEventsSinceLocked
     pub(super) fn after(
         &self,
         revision: u64,

@@ -30,6 +30,9 @@ pub(crate) enum CreateSource {
 ///
 /// # Errors
 /// When the object is invalid or denied, or an object of its name exists.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/create.go: createHandler
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: create
 pub(crate) fn create(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -114,6 +117,8 @@ pub(crate) fn key_of(resource: &ApiResource, object: &Value) -> ObjectKey {
 }
 
 /// Checks that the namespace of a new object exists and is not terminating.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go: Admit
 fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -> Result<()> {
     if resource.scope == Scope::Cluster {
         return Ok(());

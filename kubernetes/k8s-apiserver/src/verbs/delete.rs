@@ -193,6 +193,8 @@ fn check_kind(body: &Value) -> Result<()> {
 }
 
 /// The propagation policy of the options, of which `orphanDependents` is the older form.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: deletionFinalizersForGarbageCollection
 fn settle_propagation(
     policy: Option<Propagation>,
     orphan_dependents: Option<bool>,
@@ -232,6 +234,8 @@ pub(crate) fn check_live(
 ///
 /// # Errors
 /// When it does not exist, a precondition fails, or it may not be deleted.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: Delete
 pub(crate) fn delete(
     cluster: &mut Cluster,
     now: &str,
@@ -295,6 +299,8 @@ fn later(time: &str, seconds: i64) -> String {
 }
 
 /// Deletes an object that is marked for deletion: its grace period can only be shortened.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/delete.go: BeforeDelete
 fn delete_again(
     cluster: &mut Cluster,
     resource: &ApiResource,
@@ -323,6 +329,7 @@ fn delete_again(
     DeleteOutcome::Marked(cluster.put(&resource.storage, key, object, schema_id))
 }
 
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/delete.go: BeforeDelete
 fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions) -> i64 {
     let runs = resource.is("", "Pod")
         && !object["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
@@ -341,6 +348,8 @@ fn grace_period(resource: &ApiResource, object: &Value, options: &DeleteOptions)
 ///
 /// # Errors
 /// When the object is one of those namespaces.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go: Admit
 fn check_immortal(resource: &ApiResource, key: &ObjectKey) -> Result<()> {
     if resource.is("", "Namespace") && IMMORTAL.contains(&&*key.name) {
         return Err(ApiError::forbidden(
@@ -352,6 +361,7 @@ fn check_immortal(resource: &ApiResource, key: &ObjectKey) -> Result<()> {
     Ok(())
 }
 
+/// Upstream: k8s.io/apiserver/pkg/storage/interfaces.go: Check
 fn check_preconditions(
     resource: &ApiResource,
     stored: &Stored,
@@ -386,6 +396,8 @@ fn check_preconditions(
 }
 
 /// Turns the propagation policy into the finalizers that the garbage collector acts on.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: deletionFinalizersForGarbageCollection
 fn settle_finalizers(resource: &ApiResource, object: &mut Value, policy: Option<Propagation>) {
     let metadata = metadata::of(object);
     let mut finalizers: Vec<Value> =
@@ -448,6 +460,8 @@ pub(crate) fn answer(resource: &ApiResource, deleted: &DeleteOutcome) -> Value {
 ///
 /// # Errors
 /// When the query or an option is invalid, or admission denies a deletion.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: DeleteCollection
 pub(crate) fn delete_collection(
     cluster: &mut Cluster,
     context: &mut RequestContext,

@@ -111,6 +111,8 @@ pub(crate) fn read_revision(text: &str) -> Result<u64> {
 }
 
 /// Checks that the parameters of a list do not exclude each other.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go: ValidateListOptions
 fn check_parameters(parameters: &Parameters) -> Result<()> {
     const MATCH: &str = "resourceVersionMatch";
     let forbidden = |field: &str, why: &str| FieldError::new(field, FieldErrorKind::Forbidden, why);
@@ -197,6 +199,8 @@ impl ListQuery {
     ///
     /// # Errors
     /// When the requested revision is compacted or in the future.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GetList
     pub(crate) fn run(&self, cluster: &Cluster, resource: &ApiResource) -> Result<ListPage> {
         let store = &cluster.store;
         if self.not_older_than > store.revision() {
@@ -231,6 +235,7 @@ impl ListQuery {
         }
     }
 
+    /// Upstream: k8s.io/apiserver/pkg/storage/etcd3/errors.go: handleCompactedErrorForPaging
     fn expired(&self) -> ApiError {
         let Some(continued) = &self.continued else {
             return ApiError::new(
@@ -283,6 +288,7 @@ impl ListQuery {
     }
 }
 
+/// Upstream: k8s.io/apiserver/pkg/storage/errors.go: NewTooLargeResourceVersionError
 fn too_new(asked: u64, store: &Store) -> ApiError {
     let mut error = ApiError::new(
         StatusReason::Timeout,

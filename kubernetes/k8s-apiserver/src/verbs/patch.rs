@@ -32,6 +32,8 @@ pub(crate) struct Patch {
 ///
 /// # Errors
 /// When the patch cannot be applied, or its result is invalid or denied.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/patch.go: patchResource
 pub(crate) fn patch(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -98,6 +100,8 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
 ///
 /// # Errors
 /// When an option is not valid for the kind of patch.
+///
+/// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go: ValidatePatchOptions
 pub(crate) fn check_options(context: &RequestContext, media_type: MediaType) -> Result<()> {
     let problem = if media_type == MediaType::ApplyPatch {
         context.parameters.field_manager.as_deref().unwrap_or_default().is_empty().then(|| {
@@ -135,6 +139,8 @@ pub(crate) fn check_merge_document(document: &Value) -> Result<()> {
 }
 
 /// Server-side apply.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/patch.go: applyPatchToCurrentObject
 fn apply(
     cluster: &mut Cluster,
     context: &mut RequestContext,

@@ -20,6 +20,8 @@ use crate::storage::{ObjectKey, StorageId};
 ///
 /// # Errors
 /// When the binding is invalid, or the pod does not exist or is assigned to a node already.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/pod/storage/storage.go: assignPod
 pub(crate) fn bind(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -58,6 +60,8 @@ pub(crate) fn bind(
 ///
 /// # Errors
 /// When the pod does not exist, or its disruption budget does not allow the eviction.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go: Create
 pub(crate) fn evict(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -141,6 +145,8 @@ fn check_name(key: &ObjectKey, object: &Value, kind: &str) -> Result<()> {
 }
 
 /// The node that a binding names.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodBinding
 fn check_target(binding: &Value) -> Result<&str> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     let refuse = |field: &str, kind, detail: &str, value: &str| {
@@ -161,6 +167,8 @@ fn check_target(binding: &Value) -> Result<&str> {
 }
 
 /// Why a pod cannot be bound; none if it can.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/pod/storage/storage.go: setPodNodeAndMetadata
 fn unbindable(pod: &Value) -> Option<String> {
     if !metadata::text(pod, "deletionTimestamp").is_empty() {
         return Some(" is being deleted, cannot be assigned to a host".to_owned());
@@ -203,6 +211,8 @@ fn store(
 }
 
 /// Uses up a disruption of the budget that selects a pod.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go: checkAndDecrement
 fn spend_budget(cluster: &mut Cluster, key: &ObjectKey, pod: &Value, is_dry: bool) -> Result<()> {
     let storage = StorageId::new("policy", "poddisruptionbudgets");
     let label = |name: &str| pod["metadata"]["labels"][name].as_str();

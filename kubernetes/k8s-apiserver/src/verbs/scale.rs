@@ -36,6 +36,8 @@ fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/registry/apps/deployment/storage/storage.go: scaleFromDeployment
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go: scaleFromCustomResource
 fn scale_of(resource: &ApiResource, object: &Value) -> Value {
     let paths = paths_of(resource);
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64);
@@ -97,6 +99,8 @@ pub(crate) fn get(
 ///
 /// # Errors
 /// When the object does not exist, or the scale is invalid or denied.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/apps/deployment/storage/storage.go: Update
 pub(crate) fn write(
     cluster: &mut Cluster,
     context: &mut RequestContext,

@@ -42,6 +42,8 @@ pub(crate) enum Ownership {
 ///
 /// # Errors
 /// When the object is invalid or denied, or it was changed in between.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/update.go: UpdateResource
 pub(crate) fn put(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -139,6 +141,8 @@ pub(crate) fn check_name(key: &ObjectKey, object: &Value) -> Result<()> {
 ///
 /// # Errors
 /// When the object is invalid or denied, or it was changed in between.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: Update
 pub(crate) fn update(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -205,6 +209,8 @@ pub(crate) fn update(
 }
 
 /// Takes the fields that the endpoint may change from `object`, and the others from `live`.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: BeforeUpdate
 fn restrict(resource: &ApiResource, part: ObjectPart, live: &Value, mut object: Value) -> Value {
     match part {
         ObjectPart::Main if resource.has_status() => {
@@ -241,6 +247,9 @@ fn replace(object: &mut Value, field: &str, value: Option<&Value>) {
 
 /// Increments the generation if anything but metadata and status changed; of a Deployment, whose
 /// annotations its rollout copies, also if these changed.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/apps/deployment/strategy.go: PrepareForUpdate
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: PrepareForUpdate
 fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, object: &mut Value) {
     if !kinds::has_generation(resource) {
         return;
@@ -267,6 +276,8 @@ fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, objec
 
 /// Whether the stored form stays the same: reading in another version, or under a newer schema, may
 /// have dropped fields or set defaults.
+///
+/// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GuaranteedUpdate
 fn is_same_at_rest(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -283,6 +294,8 @@ fn is_same_at_rest(
 }
 
 /// Whether an update changes nothing but the times in `managedFields`.
+///
+/// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GuaranteedUpdate
 fn is_same(live: &Value, object: &Value) -> bool {
     live == object || managed::is_same_but_times(live, object)
 }

@@ -33,6 +33,8 @@ pub(crate) struct AuditRecord {
 
 impl AuditRecord {
     /// Begins the record of a request; none if the policy does not record it.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/audit/request.go: LogRequestMetadata
     pub(crate) fn begin(
         audit: &Audit,
         clock: &Arc<dyn Clock>,
@@ -110,6 +112,8 @@ impl AuditRecord {
     }
 
     /// Sets the impersonated user.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/audit/request.go: LogImpersonatedUser
     pub(crate) fn impersonated(&mut self, user: &UserInfo) {
         self.event["impersonatedUser"] = user.to_value();
     }
@@ -131,6 +135,8 @@ impl AuditRecord {
     }
 
     /// Sets the body of the request.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/audit/request.go: LogRequestObject
     pub(crate) fn requested(&mut self, body: &Bytes) {
         if self.level >= AuditLevel::Request
             && let Some(object) = parse(body)
@@ -140,6 +146,8 @@ impl AuditRecord {
     }
 
     /// Records the response; that of a watch is complete when its body was sent.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/audit/request.go: LogResponseObject
     pub(crate) fn answered(mut self, mut response: Response<Body>) -> Response<Body> {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert(AUDIT_ID, id);

@@ -83,6 +83,8 @@ impl AuditPolicy {
     }
 
     /// The level at which a request is recorded, and the stages that are omitted.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/audit/policy/checker.go: EvaluatePolicyRule
     pub(crate) fn judge(
         &self,
         user: &UserInfo,
@@ -98,6 +100,7 @@ impl AuditPolicy {
 }
 
 impl AuditRule {
+    /// Upstream: k8s.io/apiserver/pkg/audit/policy/checker.go: ruleMatches
     fn matches(&self, user: &UserInfo, attributes: &AuthorizationAttributes<'_>) -> bool {
         let is_listed =
             |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);

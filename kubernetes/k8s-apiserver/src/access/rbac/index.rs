@@ -252,6 +252,8 @@ impl Binding {
     }
 
     /// The binding in the message of access reviews.
+    ///
+    /// Upstream: k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go: describeSubject
     pub(super) fn describe(&self, subject: &BoundSubject) -> String {
         let name = &self.key.name;
         let (kind, name) = if self.key.namespace.is_empty() {

@@ -66,6 +66,8 @@ impl Rule {
     }
 
     /// Whether it allows a request with these attributes.
+    ///
+    /// Upstream: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go: RuleAllows
     pub(crate) fn allows(&self, attributes: &AuthorizationAttributes<'_>) -> bool {
         has(&self.verbs, ALL, &attributes.verb)
             && match &attributes.resource {
@@ -82,6 +84,8 @@ impl Rule {
     }
 
     /// Breaks the rule down into rules of one verb, one resource and one name each.
+    ///
+    /// Upstream: k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go: BreakdownRule
     fn broken_down(&self) -> Vec<Self> {
         let mut parts = Vec::new();
         let one = |text: &String| vec![text.clone()];
@@ -111,6 +115,8 @@ impl Rule {
     }
 
     /// Whether it allows everything that the broken-down rule `part` allows.
+    ///
+    /// Upstream: k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go: ruleCovers
     fn covers(&self, part: &Self) -> bool {
         let all = |have: &[String], want: &[String]| want.iter().all(|text| has(have, ALL, text));
         let are_named = if part.names.is_empty() {
@@ -162,6 +168,8 @@ pub(crate) fn quoted(texts: &[String]) -> String {
 }
 
 /// The broken-down parts of `wanted` that the rules in `held` do not cover.
+///
+/// Upstream: k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go: Covers
 pub(crate) fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     wanted
         .iter()
@@ -171,6 +179,8 @@ pub(crate) fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
 }
 
 /// Merges rules about the same resource.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/rbac/validation/policy_compact.go: CompactRules
 pub(crate) fn compact(rules: Vec<Rule>) -> Vec<Rule> {
     let mut others = Vec::new();
     let mut simple: BTreeMap<_, Rule> = BTreeMap::new();
@@ -196,6 +206,8 @@ fn has(texts: &[String], all: &str, wanted: &str) -> bool {
 }
 
 /// Whether one of `resources` is `*`, the wanted one, or `*/` and its subresource.
+///
+/// Upstream: k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go: ruleCovers
 fn resource_covers(resources: &[String], wanted: &str) -> bool {
     resources.iter().any(|resource| {
         resource == ALL
@@ -208,6 +220,8 @@ fn resource_covers(resources: &[String], wanted: &str) -> bool {
 }
 
 /// Whether a URL of a rule, which may end in `*`, covers a path or another such URL.
+///
+/// Upstream: k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go: nonResourceURLCovers
 fn url_covers(have: &str, wanted: &str) -> bool {
     have == wanted || (have.ends_with('*') && wanted.starts_with(have.trim_end_matches('*')))
 }

@@ -48,6 +48,8 @@ impl Policy {
 }
 
 /// Evaluates a policy.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go: Validate
 pub(super) fn decide(policy: &Policy, scope: &Scope) -> PolicyVerdict {
     let only = |decision| PolicyVerdict { decisions: vec![decision], annotations: Vec::new() };
     match policy.conditions.hold(scope) {
@@ -101,6 +103,7 @@ fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> Strin
         .unwrap_or_else(|| format!("failed expression: {}", validation.expression.trim()))
 }
 
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go: publishValidationFailureAnnotations
 fn annotate(
     policy: &Policy,
     scope: &Scope,

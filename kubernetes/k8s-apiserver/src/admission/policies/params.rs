@@ -32,6 +32,8 @@ pub(super) fn kind(cluster: &Cluster, spec: &Value) -> Result<Option<Arc<ApiReso
 ///
 /// # Errors
 /// When the reference is invalid, or nothing is found and `parameterNotFoundAction` is `Deny`.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go: CollectParams
 pub(super) fn find(
     cluster: &Cluster,
     kind: Option<&Arc<ApiResource>>,

@@ -15,6 +15,8 @@ use crate::storage::{ObjectKey, StorageId};
 static RECORDED: &[u8] = include_bytes!("../../../data/policy.bin");
 
 /// Writes the recorded roles and bindings as if they had been created now.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go: EnsureRBACPolicy
 pub(crate) fn install(cluster: &mut Cluster, now: &str) {
     for (plural, mut object) in recorded() {
         let uid = cluster.ids.next_uid();

@@ -22,6 +22,8 @@ pub(crate) struct AggregatedDiscovery {
 }
 
 /// `/api` or `/apis` with everything below it.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/discovery/aggregated/handler.go: calculateAPIGroupsLocked
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> AggregatedDiscovery {
     let items = groups(registry)
         .iter()

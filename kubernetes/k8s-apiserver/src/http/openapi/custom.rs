@@ -35,6 +35,8 @@ const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.
     contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// The document of a group-version that only has custom resources.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: BuildOpenAPIV3
 pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<Value> {
     let resources: Vec<_> = cluster
         .registry
@@ -171,6 +173,8 @@ fn declared(cluster: &Cluster, resource: &ApiResource) -> Option<Value> {
 }
 
 /// Expresses Kubernetes extensions in plain OpenAPI: int-or-string, and embedded objects.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: buildKubeNative
 fn complete(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -210,6 +214,7 @@ fn embed(fields: &mut Map<String, Value>) {
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: buildRoute
 fn add_paths(paths: &mut Map<String, Value>, resource: &ApiResource) {
     let base = format!("/apis/{}/{}", resource.group, resource.version);
     let all = format!("{base}/{}", resource.plural);

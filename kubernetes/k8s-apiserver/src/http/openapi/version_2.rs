@@ -41,6 +41,8 @@ fn built_in() -> Value {
 }
 
 /// Drops what version 2 cannot express: alternatives, defaults, and fields beside a reference.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2/conversion.go: ToStructuralOpenAPIV2
 fn to_version_2(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;

@@ -15,6 +15,8 @@ pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
 }
 
 /// A duration.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/duration/duration.go: HumanDuration
 pub(super) fn format_seconds(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".to_owned();

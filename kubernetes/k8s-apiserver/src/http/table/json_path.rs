@@ -13,6 +13,8 @@ enum Step {
 }
 
 /// The first value at a path.
+///
+/// Upstream: k8s.io/client-go/util/jsonpath/jsonpath.go: FindResults
 pub(crate) fn first<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let steps = parse(path)?;
     let mut found = vec![object];
@@ -57,6 +59,7 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
     }
 }
 
+/// Upstream: k8s.io/client-go/util/jsonpath/parser.go: Parse
 fn parse(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}');

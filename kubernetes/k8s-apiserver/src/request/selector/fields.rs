@@ -19,6 +19,8 @@ impl FieldSelector {
     ///
     /// # Errors
     /// When the text does not follow the grammar.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/fields/selector.go: ParseSelector
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut terms = Vec::new();
         for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
@@ -64,6 +66,8 @@ impl FieldSelector {
 }
 
 /// The parts between commas that no backslash precedes.
+///
+/// Upstream: k8s.io/apimachinery/pkg/fields/selector.go: splitTerms
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -83,6 +87,8 @@ fn split_terms(text: &str) -> Vec<&str> {
 }
 
 /// The path, whether the value is excluded, and the value.
+///
+/// Upstream: k8s.io/apimachinery/pkg/fields/selector.go: splitTerm
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     term.char_indices().find_map(|(index, _)| {
         let rest = &term[index..];
@@ -92,6 +98,7 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     })
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/fields/selector.go: UnescapeValue
 fn unescape(value: &str) -> Result<String> {
     let invalid =
         |why: String| Err(ApiError::bad_request(format!("invalid field selector: {why}")));

@@ -34,6 +34,8 @@ impl LabelSelector {
     ///
     /// # Errors
     /// When the text does not follow the grammar.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/labels/selector.go: Parse
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut parser = Parser { tokens: tokens(text), position: 0 };
         parser.selector().map_err(ApiError::bad_request)
@@ -68,6 +70,8 @@ impl LabelSelector {
     }
 
     /// Whether an object with these labels is selected.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/labels/selector.go: Matches
     pub(crate) fn matches<'a>(&self, find: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = find(&requirement.key);
@@ -197,6 +201,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Upstream: k8s.io/apimachinery/pkg/labels/selector.go: parseRequirement
     fn requirement(&mut self) -> Parsed<Requirement> {
         let missing = self.peek().is_sign("!");
         if missing {
@@ -275,6 +280,7 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// Upstream: k8s.io/apimachinery/pkg/labels/selector.go: NewRequirement
 fn check(key: &str, values: Vec<String>) -> Parsed<Vec<String>> {
     for (index, value) in values.iter().enumerate() {
         if let Some(problem) = names::label_value_problem(value) {

@@ -13,6 +13,8 @@ use crate::status::{ApiError, Result, StatusReason};
 ///
 /// # Errors
 /// When the webhook has to be asked first, or does not answer with the same objects converted.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go: Convert
 pub(crate) fn convert(
     context: &mut RequestContext,
     conversion: &ConversionWebhook,
@@ -56,6 +58,8 @@ pub(crate) fn convert(
 }
 
 /// The objects of an answer.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go: getConvertedObjectsFromResponse
 fn read(
     received: &WebhookResponse,
     review_version: &str,
@@ -92,6 +96,8 @@ fn read(
 }
 
 /// A converted object with the metadata of its original, but for labels and annotations.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go: validateConvertedObject
 fn checked(
     original: &Value,
     mut converted: Value,

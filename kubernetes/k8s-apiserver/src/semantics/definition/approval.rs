@@ -14,6 +14,8 @@ pub(crate) enum Approval {
 }
 
 /// Whether a group is protected.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go: IsProtectedCommunityGroup
 pub(crate) fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|suffix| {
         group.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -21,6 +23,8 @@ pub(crate) fn is_protected(group: &str) -> bool {
 }
 
 /// The approval of a definition, and the message about it.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go: GetAPIApprovalState
 pub(crate) fn of(object: &Value) -> (Approval, String) {
     const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     let given = object["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
@@ -47,6 +51,8 @@ pub(crate) fn of(object: &Value) -> (Approval, String) {
 }
 
 /// The status, reason and message of the approval condition; none for unprotected groups.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/apiapproval/apiapproval_controller.go: calculateCondition
 pub(crate) fn condition(object: &Value) -> Option<(&'static str, &'static str, String)> {
     if !is_protected(object["spec"]["group"].as_str().unwrap_or_default()) {
         return None;

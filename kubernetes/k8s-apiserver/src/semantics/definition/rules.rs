@@ -59,6 +59,8 @@ pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
 }
 
 /// The errors of a definition, without its metadata; `live` is the definition before an update.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinition
 pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
@@ -82,6 +84,8 @@ pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> 
 }
 
 /// The errors of an update of a definition's status.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionStatus
 pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     names::check(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
@@ -100,6 +104,7 @@ fn leniency_of(live: &Value) -> UpdateLeniency {
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateCustomResourceDefinitionSpec
 fn validate_spec(spec: &Value, leniency: UpdateLeniency, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     let problems = text_rules::subdomain(group);
@@ -127,6 +132,7 @@ fn validate_spec(spec: &Value, leniency: UpdateLeniency, errors: &mut Vec<FieldE
     conversion::check(spec, errors);
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateAPIApproval
 fn validate_approval(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
     if !approval::is_protected(text(&object["spec"], "group")) {
         return;
@@ -146,6 +152,7 @@ fn validate_approval(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionUpdate
 fn validate_update(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
     let established = list(&live["status"], "conditions")
         .iter()

@@ -58,6 +58,8 @@ fn names(table: &[(&str, &[&str])], resource: &ApiResource) -> bool {
 }
 
 /// Whether changes of an object are counted in `metadata.generation`.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/apps/deployment/strategy.go: PrepareForCreate
 pub(crate) fn has_generation(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => true,
@@ -66,6 +68,8 @@ pub(crate) fn has_generation(resource: &ApiResource) -> bool {
 }
 
 /// Whether a put may create the object.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: RESTUpdateStrategy
 pub(crate) fn may_create_on_update(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
@@ -74,6 +78,8 @@ pub(crate) fn may_create_on_update(resource: &ApiResource) -> bool {
 }
 
 /// Whether a put may leave the resource version out.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: RESTUpdateStrategy
 pub(crate) fn may_update_unconditionally(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
@@ -82,6 +88,8 @@ pub(crate) fn may_update_unconditionally(resource: &ApiResource) -> bool {
 }
 
 /// Whether a delete is answered with the object.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: finalizeDelete
 pub(crate) fn returns_deleted_object(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
@@ -90,6 +98,8 @@ pub(crate) fn returns_deleted_object(resource: &ApiResource) -> bool {
 }
 
 /// The fields that an endpoint resets, so that nobody comes to own them through it.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/rest.go: ResetFieldsStrategy
 pub(crate) fn reset_fields(resource: &ApiResource, subresource: &str) -> &'static [&'static str] {
     match (subresource, &resource.origin) {
         ("", _) if resource.has_status() => &["status"],

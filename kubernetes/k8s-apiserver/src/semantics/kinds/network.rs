@@ -31,6 +31,8 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 ///
 /// # Errors
 /// When it asks for an address that another service has, or the range is used up.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go: allocateCreate
 pub(crate) fn allocate(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -88,6 +90,7 @@ impl Taken {
     }
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go: txnAllocClusterIPs
 fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     let spec = &mut object["spec"];
@@ -137,6 +140,7 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
     Ok(())
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go: txnAllocNodePorts
 fn allocate_ports(taken: &Taken, live: Option<&Value>, object: &mut Value) {
     let mut used = taken.ports.clone();
     let before: Vec<Value> =

@@ -9,6 +9,8 @@ use crate::storage::{ObjectKey, StorageId};
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The class that a pod's requests and limits put it into.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/helper/qos/qos.go: ComputePodQOS
 pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
     let containers = || {
         ["containers", "initContainers"]
@@ -41,6 +43,8 @@ pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
 ///
 /// # Errors
 /// When it does not.
+///
+/// Upstream: k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go: Admit
 pub(super) fn check_account(
     cluster: &Cluster,
     (namespace, name): (&str, &str),
@@ -65,6 +69,8 @@ pub(super) fn check_account(
 }
 
 /// The first of a pod's addresses is also the only one of older clients, whose word counts.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/zz_generated.conversion.go: Convert_v1_PodStatus_To_core_PodStatus
 pub(super) fn settle_addresses(object: &mut Value) {
     let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
     let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
@@ -81,6 +87,8 @@ pub(super) fn settle_addresses(object: &mut Value) {
 }
 
 /// Fills in what admission gives a new pod.
+///
+/// Upstream: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go: admitPod
 pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     mount_token(cluster, fields);
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -95,6 +103,8 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
 }
 
 /// Pods stay for a while on a node that is not there.
+///
+/// Upstream: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go: Admit
 pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
@@ -116,6 +126,8 @@ pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
 }
 
 /// Mounts the token of the service account, unless the pod does not want it or has it.
+///
+/// Upstream: k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go: mountServiceAccountToken
 fn mount_token(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;

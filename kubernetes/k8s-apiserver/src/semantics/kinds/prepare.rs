@@ -46,6 +46,8 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
 }
 
 /// Counts the changes of a daemon set's template, as its first API version did in its spec.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go: PrepareForUpdate
 fn count_template(live: &Value, object: &mut Value) {
     let before = live["metadata"]["annotations"][TEMPLATE_GENERATION]
         .as_str()
@@ -56,6 +58,7 @@ fn count_template(live: &Value, object: &mut Value) {
     object["metadata"]["annotations"][TEMPLATE_GENERATION] = next.to_string().into();
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/conversion.go: Convert_v1_Secret_To_core_Secret
 fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
     let Some(fields) = object.as_object_mut() else {
         return Ok(());
@@ -105,6 +108,8 @@ pub(crate) fn admit_create(
 ///
 /// # Errors
 /// When the kind cannot be created this way.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/create.go: BeforeCreate
 pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Result<()> {
     if super::has_generation(resource) {
         metadata::of(object).insert("generation".to_owned(), 1.into());
@@ -209,6 +214,8 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
 }
 
 /// Keeps a volume or a claim from going while it is in use.
+///
+/// Upstream: k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go: Admit
 fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
     let finalizers = fields["metadata"]
         .as_object_mut()
@@ -221,6 +228,8 @@ fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
 }
 
 /// A job finds its pods by its own uid unless told otherwise.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/batch/job/strategy.go: generateSelector
 fn prepare_job(fields: &mut Map<String, Value>) {
     let name = fields["metadata"]["name"].clone();
     let uid = fields["metadata"]["uid"].clone();
@@ -264,6 +273,8 @@ fn prepare_job(fields: &mut Map<String, Value>) {
 ///
 /// # Errors
 /// None so far; updates that may not be are refused by the rules.
+///
+/// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: BeforeUpdate
 pub(crate) fn prepare_update(
     resource: &ApiResource,
     part: ObjectPart,
@@ -309,6 +320,8 @@ pub(crate) fn prepare_update(
 }
 
 /// Takes nothing but the ephemeral containers, and what metadata a write of them changes.
+///
+/// Upstream: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go: dropNonEphemeralContainerUpdates
 fn only_ephemeral(live: &Value, object: &mut Value) {
     let containers = object["spec"].get("ephemeralContainers").cloned();
     object["spec"] = live["spec"].clone();

@@ -62,6 +62,9 @@ fn unchanged(live: Option<&Value>, object: &Value, path: &str, errors: &mut Vec<
 }
 
 /// `immutable: true` cannot be taken back, and nothing under it changes.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateConfigMapUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecretUpdate
 fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Vec<FieldError>) {
     let Some(live) = live.filter(|live| live["immutable"] == true) else {
         return;
@@ -85,6 +88,8 @@ fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Ve
 }
 
 /// Services keep their first address.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateServiceClusterIPsRelatedFields
 fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
     let external = object["spec"]["type"] == "ExternalName";
     let addresses = |object: &Value| object["spec"]["clusterIPs"].as_array().cloned();
@@ -106,6 +111,8 @@ fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
 }
 
 /// Ephemeral containers stay as they were added.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodEphemeralContainersUpdate
 fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
     let of = |pod: &'_ Value| -> Vec<Value> {
         pod["spec"]["ephemeralContainers"].as_array().cloned().unwrap_or_default()
@@ -127,6 +134,8 @@ fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<F
 }
 
 /// The role of a binding cannot be exchanged.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBindingUpdate
 fn role_reference(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
     let Some(live) = live else { return };
     let (before, after) = (&live["roleRef"], &object["roleRef"]);

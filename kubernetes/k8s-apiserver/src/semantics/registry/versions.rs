@@ -37,6 +37,8 @@ fn parse(version: &str) -> Option<Rank<'_>> {
 }
 
 /// Compares two versions; the preferred one comes first.
+///
+/// Upstream: k8s.io/apimachinery/pkg/version/helpers.go: CompareKubeAwareVersionStrings
 pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     rank(left).cmp(&rank(right))
 }

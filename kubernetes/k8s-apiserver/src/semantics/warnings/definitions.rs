@@ -5,6 +5,8 @@ use k8s_schema as schema;
 use serde_json::Value;
 
 /// Everything to warn of in a definition that was not in it before.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: WarningsOnCreate
 pub(super) fn warnings(live: Option<&Value>, object: &Value) -> Vec<String> {
     let before = live.map(of_definition).unwrap_or_default();
     let mut found = of_definition(object);

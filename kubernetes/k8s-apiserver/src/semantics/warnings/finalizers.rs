@@ -6,6 +6,8 @@ use serde_json::Value;
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
 /// Everything to warn of in the finalizers that `object` has and `live` had not.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: generateWarningsFromObj
 pub(super) fn warnings(live: Option<&Value>, object: &Value) -> Vec<String> {
     let of = |object: &Value| -> Vec<String> {
         let list = object["metadata"]["finalizers"].as_array();

@@ -56,6 +56,8 @@ const VOLUMES: [(&str, &str); 9] = [
 ];
 
 /// Everything to warn of in a pod or a template at `path`.
+///
+/// Upstream: k8s.io/kubernetes/pkg/api/pod/warnings.go: warningsForPodSpecAndMeta
 pub(super) fn warnings(path: &str, pod: &Value) -> Vec<String> {
     let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
     let spec = &pod["spec"];
@@ -114,6 +116,7 @@ fn items(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
+/// Upstream: k8s.io/kubernetes/pkg/api/pod/warnings.go: warningsForPodSpecAndMeta
 fn spread(prefix: &str, spec: &Value, found: &mut Vec<String>) {
     for (index, constraint) in items(&spec["topologySpreadConstraints"]) {
         let at = format!("{prefix}spec.topologySpreadConstraints[{index}]");
@@ -140,6 +143,8 @@ fn duplicates(prefix: &str, spec: &Value, (list, field): (&str, &str), found: &m
 }
 
 /// Environment variables that replace one of the same name without using it.
+///
+/// Upstream: k8s.io/kubernetes/pkg/api/pod/warnings.go: warningsForPodSpecAndMeta
 fn hidden_variables(path: &str, container: &Value, found: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for (index, variable) in items(&container["env"]) {
@@ -160,6 +165,8 @@ fn hidden_variables(path: &str, container: &Value, found: &mut Vec<String>) {
 }
 
 /// Ports that two containers, or one twice, listen on.
+///
+/// Upstream: k8s.io/kubernetes/pkg/api/pod/warnings.go: warningsForPodSpecAndMeta
 fn ports(containers: &[(String, &Value)], found: &mut Vec<String>) {
     let mut seen: BTreeMap<String, Vec<(String, &Value)>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();

@@ -34,6 +34,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// When it names neither a URL nor a service.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/util/webhook/client.go: HookClient
     pub(crate) fn read(config: &Value, timeout: Duration) -> Result<Self, String> {
         let ca_bundle = config["caBundle"]
             .as_str()

@@ -47,6 +47,8 @@ struct ObjectRequest<'a> {
 }
 
 /// Handles a request for objects.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/installer.go: registerResourceHandlers
 pub(super) fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,

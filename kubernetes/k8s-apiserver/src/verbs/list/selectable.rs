@@ -76,6 +76,8 @@ const SELECTABLE: [(&str, &str, &[&str]); 13] = [
 ///
 /// # Errors
 /// When they may not.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/conversion.go: AddFieldLabelConversionsForEvent
 pub(super) fn check(resource: &ApiResource, path: &str) -> Result<()> {
     if matches!(path, "metadata.name" | "metadata.namespace") {
         return Ok(());

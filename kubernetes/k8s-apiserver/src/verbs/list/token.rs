@@ -30,6 +30,8 @@ pub(super) struct ContinueToken {
 }
 
 /// Writes a token.
+///
+/// Upstream: k8s.io/apiserver/pkg/storage/continue.go: EncodeContinue
 pub(super) fn write(revision: Option<u64>, key: &ObjectKey, left: Option<usize>) -> String {
     let mut token = json!({
         "v": VERSION,
@@ -46,6 +48,8 @@ pub(super) fn write(revision: Option<u64>, key: &ObjectKey, left: Option<usize>)
 ///
 /// # Errors
 /// When it is none of ours.
+///
+/// Upstream: k8s.io/apiserver/pkg/storage/continue.go: DecodeContinue
 pub(super) fn read(text: &str) -> Result<ContinueToken> {
     let invalid = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))

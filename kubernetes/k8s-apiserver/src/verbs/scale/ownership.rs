@@ -42,6 +42,8 @@ fn owned(entry: &Value) -> FieldSet {
 
 /// The entries of the scale of an object; `path` is that of the replicas in a version of the
 /// object.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go: ToSubresource
 pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>) -> Vec<Value> {
     entries
         .iter()
@@ -59,6 +61,8 @@ pub(super) fn of_scale(entries: &[Value], path: impl Fn(&str) -> Option<String>)
 }
 
 /// The entries of an object after its scale was written with the entries `scale`.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go: ToParent
 pub(super) fn of_parent(
     parent: &[Value],
     scale: &[Value],

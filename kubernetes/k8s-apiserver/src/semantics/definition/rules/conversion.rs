@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::{forbidden, list, not_supported, required, text};
 
 /// Checks `spec.conversion`.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateCustomResourceConversion
 pub(super) fn check(spec: &Value, errors: &mut Vec<FieldError>) {
     let conversion = &spec["conversion"];
     if conversion.is_null() {

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::{invalid, list, text};
 
 /// Checks the names that are there.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionNames
 pub(super) fn check(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut look = |at: String, value: &str, mixed_case: bool| {
         let lower = value.to_lowercase();

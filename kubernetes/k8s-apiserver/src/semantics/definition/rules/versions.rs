@@ -117,6 +117,7 @@ fn has_status(subresources: &Value) -> bool {
     subresources.get("status").is_some_and(|status| !status.is_null())
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateCustomResourceDefinitionVersion
 fn check_version(
     spec: &Value,
     version: &Value,
@@ -141,6 +142,7 @@ fn check_version(
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateDeprecationWarning
 fn check_warning(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(warning) = version["deprecationWarning"].as_str() else { return };
     let mut wrong = |detail: String| {
@@ -181,6 +183,7 @@ pub(super) fn check_common(spec: &Value, leniency: UpdateLeniency, errors: &mut 
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: validateCustomResourceDefinitionValidation
 fn check_schema(
     validation: &Value,
     path: &str,
@@ -209,6 +212,7 @@ fn check_path(path: &str, at: &str, errors: &mut Vec<FieldError>) -> bool {
     is_simple
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionSubresources
 fn check_subresources(subresources: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let scale = &subresources["scale"];
     if scale.is_null() {
@@ -231,6 +235,7 @@ fn check_subresources(subresources: &Value, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceColumnDefinition
 fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, column) in list(version, "additionalPrinterColumns").iter().enumerate() {
         let at = |field: &str| format!("{path}.additionalPrinterColumns[{index}].{field}");
@@ -257,6 +262,7 @@ fn check_columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceSelectableFields
 fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let fields = list(version, "selectableFields");
     let schema = &version["schema"]["openAPIV3Schema"];
@@ -285,6 +291,8 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks that `storedVersions` only has versions of the definition.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionStoredVersions
 pub(super) fn check_stored(object: &Value, errors: &mut Vec<FieldError>) {
     let stored = list(&object["status"], "storedVersions");
     let at = "status.storedVersions";
