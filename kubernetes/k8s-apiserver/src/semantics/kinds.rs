@@ -2,7 +2,7 @@
 //!
 //! A kind is looked up by group and kind; whatever it does not mention behaves as the generic
 //! object does. The parts: [`facts`] (small tables), [`prepare`] (what the server fills in),
-//! [`rules`] (what it refuses), [`network`] (addresses and ports that it hands out).
+//! [`rules`] (validation), [`network`] (allocation of addresses and ports).
 pub(crate) mod facts;
 pub(crate) mod network;
 mod pod;

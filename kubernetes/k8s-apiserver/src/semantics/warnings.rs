@@ -1,4 +1,4 @@
-//! Warnings about what is accepted but should not be written like this any more.
+//! Warnings about fields and versions that are accepted but deprecated or without effect.
 use serde_json::{Map, Value};
 
 use crate::semantics::registry::ApiResource;
@@ -24,7 +24,7 @@ pub(crate) fn of_resource(resource: &ApiResource) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Removes owner references that are there twice; says which.
+/// Removes repeated owner references; returns their uids, `None` if there are none.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/rest.go: dedupOwnerReferencesAndAddWarning
 pub(crate) fn drop_duplicate_owners(metadata: &mut Map<String, Value>) -> Option<String> {

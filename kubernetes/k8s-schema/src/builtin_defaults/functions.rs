@@ -67,7 +67,7 @@ fn grace_period(spec: &mut Value) {
     }
 }
 
-/// A limit without a request is a request too.
+/// Requests what is limited and not requested.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: SetDefaults_Pod
 fn requests_from_limits(container: &mut Value) {
@@ -82,7 +82,7 @@ fn requests_from_limits(container: &mut Value) {
     }
 }
 
-/// A pod on the host's network has the ports of its containers there.
+/// Defaults the host port of a pod on the host's network to the container port.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: defaultHostNetworkPorts
 fn host_port(port: &mut Value) {
@@ -92,7 +92,7 @@ fn host_port(port: &mut Value) {
     }
 }
 
-/// The deprecated name and the present one say the same.
+/// Keeps the deprecated field `serviceAccount` equal to `serviceAccountName`.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: SetDefaults_PodSpec
 fn mirror_service_account(spec: &mut Value) {
@@ -116,7 +116,7 @@ fn image_pull_policy(container: &mut Value) {
     }
 }
 
-/// Images that name no version may change under their name.
+/// The pull policy of an image: always for `latest` and for images without tag and digest.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/util/parsers/parsers.go: ParseImageName
 fn pull_policy(image: &str) -> &'static str {
@@ -173,7 +173,7 @@ fn labels_from_template(object: &mut Value) {
     }
 }
 
-/// Only an affinity to the client has a configuration.
+/// Removes the configuration of a session affinity other than `ClientIP`.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: SetDefaults_Service
 fn drop_unused_affinity(spec: &mut Value) {
@@ -208,7 +208,7 @@ fn target_port(port: &mut Value) {
     }
 }
 
-/// What is written as text is stored as data.
+/// Moves `stringData` to `data`, encoded.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/conversion.go: Convert_v1_Secret_To_core_Secret
 fn string_data(secret: &mut Value) {
@@ -304,7 +304,7 @@ fn stored_versions(definition: &mut Value) {
     }
 }
 
-/// A container may use what it may use at most, unless something else is said.
+/// Defaults the limits to the maximum, and the requests to the limits, then to the minimum.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: SetDefaults_LimitRangeItem
 fn container_limits(limit: &mut Value) {
@@ -320,7 +320,7 @@ fn container_limits(limit: &mut Value) {
     }
 }
 
-/// What a node has may all be used.
+/// Defaults the allocatable resources to the capacity.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go: SetDefaults_NodeStatus
 fn allocatable(status: &mut Value) {
@@ -329,7 +329,7 @@ fn allocatable(status: &mut Value) {
     }
 }
 
-/// The range of addresses of older clients is the first of a node's ranges.
+/// Copies the single `podCIDR`, which older clients write, to `podCIDRs`.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/conversion.go: Convert_v1_NodeSpec_To_core_NodeSpec
 fn pod_ranges(spec: &mut Value) {

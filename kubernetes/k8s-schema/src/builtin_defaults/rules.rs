@@ -54,7 +54,7 @@ pub(super) fn apply(group: &str, version: &str, kind: &str, value: &mut Value) {
 
 impl Rules {
     fn parse(data: &'static str) -> Result<Self, String> {
-        // Names first, because a part may stand after those that use it.
+        // Names first, because a part may come after the sections that use it.
         let names: Vec<&str> = lines(data).filter_map(header).collect();
         let mut rules = Self { kinds: BTreeMap::new(), versions: Vec::new(), sections: Vec::new() };
         for line in lines(data) {
@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// The lines of the file that say anything.
+/// The lines of the file other than comments and empty lines.
 fn lines(data: &'static str) -> impl Iterator<Item = &'static str> {
     data.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }

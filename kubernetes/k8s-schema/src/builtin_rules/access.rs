@@ -1,4 +1,4 @@
-//! RBAC, and requests for certificates.
+//! RBAC, and certificate signing requests.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) fn cluster_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError
 
 fn policy_rule(rule: &Value, is_namespaced: bool, path: &str, errors: &mut Vec<FieldError>) {
     resource_rule(rule, is_namespaced, path, errors);
-    // The declarative part of kube-apiserver's validation comes last.
+    // `verbs` is checked by declarative validation, whose errors kube-apiserver reports last.
     if items(rule, "verbs").is_empty() {
         errors.push(required(format!("{path}.verbs"), ""));
     }

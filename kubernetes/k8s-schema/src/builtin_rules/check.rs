@@ -1,4 +1,4 @@
-//! The checks that tables are made of.
+//! The checks that rules consist of, and the errors that they report.
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -12,14 +12,14 @@ pub(super) type Rules = &'static [(&'static str, Check)];
 /// What is wrong with a text; empty if nothing is.
 pub(super) type Format = fn(&str) -> Vec<String>;
 
-/// A rule about the value that stands at a path.
+/// A function that checks a value and reports errors at its path.
 pub(super) type Rule = fn(&Value, &str, &mut Vec<FieldError>);
 
 /// What a field has to satisfy.
 pub(super) enum Check {
     /// It is there and not empty.
     Required,
-    /// The same, and the message says more.
+    /// The same, with a detail in the message.
     RequiredWith(&'static str),
     /// A text that is not empty has no problems.
     Text(Format),
@@ -41,7 +41,7 @@ pub(super) enum Check {
     Fields(Rules),
     /// The fields of an object follow these rules, and no object is an empty one.
     Struct(Rules),
-    /// Anything else.
+    /// Whatever the function checks.
     With(Rule),
 }
 
@@ -102,7 +102,7 @@ pub(super) fn below(path: &str, field: &str) -> String {
     }
 }
 
-/// What Go cannot tell from nothing.
+/// Whether a value is the zero value of its Go type, which an absent field has too.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -114,7 +114,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Checks a value by a table.
+/// Checks a value by rules.
 pub(super) fn apply(rules: Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (field, check) in rules {
         let found = if field.is_empty() { value } else { &value[*field] };
@@ -231,7 +231,7 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     by_label && by_expression
 }
 
-/// A port by number or by name.
+/// Checks a port given by number or by name.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePortNumOrName
 pub(super) fn port_or_name(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -242,7 +242,7 @@ pub(super) fn port_or_name(value: &Value, path: &str, errors: &mut Vec<FieldErro
     }
 }
 
-/// A number that is not negative, or a percentage up to a hundred.
+/// Checks a number that is not negative, or a percentage of at most 100.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidatePositiveIntOrPercent
 pub(super) fn count_or_percentage(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -261,12 +261,12 @@ pub(super) fn count_or_percentage(value: &Value, path: &str, errors: &mut Vec<Fi
     }
 }
 
-/// Whether a count or percentage is nothing.
+/// Whether a count or percentage is zero.
 pub(super) fn is_zero(value: &Value) -> bool {
     value.as_i64() == Some(0) || matches!(value.as_str(), Some("0%"))
 }
 
-/// An address.
+/// What is wrong with an IP address.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go: IsValidIP
 pub(super) fn address(text: &str) -> Vec<String> {
@@ -274,7 +274,7 @@ pub(super) fn address(text: &str) -> Vec<String> {
     if text.parse::<IpAddr>().is_ok() { Vec::new() } else { vec![detail.to_owned()] }
 }
 
-/// A range of addresses.
+/// What is wrong with a CIDR.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go: IsValidCIDR
 pub(super) fn network(text: &str) -> Vec<String> {

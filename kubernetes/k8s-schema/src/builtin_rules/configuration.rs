@@ -7,7 +7,7 @@ use super::check::{error, invalid, items, problems, required, text};
 use crate::names::{config_key, qualified};
 use crate::{FieldError, FieldErrorKind};
 
-/// How much a ConfigMap or a Secret holds, in bytes.
+/// The limit for the data of a ConfigMap or a Secret, in bytes.
 const DATA_LEN_MAX: usize = 1024 * 1024;
 
 fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a str)> {
@@ -80,7 +80,7 @@ pub(super) fn secret(object: &Value, _path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// Data under a key that is JSON.
+/// Checks that the data under a key is JSON.
 fn json_data(object: &Value, key: &str, errors: &mut Vec<FieldError>) {
     let at = format!("data[{key}]");
     let Some(data) = object["data"][key].as_str() else {
@@ -104,7 +104,7 @@ fn json_data(object: &Value, key: &str, errors: &mut Vec<FieldError>) {
     errors.push(invalid(at, &"<secret contents redacted>".into(), &detail));
 }
 
-/// Why bytes that begin like one of the words of JSON are none.
+/// The message of Go's decoder for bytes that begin like `true`, `false` or `null`.
 fn misspelt_word(bytes: &[u8]) -> String {
     let words = ["true", "false", "null"];
     let word = words.into_iter().find(|word| bytes.first() == word.as_bytes().first());

@@ -107,7 +107,7 @@ pub(super) fn ports(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if !name.is_empty() {
             let found = port(name);
             let fits = found.is_empty();
-            // Of several problems only the first is told.
+            // Only the first problem is reported.
             problems(
                 &format!("{at}.name"),
                 &name.into(),
@@ -188,7 +188,7 @@ pub(super) fn environment(value: &Value, path: &str, errors: &mut Vec<FieldError
     }
 }
 
-/// Fields of a pod that its containers may see.
+/// Fields of a pod that environment variables may refer to.
 const POD_FIELDS: [&str; 10] = [
     "metadata.name",
     "metadata.namespace",
@@ -308,7 +308,7 @@ fn check_probes(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks that one handler is declared, and how.
+/// Checks that exactly one handler is declared, and its fields.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateHandler
 pub(super) fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -344,7 +344,7 @@ pub(super) fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A privileged container may do everything.
+/// A privileged container cannot forbid privilege escalation.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecurityContext
 pub(super) fn privileges(value: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -1,4 +1,4 @@
-//! Events, of which the newer API asks for more than the older one.
+//! Events: `events.k8s.io` requires more fields than the core group.
 use serde_json::Value;
 
 use super::check::{invalid, is_empty, required, text};
@@ -50,7 +50,7 @@ pub(super) fn check(
     }
 }
 
-/// An event is in the namespace of what it is about; what has none is told of in `default`.
+/// An event is in the namespace of its object; events of cluster-scoped objects are in `default`.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/events.go: legacyValidateEvent
 fn namespace(event: &Value, subject: &Value, has_time: bool, errors: &mut Vec<FieldError>) {

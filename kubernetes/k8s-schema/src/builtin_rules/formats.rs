@@ -2,7 +2,7 @@
 use super::check::{Format, address};
 use crate::names;
 
-/// Formats by name; each is a function that says what is wrong with a text.
+/// Formats by name.
 pub(super) const FORMATS: &[(&str, Format)] = &[
     ("dns-label", names::label),
     ("dns-subdomain", names::subdomain),

@@ -26,7 +26,7 @@ pub(super) fn controller(value: &Value, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// A domain name or a wildcard.
+/// What is wrong with a domain name or wildcard domain name.
 fn domain(name: &str) -> Vec<String> {
     if name.contains('*') { wildcard_subdomain(name) } else { subdomain(name) }
 }

@@ -326,7 +326,7 @@ pub(super) fn block(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether one range of addresses is a part of another.
+/// Whether one CIDR is a strict subset of another.
 fn is_within(inner: &str, outer: &str) -> bool {
     let parse = |text: &str| -> Option<(u128, u32, u32)> {
         let (address, bits) = text.split_once('/')?;

@@ -87,7 +87,7 @@ pub(super) fn tolerations(value: &Value, path: &str, errors: &mut Vec<FieldError
     }
 }
 
-/// Checks what a taint does to pods that do not tolerate it.
+/// Checks the effect of a taint or toleration.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateTaintEffect
 pub(super) fn check_effect(value: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -1,4 +1,4 @@
-//! Quantities of resources: what containers ask for, quotas, ranges.
+//! Quantities of resources: requests and limits of containers, quotas, limit ranges.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::FieldError;
 use crate::names::qualified;
 use crate::quantity::Quantity;
 
-/// Resources that containers may ask for.
+/// Standard resources that containers may request.
 const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// Other resources that quotas count.
+/// Standard resources that quotas limit; the first [`COUNTED`] are counts of objects.
 const QUOTA_RESOURCES: [&str; 20] = [
     "pods",
     "services",
@@ -37,7 +37,7 @@ const QUOTA_RESOURCES: [&str; 20] = [
     "ephemeral-storage",
 ];
 
-/// Those of them that are counted.
+/// How many of [`QUOTA_RESOURCES`] are counts, whose values are whole numbers.
 const COUNTED: usize = 9;
 
 /// Reads a quantity.
@@ -53,7 +53,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// Checks what a container asks for.
+/// Checks the requests and limits of a container.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateContainerResourceRequirements
 pub(super) fn requirements(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -219,11 +219,11 @@ pub(super) fn limit_range(value: &Value, path: &str, errors: &mut Vec<FieldError
     }
 }
 
-/// The bounds of one resource are in order.
+/// Checks the order of the bounds of one resource.
 fn bounds(limit: &Value, name: &str, path: &str, errors: &mut Vec<FieldError>) {
     let of = |field: &str| Some((&limit[field][name], quantity(&limit[field][name])?));
     let shown = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // Which of the two values a message shows follows no rule.
+    // The value in the message is the one that kube-apiserver shows; it follows no rule.
     let mut in_order = |[low, high, at]: [&str; 3], low_word: &str, high_word: &str, shows_low| {
         let (Some((low_value, low)), Some((high_value, high))) = (of(low), of(high)) else {
             return;

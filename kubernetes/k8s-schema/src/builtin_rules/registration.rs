@@ -68,7 +68,7 @@ pub(super) fn rule_versions(rule: &Value, path: &str, errors: &mut Vec<FieldErro
     wildcard(rule, "apiVersions", "API versions", path, errors);
 }
 
-/// A list that is either of everything or of some things.
+/// Checks a list that is either `*` alone or names.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateRule
 fn wildcard(rule: &Value, field: &str, noun: &str, path: &str, errors: &mut Vec<FieldError>) {
@@ -112,7 +112,7 @@ pub(super) fn client(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the address of a webhook that stands at `path`.
+/// Checks the URL of a webhook.
 ///
 /// Upstream: k8s.io/apiserver/pkg/util/webhook/validation.go: ValidateWebhookURL
 pub fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
@@ -145,7 +145,7 @@ pub fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the service of a webhook that stands at `path`.
+/// Checks the service of a webhook.
 ///
 /// Upstream: k8s.io/apiserver/pkg/util/webhook/validation.go: ValidateWebhookService
 pub fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {

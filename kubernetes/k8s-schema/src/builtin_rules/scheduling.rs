@@ -113,7 +113,7 @@ pub(super) fn metric(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The highest priority that is not the system's.
+/// The highest priority of a class that is not a system class.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
@@ -147,7 +147,7 @@ pub(super) fn handler(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateNodeTaints
 pub(super) fn taints(value: &Value, _path: &str, errors: &mut Vec<FieldError>) {
-    // kube-apiserver calls the place of taints `metadata`.
+    // kube-apiserver reports taints under `metadata`, although they are in `spec`.
     let path = "metadata.taints";
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, taint) in value.as_array().into_iter().flatten().enumerate() {

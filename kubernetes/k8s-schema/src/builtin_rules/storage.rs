@@ -77,7 +77,8 @@ pub(super) fn capacity(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// Where a volume may come from, in the order in which it is looked at.
+/// Sources of a persistent volume, in the order in which kube-apiserver checks them: of several, all
+/// but the first are reported.
 const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",

@@ -1,4 +1,4 @@
-//! What does not change once it is there.
+//! Updates: immutable fields, and what else an update may not change.
 use serde_json::{Value, json};
 
 use super::check::{forbidden, invalid, is_empty, items};
@@ -53,7 +53,7 @@ pub(super) fn check(
     }
 }
 
-/// A pod that runs keeps what it was started with.
+/// The spec of a pod is immutable, except for images, deadline and added tolerations.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodUpdate
 fn pod(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
@@ -100,7 +100,7 @@ fn without_mutable(live: &Value, pod: &Value) -> Value {
     for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
         spec[field] = Value::Null;
     }
-    // Whoever holds a pod may be told by the scheduler where it runs.
+    // A pod that is not scheduled may get its node.
     if is_empty(&live["spec"]["nodeName"]) {
         spec["nodeName"] = Value::Null;
     }
@@ -110,7 +110,7 @@ fn without_mutable(live: &Value, pod: &Value) -> Value {
     spec
 }
 
-/// A claim keeps its spec; one that is bound may ask for more.
+/// The spec of a claim is immutable, except for the size of a bound claim and fields that were empty.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate
 fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
@@ -135,7 +135,8 @@ fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Of a stateful set only these change, besides those that are refused one by one.
+/// Checks that an update changes no field of a StatefulSet other than these; immutable fields among
+/// them are reported one by one.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate
 fn stateful_set(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {

@@ -23,7 +23,8 @@ const HOST_PATH_TYPES: [&str; 8] = [
     "Socket",
 ];
 
-/// Sources in the order in which they are looked at.
+/// Sources in the order in which kube-apiserver checks them: of several, all but the first are
+/// reported.
 const SOURCES: [&str; 13] = [
     "emptyDir",
     "hostPath",
@@ -161,7 +162,7 @@ fn keys(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn downward(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     mode(&value["defaultMode"], &format!("{path}.defaultMode"), errors);
     for item in items(value, "items") {
-        // These messages leave the index out.
+        // kube-apiserver reports these without the index of the item.
         if text(item, "path").is_empty() {
             errors.push(required(format!("{path}.path"), ""));
         }
@@ -215,7 +216,7 @@ pub(super) fn mounts(
             errors.push(invalid(format!("{at}.mountPath"), &place.into(), "must be unique"));
         }
         if !is_empty(&mount["subPath"]) {
-            // This message leaves the index out.
+            // kube-apiserver reports this without the index of the mount.
             relative(text(mount, "subPath"), &format!("{path}.subPath"), errors);
         }
     }

@@ -1,4 +1,4 @@
-//! Workloads: what runs pods.
+//! Workloads: Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs and CronJobs.
 use serde_json::{Value, json};
 
 use super::check::{
@@ -8,7 +8,7 @@ use super::check::{
 use super::pod::template;
 use crate::{FieldError, FieldErrorKind};
 
-/// The selector in the order of Go's fields.
+/// A selector as Go shows it: with the fields in the order of the Go type.
 pub(super) fn shown_selector(value: &Value) -> String {
     let mut parts = Vec::new();
     for field in ["matchLabels", "matchExpressions"] {
@@ -56,7 +56,7 @@ pub(super) fn daemon_selector(spec: &Value, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
-/// Whether a selector can be read at all.
+/// Whether a selector is valid.
 fn is_readable(value: &Value) -> bool {
     let mut errors = Vec::new();
     selector(value, "", &mut errors);
@@ -75,7 +75,7 @@ pub(super) fn stateful_set_pods(spec: &Value, path: &str, errors: &mut Vec<Field
     pods(spec, path, "StatefulSet", errors);
 }
 
-/// Checks the pods that a workload makes, which run for ever.
+/// Checks the pod template of a workload whose pods always restart.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/apps/validation/validation.go: ValidatePodTemplateSpecForReplicaSet
 fn pods(spec: &Value, path: &str, kind: &str, errors: &mut Vec<FieldError>) {
@@ -117,7 +117,7 @@ pub(super) fn controlled_pods(spec: &Value, path: &str, errors: &mut Vec<FieldEr
     long_running(&spec["template"]["spec"], &below(&at, "spec"), "ReplicationController", errors);
 }
 
-/// A strategy as the internal type shows it.
+/// A strategy as Go shows the internal type, whose fields have no JSON names.
 fn shown_strategy(value: &Value) -> String {
     format!("{{\"Type\":{},\"RollingUpdate\":{}}}", value["type"], value["rollingUpdate"])
 }
@@ -265,7 +265,7 @@ pub(super) fn job_template(value: &Value, path: &str, errors: &mut Vec<FieldErro
 
 /// Upstream: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go: ValidateCronJobCreate
 pub(super) fn cron_name(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    /// A job's name is longer by a suffix of eleven characters.
+    /// The CronJob controller appends eleven characters to the name for its jobs, whose limit is 63.
     const NAME_LEN_MAX: usize = 52;
     if text(metadata, "name").len() > NAME_LEN_MAX {
         let detail = format!("must be no more than {NAME_LEN_MAX} characters");

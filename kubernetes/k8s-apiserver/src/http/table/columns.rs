@@ -12,7 +12,7 @@ use crate::semantics::registry::ApiResource;
 const COLUMNS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/columns.tsv"));
 const CELLS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/cells.tsv"));
 
-/// The kind that stands for all kinds without rows of their own.
+/// The name of the rows for kinds without rows of their own.
 const ANY_KIND: &str = "*";
 
 /// One column of the table of a built-in kind.

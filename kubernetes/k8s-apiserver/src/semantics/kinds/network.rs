@@ -1,4 +1,4 @@
-//! Addresses and ports that the server hands out to services.
+//! Allocation of cluster IPs and node ports to services.
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 255, 254);
 
 const ADDRESS_RANGE: &str = "10.96.0.0/16";
 
-/// Whether services cannot get an address.
+/// Whether an address is outside of the service range.
 fn is_outside(address: &str) -> bool {
     address
         .parse()
@@ -30,7 +30,8 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 /// Gives a service the addresses and node ports that it needs and does not have.
 ///
 /// # Errors
-/// When it asks for an address that another service has, or the range is used up.
+/// When it requests an address that another service has or that is out of range, or when no address
+/// is left.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go: allocateCreate
 pub(crate) fn allocate(
@@ -59,7 +60,7 @@ pub(crate) fn allocate(
     Ok(())
 }
 
-/// What the other services have.
+/// Addresses and ports of the other services.
 struct Taken {
     addresses: BTreeSet<String>,
     ports: BTreeSet<i64>,
@@ -130,7 +131,7 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
     spec["clusterIPs"] = json!([address]);
     spec["clusterIP"] = address.into();
     if let Some(spec) = spec.as_object_mut() {
-        // Endpoints that nobody selects may be of either family.
+        // A headless service without selector may have endpoints of either family.
         let is_free = spec["clusterIP"] == "None" && !spec.contains_key("selector");
         let families = if is_free { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
         let policy = if is_free { "RequireDualStack" } else { "SingleStack" };

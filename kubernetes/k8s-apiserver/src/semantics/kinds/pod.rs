@@ -8,7 +8,7 @@ use crate::storage::{ObjectKey, StorageId};
 /// Where a pod finds the token of its service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The class that a pod's requests and limits put it into.
+/// The quality-of-service class of a pod, from its requests and limits.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/helper/qos/qos.go: ComputePodQOS
 pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
@@ -68,7 +68,8 @@ pub(super) fn check_account(
     ))
 }
 
-/// The first of a pod's addresses is also the only one of older clients, whose word counts.
+/// Keeps `podIP` and the first of `podIPs` equal; `podIP`, the only field that older clients write,
+/// wins.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/v1/zz_generated.conversion.go: Convert_v1_PodStatus_To_core_PodStatus
 pub(super) fn settle_addresses(object: &mut Value) {
@@ -86,7 +87,7 @@ pub(super) fn settle_addresses(object: &mut Value) {
     }
 }
 
-/// Fills in what admission gives a new pod.
+/// Applies the built-in admission plugins to a new pod.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go: admitPod
 pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
@@ -102,7 +103,7 @@ pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
     tolerate_unready_nodes(spec);
 }
 
-/// Pods stay for a while on a node that is not there.
+/// Adds tolerations of 300 s for nodes that are not ready or unreachable.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go: Admit
 pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
@@ -125,7 +126,7 @@ pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Mounts the token of the service account, unless the pod does not want it or has it.
+/// Mounts the token of the service account, unless the pod opts out or mounts something there.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go: mountServiceAccountToken
 fn mount_token(cluster: &mut Cluster, fields: &mut Map<String, Value>) {

@@ -13,7 +13,7 @@ use crate::status::{ApiError, Result};
 /// The finalizer of namespaces, in their spec.
 const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-/// Where daemon sets count the changes of their template.
+/// The annotation that holds the template generation of a DaemonSet.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Rewrites what is only a convenience of the input: part of decoding, so before ownership.
@@ -45,7 +45,8 @@ pub(crate) fn convert_input(resource: &ApiResource, object: &mut Value) -> Resul
     Ok(())
 }
 
-/// Counts the changes of a daemon set's template, as its first API version did in its spec.
+/// Counts changes of a DaemonSet's template in an annotation, where the removed field
+/// `spec.templateGeneration` is kept.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go: PrepareForUpdate
 fn count_template(live: &Value, object: &mut Value) {
@@ -84,7 +85,7 @@ fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Fills in what admission gives a new object, before any webhook sees it.
+/// Applies built-in admission plugins to a new object, before any webhook is called.
 ///
 /// # Errors
 /// When it needs something that does not exist.
@@ -166,7 +167,7 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
     Ok(())
 }
 
-/// The status that a new object begins with, where the kind resets it.
+/// The initial status of a new object, where the kind has a status.
 fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<Value> {
     if !resource.has_status() {
         return None;
@@ -213,7 +214,7 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
     Some(status)
 }
 
-/// Keeps a volume or a claim from going while it is in use.
+/// Adds the finalizer that delays the deletion of a volume or claim while it is in use.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go: Admit
 fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
@@ -227,7 +228,7 @@ fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
     }
 }
 
-/// A job finds its pods by its own uid unless told otherwise.
+/// Generates the selector of a job from its uid, unless `manualSelector` is set.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/registry/batch/job/strategy.go: generateSelector
 fn prepare_job(fields: &mut Map<String, Value>) {

@@ -87,7 +87,7 @@ fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Ve
     }
 }
 
-/// Services keep their first address.
+/// The first cluster IP of a service is immutable.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateServiceClusterIPsRelatedFields
 fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
@@ -110,7 +110,7 @@ fn service_addresses(live: Option<&Value>, object: &Value, errors: &mut Vec<Fiel
     }
 }
 
-/// Ephemeral containers stay as they were added.
+/// Existing ephemeral containers can be neither changed nor removed.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePodEphemeralContainersUpdate
 fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
@@ -133,7 +133,7 @@ fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<F
     }
 }
 
-/// The role of a binding cannot be exchanged.
+/// The role reference of a binding is immutable.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBindingUpdate
 fn role_reference(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {

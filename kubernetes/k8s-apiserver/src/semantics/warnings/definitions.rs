@@ -21,7 +21,7 @@ fn of_definition(object: &Value) -> Vec<String> {
         .flatten()
         .map(|version| &version["schema"]["openAPIV3Schema"])
         .collect();
-    // A schema that all versions share is looked at once.
+    // A schema that several versions share is checked once.
     schemas.dedup();
     let mut found: Vec<String> = schemas
         .iter()
@@ -40,7 +40,7 @@ fn of_definition(object: &Value) -> Vec<String> {
         .collect();
     sets.sort();
     found.extend(sets);
-    // Nobody is told the same thing twice.
+    // Each warning is sent once.
     let mut told = BTreeSet::new();
     found.retain(|warning| told.insert(warning.clone()));
     found

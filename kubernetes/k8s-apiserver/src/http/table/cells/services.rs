@@ -1,4 +1,4 @@
-//! Cells of what the control plane is set up with: certificates, drivers, flow control, devices.
+//! Cells of certificates, drivers, addresses, devices and migrations.
 use serde_json::Value;
 
 use super::{Context, UNSET, has_condition, items, joined, string};

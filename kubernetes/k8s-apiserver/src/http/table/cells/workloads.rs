@@ -1,4 +1,4 @@
-//! Cells of pods and of what makes them.
+//! Cells of pods and workloads.
 use serde_json::Value;
 
 use super::{Context, items, label_selector, labels, number, string};
