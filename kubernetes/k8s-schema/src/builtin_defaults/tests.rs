@@ -48,6 +48,15 @@ fn a_recreate_strategy_has_no_rolling_update() {
     assert_eq!(value["spec"]["replicas"], json!(0));
 }
 
+#[test]
+fn zero_surge_is_not_replaced() {
+    let rolling = json!({"maxSurge": 0, "maxUnavailable": 0});
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
+    let mut value = json!({"spec": {"strategy": strategy}});
+    apply_builtin_defaults("apps", "v1", "Deployment", &mut value);
+    assert_eq!(value["spec"]["strategy"], strategy);
+}
+
 /// Checks the pull policy that an image gets.
 #[track_caller]
 fn check_image(image: &str, expected: &str) {
