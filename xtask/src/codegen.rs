@@ -8,8 +8,10 @@
 mod columns;
 pub(crate) mod crds;
 mod documents;
+mod go_modules;
 #[cfg(feature = "protobuf")]
 mod go_structs;
+mod kinds;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 
@@ -41,10 +43,11 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ),
         ["documents", "--from", directory] => documents::write(Path::new(directory)),
         ["columns", "--from", directory, version] => columns::write(Path::new(directory), version),
+        ["kinds", "--from", directory, version] => kinds::write(Path::new(directory), version),
         ["policy", "--from", kubeconfig] => crate::policy::record(Path::new(kubeconfig)),
         _ => bail!(
             "usage: cargo xtask codegen \
-             (crds | openapi|protobuf|documents --from DIR | columns --from DIR VERSION | \
+             (crds | openapi|protobuf|documents --from DIR | columns|kinds --from DIR VERSION | \
              policy --from KUBECONFIG)"
         ),
     }

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask tidy | codegen clippy | codegen crds | \
              codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
-             codegen zero|columns --from DIR VERSION | bench \
+             codegen zero|columns|kinds --from DIR VERSION | bench \
              [install|update|drift|memory]... | bench server \
              [ready|apply|list|watch|size|day]..."
         )),

@@ -11,9 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+
+use super::go_modules::{GoModules, imports};
 
 const OUTPUT: &str = "kubernetes/k8s-apiserver/data/columns.tsv";
 const CELLS: &str = "kubernetes/k8s-apiserver/data/cells.tsv";
@@ -63,10 +65,11 @@ struct Column {
 
 /// Writes the columns.
 pub(super) fn write(directory: &Path, version: &str) -> Result<()> {
-    let mut sources = Sources::new(directory, version)?;
+    let mut sources =
+        Sources { modules: GoModules::new(directory, version)?, docs: BTreeMap::new() };
     let mut tables = sources.printers()?;
     for (kind, path) in OTHERS {
-        let text = sources.read(path)?;
+        let text = sources.modules.read(path)?;
         tables.insert(kind.to_owned(), sources.columns(&text, &imports(&text))?);
     }
     if let Some(columns) = tables.get(ALIAS.0).cloned() {
@@ -140,44 +143,14 @@ impl Rows {
     }
 }
 
-/// The Go modules.
+/// The Go modules, and what they say of fields.
 struct Sources {
-    /// The path of each module in the cache.
-    modules: BTreeMap<&'static str, PathBuf>,
+    modules: GoModules,
     /// Documentation of fields, under package path, type and field.
     docs: BTreeMap<String, BTreeMap<(String, String), String>>,
 }
 
 impl Sources {
-    fn new(directory: &Path, version: &str) -> Result<Self> {
-        // Kubernetes 1.X.Y takes its libraries from modules of version 0.X.Y.
-        let Some(minor) = version.strip_prefix("v1.") else {
-            bail!("{version} is no version of Kubernetes such as v1.37.1");
-        };
-        let mut modules = BTreeMap::from([(
-            "k8s.io/kubernetes",
-            directory.join(format!("kubernetes@{version}")),
-        )]);
-        for (module, name) in [
-            ("k8s.io/api", "api"),
-            ("k8s.io/apimachinery", "apimachinery"),
-            ("k8s.io/apiextensions-apiserver", "apiextensions-apiserver"),
-            ("k8s.io/kube-aggregator", "kube-aggregator"),
-        ] {
-            modules.insert(module, directory.join(format!("{name}@v0.{minor}")));
-        }
-        Ok(Self { modules, docs: BTreeMap::new() })
-    }
-
-    /// The text of a file, given by module and path in it.
-    fn read(&self, path: &str) -> Result<String> {
-        let found = self.modules.iter().find_map(|(module, root)| {
-            Some(root.join(path.strip_prefix(module)?.strip_prefix('/')?))
-        });
-        let file = found.with_context(|| format!("{path} is in none of the modules"))?;
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
-    }
-
     fn default_columns(&mut self) -> Result<Vec<Column>> {
         let mut columns = Vec::new();
         for (name, column_type, format, field) in DEFAULTS {
@@ -194,7 +167,7 @@ impl Sources {
 
     /// The columns that the printers declare, by kind.
     fn printers(&mut self) -> Result<BTreeMap<String, Vec<Column>>> {
-        let text = self.read(PRINTERS)?;
+        let text = self.modules.read(PRINTERS)?;
         let imports = imports(&text);
         // The variable of each list of columns, and the function that prints its rows.
         let (mut lists, mut functions) = (BTreeMap::new(), BTreeMap::new());
@@ -231,21 +204,10 @@ impl Sources {
                 continue;
             }
             let columns = lists.get(variable).context("a variable that is not declared")?;
-            let kind = match self.group(package)?.as_str() {
-                "" => kind.to_owned(),
-                group => format!("{group}/{kind}"),
-            };
+            let kind = self.modules.qualified_kind(package, kind)?;
             tables.insert(kind, columns.clone());
         }
         Ok(tables)
-    }
-
-    /// The API group of an internal package.
-    fn group(&self, package: &str) -> Result<String> {
-        let text = self.read(&format!("{package}/register.go"))?;
-        let group =
-            text.split_once("const GroupName = \"").and_then(|(_, rest)| rest.split_once('"'));
-        Ok(group.with_context(|| format!("{package} declares no group"))?.0.to_owned())
     }
 
     /// The columns in a text, one in a line: `{Name: "Age", Type: "string", Description: …},`.
@@ -305,28 +267,12 @@ impl Sources {
     /// The documentation of a field; empty where there is none, as Go's maps answer.
     fn doc(&mut self, package: &str, go_type: &str, field: &str) -> Result<String> {
         if !self.docs.contains_key(package) {
-            let text = self.read(&format!("{package}/types_swagger_doc_generated.go"))?;
+            let text = self.modules.read(&format!("{package}/types_swagger_doc_generated.go"))?;
             self.docs.insert(package.to_owned(), read_docs(&text));
         }
         let found = self.docs[package].get(&(go_type.to_owned(), field.to_owned()));
         Ok(found.cloned().unwrap_or_default())
     }
-}
-
-/// The packages that a file imports, by the names that it uses for them.
-fn imports(text: &str) -> BTreeMap<String, String> {
-    text.lines()
-        .take_while(|line| !line.starts_with("func "))
-        .filter_map(|line| {
-            let (before, rest) = line.strip_prefix('\t')?.split_once('"')?;
-            let path = rest.strip_suffix('"')?;
-            let name = match before.trim() {
-                "" => path.rsplit('/').next()?,
-                alias => alias,
-            };
-            Some((name.to_owned(), path.to_owned()))
-        })
-        .collect()
 }
 
 /// The documentation of all fields of a package, under type and field. Line breaks stay escaped.

@@ -1,60 +1,46 @@
-//! Small tables about kinds.
+//! Facts about kinds, from `data/kinds.tsv`, whose header says what they are.
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use crate::semantics::registry::{ApiResource, ResourceOrigin};
 
-/// Kinds whose `metadata.generation` counts.
-const WITH_GENERATION: [(&str, &[&str]); 11] = [
-    ("", &["Pod", "PodTemplate", "ReplicationController"]),
-    ("admissionregistration.k8s.io", &[]),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
-    ("autoscaling", &[]),
-    ("batch", &["CronJob", "Job"]),
-    ("discovery.k8s.io", &["EndpointSlice"]),
-    ("flowcontrol.apiserver.k8s.io", &[]),
-    ("networking.k8s.io", &["Ingress", "IngressClass", "NetworkPolicy"]),
-    ("policy", &["PodDisruptionBudget"]),
-    ("scheduling.k8s.io", &["PriorityClass"]),
-];
+const DATA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/kinds.tsv"));
 
-/// Kinds that a put creates if they are missing.
-const CREATED_ON_UPDATE: [(&str, &[&str]); 5] = [
-    ("", &["Endpoints", "Event", "LimitRange", "PodTemplate", "Service"]),
-    ("coordination.k8s.io", &["Lease"]),
-    ("events.k8s.io", &["Event"]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("rbac.authorization.k8s.io", &[]),
-];
+/// How the registry of a built-in kind differs from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct KindFacts {
+    requires_revision: bool,
+    creates_on_update: bool,
+    has_generation: bool,
+    returns_deleted_object: bool,
+}
 
-/// Kinds whose updates have to name the version they were made against.
-const CONDITIONAL_UPDATE_ONLY: [(&str, &[&str]); 7] = [
-    ("admissionregistration.k8s.io", &[]),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apiregistration.k8s.io", &["APIService"]),
-    ("coordination.k8s.io", &["Lease"]),
-    ("flowcontrol.apiserver.k8s.io", &[]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("policy", &["PodDisruptionBudget"]),
-];
+/// Under group and kind; parsed with the first write.
+static FACTS: LazyLock<BTreeMap<&'static str, BTreeMap<&'static str, KindFacts>>> =
+    LazyLock::new(|| {
+        let mut facts: BTreeMap<&str, BTreeMap<&str, KindFacts>> = BTreeMap::new();
+        for (kind, words) in rows() {
+            let (group, kind) = kind.split_once('/').unwrap_or(("", kind));
+            let has = |fact: &str| words.split(' ').any(|word| word == fact);
+            let found = KindFacts {
+                requires_revision: has("conditional-update"),
+                creates_on_update: has("create-on-update"),
+                has_generation: has("generation"),
+                returns_deleted_object: has("returns-deleted-object"),
+            };
+            facts.entry(group).or_default().insert(kind, found);
+        }
+        facts
+    });
 
-/// Kinds whose deletion is answered with the object rather than with a `Status`.
-const DELETED_OBJECT_RETURNED: [(&str, &[&str]); 1] = [(
-    "",
-    &[
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "Pod",
-        "PodTemplate",
-        "ResourceQuota",
-        "Service",
-        "ServiceAccount",
-    ],
-)];
+/// The kinds of the file and their facts.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DATA.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'))
+}
 
-/// Whether a table names the kind; an empty list of kinds stands for the whole group.
-fn names(table: &[(&str, &[&str])], resource: &ApiResource) -> bool {
-    table.iter().any(|(group, kinds)| {
-        *group == resource.group && (kinds.is_empty() || kinds.contains(&resource.kind.as_str()))
-    })
+fn facts_of(resource: &ApiResource) -> KindFacts {
+    let kinds = FACTS.get(resource.group.as_str());
+    kinds.and_then(|kinds| kinds.get(resource.kind.as_str())).copied().unwrap_or_default()
 }
 
 /// Whether changes of an object are counted in `metadata.generation`.
@@ -63,7 +49,7 @@ fn names(table: &[(&str, &[&str])], resource: &ApiResource) -> bool {
 pub(crate) fn has_generation(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => true,
-        ResourceOrigin::BuiltIn => names(&WITH_GENERATION, resource),
+        ResourceOrigin::BuiltIn => facts_of(resource).has_generation,
     }
 }
 
@@ -73,7 +59,7 @@ pub(crate) fn has_generation(resource: &ApiResource) -> bool {
 pub(crate) fn may_create_on_update(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
-        ResourceOrigin::BuiltIn => names(&CREATED_ON_UPDATE, resource),
+        ResourceOrigin::BuiltIn => facts_of(resource).creates_on_update,
     }
 }
 
@@ -83,7 +69,7 @@ pub(crate) fn may_create_on_update(resource: &ApiResource) -> bool {
 pub(crate) fn may_update_unconditionally(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
-        ResourceOrigin::BuiltIn => !names(&CONDITIONAL_UPDATE_ONLY, resource),
+        ResourceOrigin::BuiltIn => !facts_of(resource).requires_revision,
     }
 }
 
@@ -93,7 +79,7 @@ pub(crate) fn may_update_unconditionally(resource: &ApiResource) -> bool {
 pub(crate) fn returns_deleted_object(resource: &ApiResource) -> bool {
     match resource.origin {
         ResourceOrigin::Custom(_) => false,
-        ResourceOrigin::BuiltIn => names(&DELETED_OBJECT_RETURNED, resource),
+        ResourceOrigin::BuiltIn => facts_of(resource).returns_deleted_object,
     }
 }
 
@@ -110,5 +96,20 @@ pub(crate) fn reset_fields(resource: &ApiResource, subresource: &str) -> &'stati
         }
         ("status", ResourceOrigin::BuiltIn) => &["spec"],
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_is_known() {
+        const KNOWN: [&str; 4] =
+            ["conditional-update", "create-on-update", "generation", "returns-deleted-object"];
+        let words: Vec<&str> = rows().flat_map(|(_, words)| words.split(' ')).collect();
+        assert!(words.iter().all(|word| KNOWN.contains(word)), "{words:?}");
+        assert!(KNOWN.iter().all(|known| words.contains(known)));
+        assert!(FACTS[""]["Pod"].has_generation);
     }
 }
