@@ -28,48 +28,48 @@ use crate::render::logs;
 /// What the program can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Keep a cluster at a release
+    /// Reconcile a cluster to a release
     Run(Box<run::RunArguments>),
-    /// Look into release payloads
+    /// Inspect release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
-    /// See which optional parts a release has, and what enabling one would create
+    /// List optional parts of a release, and what enabling one would create
     #[command(subcommand)]
     Capability(capability::CapabilityCommand),
     /// Check the capabilities of an install-config
     #[command(subcommand)]
     InstallConfig(install_config::InstallConfigCommand),
-    /// Print the rights that a controller needs for a release, and no others
+    /// Print the least permissions that a controller needs for a release
     Rbac(deploy::RbacArguments),
-    /// Print everything that runs the controller in a cluster
+    /// Print the manifests that deploy the controller
     Manifests(deploy::ManifestsArguments),
-    /// Gather what is related to the ClusterOperators, for whoever is to find out what is wrong
+    /// Gather the ClusterOperators and their related objects for debugging
     Inspect(inspect::InspectArguments),
-    /// Tell about updates, ask for one, pause it
+    /// Show, request, pause and resume updates
     Update(update::UpdateArguments),
-    /// See what releases left behind in a cluster, and have it deleted
+    /// List objects that releases left in a cluster, and delete them
     Orphan(orphan::OrphanArguments),
-    /// List, set and clear overrides: objects that are left alone, why, and until when
+    /// List, set and clear overrides, which make objects unmanaged
     #[command(name = "override")]
     Overrides(overrides::OverrideArguments),
-    /// Carry out an update on a copy of the cluster, and tell how it went
+    /// Rehearse an update on a copy of the cluster
     ///
-    /// The copy lies in an embedded API server, operators and workloads are played, and time is
-    /// simulated, so it takes seconds. Nothing of the cluster is touched.
+    /// The copy is in an embedded API server; operators, workloads and time are simulated, so it
+    /// takes seconds. The cluster itself is not changed.
     ///
     /// Exits with 0 if the update would succeed, and with 3 if it would stop.
     Rehearse(rehearse::RehearseArguments),
-    /// Look into catalogs of operators
+    /// Inspect operator catalogs
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
-    /// Look into the directory of a bundle
+    /// Validate operator bundles
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
-    /// Tell what would be installed for packages, or why nothing can be
+    /// Show what would be installed for packages, or why nothing can be
     Resolve(Box<resolve::ResolveArguments>),
     /// Install and update a sample release on an embedded API server
     Demo(demo::DemoArguments),
-    /// Run parts of a cluster that is simulated
+    /// Run parts of a simulated cluster
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
 }

@@ -14,7 +14,7 @@ use clap::Parser;
 
 use commands::Command;
 
-/// Keep a Kubernetes cluster at exactly the content you chose
+/// Reconcile a Kubernetes cluster to a release
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, max_term_width = 100)]
 struct Arguments {

@@ -1,5 +1,7 @@
 //! What a process knows of itself: its clock, its name, and when it is to end.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
 use plimsoll_controller::{Clock as _, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -37,12 +39,37 @@ pub(crate) fn identity() -> String {
     format!("{host}_{}", new_cluster_id())
 }
 
-/// A random UUID of version 4.
+/// A random UUID of version 4. Its bits come from the keys of a hasher, which the standard library
+/// draws from the operating system.
 pub(crate) fn new_cluster_id() -> String {
-    uuid::Uuid::new_v4().to_string()
+    let random = || RandomState::new().build_hasher().finish();
+    let (high, low) = (random(), random());
+    let version = 0x4000 | high & 0x0fff;
+    let variant = 0x8000 | low >> 48 & 0x3fff;
+    format!(
+        "{:08x}-{:04x}-{version:04x}-{variant:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 /// Seconds since the epoch, for messages.
 pub(crate) fn now() -> jiff::Timestamp {
     SystemClock.now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::new_cluster_id;
+
+    #[test]
+    fn an_id_is_a_uuid_of_version_4() {
+        let id = new_cluster_id();
+        let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
+        assert_eq!(&id[14..15], "4", "{id}");
+        assert!(matches!(&id[19..20], "8" | "9" | "a" | "b"), "{id}");
+        assert_ne!(id, new_cluster_id());
+    }
 }

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod cluster_state;
 pub mod dry_run;
+pub mod duration;
 pub mod operators;
 pub mod rehearsal;
 pub mod sample;

@@ -1,9 +1,8 @@
 //! The sample release: a harbour of eight operators in two versions, part of the program.
 
-use include_dir::{Dir, include_dir};
-use plimsoll_content::payload::{Directory, SourceFile};
+mod files;
 
-static PAYLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../examples/payloads");
+use plimsoll_content::payload::{Directory, SourceFile};
 
 /// Version 1.0.0.
 pub fn v1() -> Vec<SourceFile> {
@@ -16,18 +15,15 @@ pub fn v2() -> Vec<SourceFile> {
 }
 
 fn files(version: &str) -> Vec<SourceFile> {
-    [Directory::Manifests, Directory::ReleaseManifests]
-        .into_iter()
-        .flat_map(|directory| {
-            let path = format!("{version}/{}", directory.name());
-            let found = PAYLOADS.get_dir(path).into_iter().flat_map(Dir::files);
-            found.map(move |file| SourceFile {
-                directory,
-                name: file.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                bytes: file.contents().into(),
-            })
+    let directories = [Directory::Manifests, Directory::ReleaseManifests];
+    let files = directories.into_iter().flat_map(|directory| {
+        let prefix = format!("{version}/{}/", directory.name());
+        files::FILES.iter().filter_map(move |(path, bytes)| {
+            let name = path.strip_prefix(&prefix)?.to_owned();
+            Some(SourceFile { directory, name, bytes: (*bytes).into() })
         })
-        .collect()
+    });
+    files.collect()
 }
 
 #[cfg(test)]

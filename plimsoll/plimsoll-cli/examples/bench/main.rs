@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: what Plimsoll costs, beside what the same work costs at least.
 //!
-//! Everything is measured side by side in one run; what counts are the ratios. Payloads come from
+//! Everything is measured in parallel in one run; what counts are the ratios. Payloads come from
 //! `PLIMSOLL_PAYLOAD` and `PLIMSOLL_PAYLOAD_NEXT`, else the sample release is taken. The real
 //! control plane takes part when `KUBEBUILDER_ASSETS` names its programs.
 

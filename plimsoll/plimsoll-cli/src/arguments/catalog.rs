@@ -1,11 +1,11 @@
 //! Opening catalogs: the cache directory, progress in a terminal, damaged indices.
 
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_content::catalog::{CatalogIndex, IndexError};
 use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 pub struct CatalogArguments {
     /// File or directory of the catalog; also a tree of bundle directories
     catalog: PathBuf,
-    /// Read the catalog itself, whatever is cached of it
+    /// Ignore the cached index
     #[arg(long)]
     no_cache: bool,
 }
@@ -53,25 +53,24 @@ pub(crate) fn cache_directory() -> Option<PathBuf> {
     Some(base.join("plimsoll").join("catalogs"))
 }
 
-/// Shows on the terminal how far a load is, if it takes long.
+/// Loads, and shows the progress on the terminal if it takes long.
 pub(crate) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     let begun = Instant::now();
-    let mut bar: Option<ProgressBar> = None;
+    let is_terminal = io::stderr().is_terminal();
+    let mut shown = None;
     let result = load(&mut |progress| {
-        if bar.is_none() && begun.elapsed() > PATIENCE {
-            let new =
-                ProgressBar::with_draw_target(Some(progress.all), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}");
-            new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            new.set_message(format!("reading {}", path.display()));
-            bar = Some(new);
+        if !is_terminal || begun.elapsed() < PATIENCE {
+            return;
         }
-        if let Some(bar) = &bar {
-            bar.set_position(progress.done);
+        let percent = progress.done.saturating_mul(100).checked_div(progress.all).unwrap_or(100);
+        if shown != Some(percent) {
+            shown = Some(percent);
+            // A terminal that went away is no reason to stop.
+            let _ = write!(io::stderr(), "\r\x1b[2Kreading {} {percent}%", path.display());
         }
     });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
+    if shown.is_some() {
+        let _ = write!(io::stderr(), "\r\x1b[2K");
     }
     result
 }

@@ -102,8 +102,8 @@ impl StoreArguments {
                 )
             }
             None if semver::Version::parse(name).is_ok() => anyhow::bail!(
-                "where is release {name}? Name the store that has it with --payloads DIR, or the \
-                 directory of its payload instead of its version"
+                "release {name} has no store to load from: name one with --payloads DIR, or the \
+                 directory of the payload instead of its version"
             ),
             None => anyhow::bail!(
                 "{name:?} is neither a version nor a directory; name the directory of a payload, \
@@ -185,7 +185,7 @@ pub(crate) fn newest(store: &dyn PayloadStore, profile: &str) -> Result<Payload,
     let newest = listing.releases.iter().max_by_key(|head| version(&head.release.version));
     let Some(newest) = newest else {
         let defects = listing.defects.join("\n  ");
-        anyhow::bail!("the payload store has no release that can be read\n  {defects}");
+        anyhow::bail!("the payload store has no readable release\n  {defects}");
     };
     let fetched = store.fetch(&newest.image, &AtomicBool::new(false));
     loaded(fetched, &newest.image, profile)

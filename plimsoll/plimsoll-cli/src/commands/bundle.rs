@@ -15,7 +15,7 @@ use crate::render::format::Format;
 /// What can be asked about a bundle.
 #[derive(Debug, Subcommand)]
 pub enum BundleCommand {
-    /// Name every defect of a bundle directory
+    /// Report all problems of a bundle directory
     Validate(ValidateArguments),
 }
 

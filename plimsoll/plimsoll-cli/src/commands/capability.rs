@@ -17,7 +17,7 @@ use crate::render::format::Format;
 pub enum CapabilityCommand {
     /// List the capabilities of a release or of a cluster
     List(ListArguments),
-    /// Say what a capability is, and what enabling it would create
+    /// Describe a capability, and what enabling it would create
     Explain(ExplainArguments),
 }
 

@@ -20,15 +20,15 @@ use crate::render::graph::Picture;
 /// What can be asked about a catalog.
 #[derive(Debug, Subcommand)]
 pub enum CatalogCommand {
-    /// Name every defect of a catalog
+    /// Report all problems of a catalog
     Lint(LintArguments),
     /// Show the size of a catalog and its invalid packages
     Info(InfoArguments),
     /// List the packages of a catalog that match all words
     Search(SearchArguments),
-    /// Show a package: channels, versions, what it provides and requires, its update graph
+    /// Show a package: channels, versions, provided and required APIs, update graph
     Show(ShowArguments),
-    /// Write a catalog of any form as a file-based catalog
+    /// Convert a catalog to a file-based catalog
     Convert(ConvertArguments),
 }
 

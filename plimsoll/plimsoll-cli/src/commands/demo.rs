@@ -26,16 +26,17 @@ use crate::exit;
 use crate::process::{new_cluster_id, stop_on_signal};
 use crate::render::{live, logs, table};
 use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::duration;
 use plimsoll_simulation::{operators, sample};
 
 /// How to run the demo.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// Stay up at the end, until interrupted
+    /// Keep serving at the end, until interrupted
     #[arg(long)]
     pub keep: bool,
-    /// How long each simulated operator takes
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
+    /// Time that each simulated operator takes
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     pub delay: Duration,
 }
 
@@ -53,7 +54,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     let address = listener.local_addr()?;
     tokio::spawn(k8s_apiserver::serve(server.clone(), listener, stop.clone().cancelled_owned()));
     let client = Client::new(server, "default");
-    anstream::println!("An API server is embedded in this process. To look on:");
+    anstream::println!("An API server is embedded in this process. To watch:");
     anstream::println!("  kubectl --server http://{address} get clusterversion,clusteroperators");
     anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
     let options = operators::SimulationOptions {
@@ -101,7 +102,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         if let Some(drawing) = drawing {
             drawing.await?;
         }
-        anyhow::ensure!(done, "the controller ended before version {version} was complete");
+        anyhow::ensure!(done, "the controller ended before version {version} was completed");
         anstream::println!();
     }
     print_tables(&client).await?;

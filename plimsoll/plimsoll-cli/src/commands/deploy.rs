@@ -38,10 +38,10 @@ pub struct RbacArguments {
     /// `cluster` and needs the permissions of all feature sets
     #[arg(long)]
     pub feature_set: Option<String>,
-    /// Let people have orphans deleted
+    /// Include the permissions to delete orphans
     #[arg(long)]
     pub prune: bool,
-    /// Let it answer reviews of spec.capabilities
+    /// Include the permissions of the capability webhook
     #[arg(long)]
     pub capability_webhook: bool,
     /// Namespace of the controller
@@ -60,7 +60,7 @@ pub struct ManifestsArguments {
     /// Image of the release payload, with release-manifests/ at its root; mounted as a volume
     #[arg(long, value_name = "PULLSPEC")]
     pub release_image: String,
-    /// How many controllers there are; one works, the others stand by
+    /// Number of controller replicas; one leads, the others stand by
     #[arg(long, default_value_t = 1)]
     pub replicas: u32,
     /// Add a ServiceMonitor for the Prometheus operator

@@ -40,7 +40,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     if arguments.to.exists() {
-        bail!("`{}` exists already; name another place with --to", arguments.to.display());
+        bail!("`{}` exists already; name another path with --to", arguments.to.display());
     }
     let client = arguments.cluster.client().await?;
     inspect(client, &arguments.names, &arguments.to, out).await?;

@@ -35,13 +35,13 @@ pub struct OrphanArguments {
 /// What can be done about orphans.
 #[derive(Debug, Subcommand)]
 pub enum OrphanCommand {
-    /// List the objects that releases left behind, and how far those are that are to go
+    /// List orphans and the progress of their deletion
     List {
         /// Output format
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
-    /// Have orphans deleted, the last applied first; without --yes, tell which
+    /// Delete orphans, the last applied first; without --yes, only list them
     Prune(PruneArguments),
 }
 
@@ -51,10 +51,10 @@ pub struct PruneArguments {
     /// Orphans, as `plimsoll orphan list` names them
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
-    /// Every orphan that there is now
+    /// All current orphans
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// Have them deleted, instead of telling which they are
+    /// Delete them instead of listing them
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -113,19 +113,19 @@ pub async fn run(
         OrphanCommand::Prune(asked) => {
             let Pruning { added, annotation } = pruning(&cluster, &asked)?;
             if added.is_empty() {
-                writeln!(out, "info: There is nothing to delete that is not asked to go already")?;
+                writeln!(out, "info: The deletion of all of them is requested already")?;
                 return Ok(exit::SUCCESS.into());
             }
             if asked.yes {
                 patch(&client, &json!({"metadata": {"annotations": {PRUNE: annotation}}})).await?;
             }
-            let what = if asked.yes { "Asked for the deletion of" } else { "Would delete" };
+            let what = if asked.yes { "Requested the deletion of" } else { "Would delete" };
             writeln!(out, "{what}:")?;
             added.iter().try_for_each(|name| writeln!(out, "  {name}"))?;
             let next = if asked.yes {
-                "`plimsoll orphan list` tells how far it is."
+                "Watch the progress with `plimsoll orphan list`."
             } else {
-                "Nothing is deleted yet; repeat that with --yes to have it done."
+                "Nothing is deleted yet; repeat the command with --yes."
             };
             writeln!(out, "\n{next}")?;
         }
@@ -146,7 +146,7 @@ fn list(cluster: &ClusterState, output: Format, out: &mut dyn Write) -> Result<(
     }
     if entries.is_empty() {
         let version = &cluster.status.desired.version;
-        writeln!(out, "No orphans: release {version} has a manifest of all that is applied")?;
+        writeln!(out, "No orphans: release {version} has a manifest for every applied object")?;
         return Ok(());
     }
     let rows: Vec<Vec<String>> = entries

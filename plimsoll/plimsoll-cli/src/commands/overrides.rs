@@ -5,10 +5,11 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::discovery::Scope;
 use kube::{Discovery, ResourceExt as _};
@@ -25,6 +26,7 @@ use crate::process::now;
 use crate::render::format::Format;
 use crate::render::table;
 use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::duration;
 
 /// What the patches of this command are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-override";
@@ -43,13 +45,13 @@ pub struct OverrideArguments {
 /// What can be done about overrides.
 #[derive(Debug, Subcommand)]
 pub enum OverrideCommand {
-    /// List the objects that are left alone
+    /// List the unmanaged objects
     List {
         /// Output format
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
-    /// Leave an object alone, or change why and until when
+    /// Make an object unmanaged, or change the reason and expiry
     Set(SetArguments),
     /// Manage an object again
     Clear(ObjectArguments),
@@ -73,12 +75,12 @@ pub struct ObjectArguments {
 pub struct SetArguments {
     #[command(flatten)]
     object: ObjectArguments,
-    /// Why it is left alone
+    /// Why it is unmanaged
     #[arg(long, default_value = "")]
     reason: String,
-    /// For how long, such as `72h`
-    #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
-    duration: Option<SignedDuration>,
+    /// How long it stays unmanaged, such as `72h` or `2d`
+    #[arg(long = "for", value_name = "DURATION", conflicts_with = "until", value_parser = duration::parse)]
+    duration: Option<Duration>,
     /// Until when, such as `2027-01-31T00:00:00Z`; without it, until it is cleared
     #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
@@ -99,8 +101,8 @@ pub async fn run(
     let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
         .await
-        .context("failed to read ClusterVersion \"version\"; is a controller at work there?")?;
-    let mut cluster = ClusterState::read(&object)?;
+        .context("failed to read ClusterVersion \"version\"; is a controller running?")?;
+    let mut cluster = StoredOverrides::read(&object)?;
     let now = now();
     let told = match command {
         OverrideCommand::List { output } => {
@@ -109,7 +111,7 @@ pub async fn run(
         }
         OverrideCommand::Set(mut asked) => {
             let discovery = Discovery::new(client.clone()).run_aggregated().await;
-            let discovery = discovery.context("failed to ask the server for its kinds")?;
+            let discovery = discovery.context("failed to discover the kinds of the server")?;
             let served = discovery.groups().flat_map(|group| group.recommended_resources());
             let served = served.map(|(it, is)| Served {
                 kind: it.kind,
@@ -129,8 +131,8 @@ pub async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// Overrides and terms as they lie in the cluster.
-struct ClusterState {
+/// The overrides of the ClusterVersion and the terms in its annotation.
+struct StoredOverrides {
     overrides: Vec<ComponentOverride>,
     terms: Vec<Terms>,
     annotation: Option<String>,
@@ -138,7 +140,7 @@ struct ClusterState {
     unreadable: Option<String>,
 }
 
-impl ClusterState {
+impl StoredOverrides {
     fn read(object: &DynamicObject) -> Result<Self, anyhow::Error> {
         let overrides = object.data.pointer("/spec/overrides").cloned().unwrap_or(json!([]));
         let annotation = object.annotations().get(OVERRIDE_TERMS).cloned();
@@ -150,7 +152,7 @@ impl ClusterState {
         };
         Ok(Self {
             overrides: serde_json::from_value(overrides)
-                .context("spec.overrides of the ClusterVersion cannot be read")?,
+                .context("failed to parse spec.overrides of the ClusterVersion")?,
             terms,
             annotation,
             unreadable,
@@ -179,7 +181,7 @@ impl ClusterState {
     ) -> Result<String, anyhow::Error> {
         self.must_be_readable()?;
         if let Some(at) = expires.filter(|at| *at <= now) {
-            anyhow::bail!("the override would have expired already, at {at}: name a later time");
+            anyhow::bail!("the override would expire in the past, at {at}: use a later time");
         }
         let SetArguments { object: named, reason, .. } = asked;
         let entry = named.entry();
@@ -193,7 +195,7 @@ impl ClusterState {
             expires,
         };
         let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-        let told = format!("{} is left alone{until}", terms.object());
+        let told = format!("{} is unmanaged{until}", terms.object());
         if !reason.is_empty() || expires.is_some() {
             self.terms.push(terms);
         }
@@ -224,7 +226,7 @@ impl ClusterState {
         for entry in meant {
             self.remove(&entry);
             let ComponentOverride { group, kind, namespace, name, .. } = entry;
-            told.push(format!("{} is managed again", ObjectKey { group, kind, namespace, name }));
+            told.push(format!("{} is managed", ObjectKey { group, kind, namespace, name }));
         }
         told.dedup();
         Ok(told.join("\n"))
@@ -324,7 +326,7 @@ fn list(
     let entries = overrides.progress(now);
     if !output.write(&entries, out)? {
         if entries.is_empty() {
-            writeln!(out, "No object is left alone.")?;
+            writeln!(out, "No overrides.")?;
         } else {
             let row = |entry: &plimsoll_api::progress::OverrideProgress| {
                 vec![
@@ -354,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    fn cluster(annotation: &str) -> ClusterState {
+    fn cluster(annotation: &str) -> StoredOverrides {
         let object = json!({
             "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
             "metadata": { "name": "version", "annotations": { OVERRIDE_TERMS: annotation } },
@@ -363,7 +365,7 @@ mod tests {
                   "unmanaged": true },
             ] },
         });
-        ClusterState::read(&serde_json::from_value(object).unwrap()).unwrap()
+        StoredOverrides::read(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     fn object(kind: &str, name: &str) -> ObjectArguments {
@@ -403,7 +405,7 @@ mod tests {
         assert!(cluster.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
         cluster.clear(&object("Deployment.apps", "crane")).unwrap();
         let told = cluster.clear(&object("configmap", "kept")).unwrap();
-        assert_eq!(told, "configmap \"n/kept\" is managed again");
+        assert_eq!(told, "configmap \"n/kept\" is managed");
         assert!(cluster.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
         let patch = cluster.patch("7");
         assert_eq!(patch["spec"]["overrides"], Value::Null);

@@ -14,9 +14,10 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::render::format::read_by_people;
+use crate::render::format::ignore_broken_pipe;
 use crate::render::logs;
-use crate::render::rehearsal::{Format, Report};
+use crate::render::rehearsal::{Format, RehearsalReport};
+use plimsoll_simulation::duration;
 use plimsoll_simulation::operators::Faults;
 use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 
@@ -28,7 +29,7 @@ use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
     .multiple(true)
     .conflicts_with_all(["from", "snapshot", "install"]))]
 pub struct RehearseArguments {
-    /// The release to go to: a version of the store, or the directory of a payload
+    /// The release to update to: a version of the store, or the directory of a payload
     #[arg(long, value_name = "VERSION|DIR")]
     pub to: String,
     /// Where versions are looked for
@@ -37,7 +38,7 @@ pub struct RehearseArguments {
     /// Rehearse on an installation of this release
     #[arg(long, value_name = "VERSION|DIR", group = "initial_state")]
     pub from: Option<String>,
-    /// Rehearse on a copy of what the release touches in a live cluster
+    /// Rehearse on a copy of a live cluster
     #[arg(long, group = "initial_state")]
     pub from_cluster: bool,
     /// Rehearse on the cluster in this file, as `--save` or `sandbox serve --snapshot` wrote it
@@ -49,17 +50,17 @@ pub struct RehearseArguments {
     /// The live cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Keep the copy of the live cluster in this file, for other rehearsals
+    /// Save the copy of the live cluster to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "snapshot", "install"])]
     pub save: Option<PathBuf>,
-    /// Rehearse a forced update: preconditions that do not hold are risks that are accepted
+    /// Rehearse a forced update, which accepts the risk of failed preconditions
     #[arg(long)]
     pub force: bool,
     /// YAML list of faults, as for `plimsoll sandbox operators`
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// How long each operator takes from the change of its workloads to its report
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     pub delay: Duration,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
@@ -94,13 +95,13 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
         delay: arguments.delay,
         faults,
     };
-    let mut performance = rehearsal.run()?;
+    let mut result = rehearsal.run()?;
     if arguments.force {
-        performance.forecast = performance.forecast.forced();
+        result.forecast = result.forecast.forced();
     }
-    let report = Report::of(&performance, on);
+    let report = RehearsalReport::of(&result, on);
     let written = report.write(arguments.output, arguments.details, out);
-    read_by_people(written)?;
+    ignore_broken_pipe(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
 }
 

@@ -18,11 +18,11 @@ use crate::render::format::Format;
 /// What can be asked about a payload.
 #[derive(Debug, Subcommand)]
 pub enum ReleaseCommand {
-    /// Show what a payload holds, and why each document is in or out
+    /// Show the contents of a payload, and why each document is included or excluded
     Info(InfoArguments),
-    /// Name every defect of a payload
+    /// Report all problems of a payload
     Lint(LintArguments),
-    /// Tell what an update would do, from the files of both releases alone
+    /// Show what an update would change, from the files of both releases alone
     Plan(PlanArguments),
 }
 

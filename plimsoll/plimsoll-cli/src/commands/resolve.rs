@@ -21,7 +21,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::exit;
-use crate::render::format::{Format, read_by_people};
+use crate::render::format::{Format, ignore_broken_pipe};
 use crate::render::graph::Picture;
 
 /// Arguments of `plimsoll resolve`.
@@ -47,41 +47,41 @@ pub struct ResolveArguments {
     /// Namespace to install into
     #[arg(long, default_value = "")]
     namespace: String,
-    /// What is known of the cluster: a YAML or JSON file with its kubernetes, openshift, apis,
+    /// Facts of the cluster: a YAML or JSON file with its kubernetes, openshift, apis,
     /// capabilities, architectures, operatorGroups, globalNamespaces
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
     /// Version of the cluster's Kubernetes
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// Let channels other than the default one count
+    /// Consider channels other than the default one
     #[arg(long)]
     any_channel: bool,
     /// Install the packages without their dependencies
     #[arg(long)]
     no_dependencies: bool,
-    /// Leave out a package, or one bundle of it
+    /// Exclude a package, or one bundle of it
     #[arg(long, value_name = "PACKAGE[/BUNDLE]")]
     exclude: Vec<String>,
-    /// Choose who provides an API
+    /// Choose the provider of an API
     #[arg(long, value_name = "GROUP/VERSION/KIND=PACKAGE")]
     provider: Vec<String>,
     /// Prefer a catalog to all others, by its name
     #[arg(long, value_name = "NAME")]
     prefer: Vec<String>,
-    /// Step on along the channels until nothing more is to be done
+    /// Repeat along the channels until nothing changes
     #[arg(long)]
     path: bool,
-    /// Say for whom each thing is, and why nothing else
+    /// Explain why each bundle is chosen
     #[arg(long)]
     explain: bool,
-    /// Write the problem to a file, from which it can be resolved again
+    /// Write the problem to a file
     #[arg(long, value_name = "FILE")]
     write_problem: Option<PathBuf>,
-    /// Resolve a problem that was written before
+    /// Resolve a problem from a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["packages", "catalog", "installed", "bundle", "cluster"])]
     problem: Option<PathBuf>,
-    /// Read the catalogs themselves, whatever is cached of them
+    /// Ignore the cached indices
     #[arg(long)]
     no_cache: bool,
     /// Output format
@@ -138,10 +138,10 @@ pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode
             (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
         }
         Err(_) => bail!(
-            "the catalogs are too entangled: whether there is a solution is not found out in time"
+            "the dependencies are too complex: no solution or proof of none was found within the limit"
         ),
     };
-    read_by_people(out.write_all(text.as_bytes()))?;
+    ignore_broken_pipe(out.write_all(text.as_bytes()))?;
     Ok(code.into())
 }
 
@@ -153,7 +153,7 @@ fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
             .with_context(|| format!("failed to read problem `{}`", path.display()));
     }
     if arguments.catalog.is_empty() && arguments.bundle.is_empty() {
-        bail!("there is nothing to resolve from: give a `--catalog` or a `--bundle`");
+        bail!("no catalog is given: name one with `--catalog` or `--bundle`");
     }
     sources::with_sources(arguments, |sources| input::collected(arguments, sources))
 }

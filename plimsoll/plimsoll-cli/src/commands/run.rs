@@ -16,6 +16,7 @@ use plimsoll_controller::{
     CapabilityWebhook, Controller, Leadership, Reached, Settings, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
+use plimsoll_simulation::duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -54,18 +55,18 @@ pub struct RunArguments {
     /// Pull specification to report for the release; one is made of its digest otherwise
     #[arg(long, value_name = "PULLSPEC", requires = "release")]
     pub image: Option<String>,
-    /// A capability that the cluster has whatever its spec says; may be given several times
+    /// A capability to enable whatever the spec says; repeatable
     #[arg(long, value_name = "NAME")]
     pub always_enable_capability: Vec<String>,
-    /// Refuse mistakes in spec.capabilities when they are made: listen here for the API server's
-    /// reviews, with a certificate that is kept in Secret kube-system/plimsoll-capability-webhook
+    /// Serve an admission webhook here that rejects invalid spec.capabilities; its certificate is
+    /// stored in Secret kube-system/plimsoll-capability-webhook
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub capability_webhook: Option<SocketAddr>,
-    /// Name or address by which the API server gets to the webhook; without it, the address that
-    /// it listens on
+    /// Host name or address of the webhook for the API server; without it, the address that it
+    /// listens on
     #[arg(long, value_name = "HOST", requires = "capability_webhook")]
     pub capability_webhook_host: Option<String>,
-    /// Service by which the API server gets to the webhook, at port 443
+    /// Service of the webhook for the API server, at port 443
     #[arg(
         long,
         value_name = "NAMESPACE/NAME",
@@ -100,14 +101,14 @@ pub struct RunArguments {
 /// How long things may take before they are called slow or failed.
 #[derive(Debug, Args)]
 pub struct LimitArguments {
-    /// How long a wait is ordinary, such as `30m`; longer ones are reported as slow
-    #[arg(long, value_name = "TIME", default_value = "30m")]
+    /// Waits longer than this are reported as slow, such as `30m`
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = signed_duration)]
     slow_after: SignedDuration,
     /// The same for a ClusterOperator, in addition to machine-config=90m; may be given again
-    #[arg(long, value_name = "NAME=TIME", value_parser = operator_limit)]
+    #[arg(long, value_name = "NAME=DURATION", value_parser = operator_limit)]
     slow_after_for: Vec<(String, SignedDuration)>,
     /// How long a degraded ClusterOperator may take to recover before an update counts as failing
-    #[arg(long, value_name = "TIME", default_value = "40m")]
+    #[arg(long, value_name = "DURATION", default_value = "40m", value_parser = signed_duration)]
     degraded_tolerated: SignedDuration,
 }
 
@@ -124,9 +125,12 @@ impl From<LimitArguments> for Limits {
 }
 
 fn operator_limit(text: &str) -> Result<(String, SignedDuration), String> {
-    let (name, time) = text.split_once('=').ok_or("expected NAME=TIME, such as etcd=45m")?;
-    let time = time.parse().map_err(|error: jiff::Error| error.to_string())?;
-    Ok((name.to_owned(), time))
+    let (name, time) = text.split_once('=').ok_or("expected NAME=DURATION, such as etcd=45m")?;
+    Ok((name.to_owned(), signed_duration(time)?))
+}
+
+fn signed_duration(text: &str) -> Result<SignedDuration, String> {
+    SignedDuration::try_from(duration::parse(text)?).map_err(|error| error.to_string())
 }
 
 /// Keeps the cluster at the release until told to stop.
@@ -152,7 +156,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
             store::directory(path, image, &arguments.profile)?
         }
         (None, Some(store)) => store::newest(&**store, &arguments.profile)?,
-        (None, None) => anyhow::bail!("name a release with --release or a store with --payloads"),
+        (None, None) => anyhow::bail!("no release is given: use --release or --payloads"),
     };
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
@@ -221,8 +225,8 @@ fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow
         }
         (None, Some(host)) => Reached::Host(host.clone()),
         (None, None) if listen.ip().is_unspecified() => anyhow::bail!(
-            "--capability-webhook {listen} listens on every address: say with \
-             --capability-webhook-host or --capability-webhook-service how the API server gets there"
+            "--capability-webhook {listen} listens on every address: set --capability-webhook-host or \
+             --capability-webhook-service, by which the API server reaches it"
         ),
         (None, None) => Reached::Host(listen.ip().to_string()),
     };

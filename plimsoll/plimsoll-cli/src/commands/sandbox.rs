@@ -17,6 +17,7 @@ use crate::arguments::store;
 use crate::exit;
 use crate::process::stop_on_signal;
 use crate::render::logs;
+use plimsoll_simulation::duration;
 use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::snapshot;
 
@@ -25,13 +26,13 @@ use plimsoll_simulation::snapshot;
 pub enum SandboxCommand {
     /// Run the embedded API server
     ///
-    /// Everything is in memory, anybody on this machine may do anything, and nothing runs: there
-    /// are no nodes. See `plimsoll sandbox operators` for what to do about that.
+    /// Everything is in memory, requests are not authenticated, and there are no nodes. See
+    /// `plimsoll sandbox operators` to simulate workloads.
     Serve(ServeArguments),
-    /// Play workloads and operators on a cluster without nodes
+    /// Simulate workloads and operators on a cluster without nodes
     ///
     /// Deployments become available, and each operator of the releases reports as a healthy one
-    /// would. Nothing of it is real: it is for clusters that are only API servers.
+    /// would. Use it on clusters that are only API servers.
     Operators(OperatorsArguments),
 }
 
@@ -59,7 +60,7 @@ pub struct OperatorsArguments {
     #[arg(long, value_name = "DIR", required = true)]
     pub release: Vec<PathBuf>,
     /// How long an operator takes from the change of its Deployments to its report
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
     pub delay: Duration,
     /// YAML list of faults: operator, fault (NeverAvailable, Degraded, VersionStuck,
     /// NotUpgradeable), minutes (for Degraded), and optionally after and release
@@ -110,7 +111,7 @@ async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
     }
     k8s_apiserver::serve(server.clone(), listener, stop.cancelled_owned())
         .await
-        .context("failed to go on listening")?;
+        .context("the API server failed")?;
     match &snapshot {
         Some(path) => snapshot::save(&server, path),
         None => Ok(()),
@@ -136,7 +137,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
         ..SimulationOptions::default()
     };
     anstream::println!(
-        "Simulating workloads and operators until interrupted (Ctrl-C): nothing really runs"
+        "Simulating workloads and operators until interrupted (Ctrl-C); no containers run"
     );
     operators::run(client, options, stop_on_signal()?).await?;
     Ok(())
@@ -149,8 +150,8 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
         .map_err(|error| format!("{error}; give an address and a port, such as 127.0.0.1:8001"))?;
     if !address.ip().is_loopback() {
         return Err(
-            "the server asks nobody who they are, so it only listens on loopback addresses, \
-             such as 127.0.0.1"
+            "the server does not authenticate, so it listens on loopback addresses only, such as \
+             127.0.0.1"
                 .to_owned(),
         );
     }

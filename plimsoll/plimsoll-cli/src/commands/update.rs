@@ -21,12 +21,12 @@ use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update as render;
 use plimsoll_simulation::cluster_state::ClusterState;
-use request::Outcome;
+use request::UpdateDecision;
 
 /// What is asked about updates, and of which cluster.
 #[derive(Debug, Args)]
 pub struct UpdateArguments {
-    /// What to do; without it, tell how the cluster stands and where it may go
+    /// What to do; without it, show the state of the cluster and its available updates
     #[command(subcommand)]
     pub command: Option<UpdateCommand>,
     /// Which cluster
@@ -40,47 +40,47 @@ pub struct UpdateArguments {
 /// What can be done about updates.
 #[derive(Debug, Subcommand)]
 pub enum UpdateCommand {
-    /// Tell how the update under way gets on; fails if it cannot go on by itself
+    /// Show the progress of the update; fails if it is stuck
     Status {
         /// Output format
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
-    /// Tell what an update of this cluster would do, without doing it
+    /// Show what an update of this cluster would change, by a dry run
     Plan(plan::UpdatePlanArguments),
-    /// Ask for an update
+    /// Request an update
     To(UpdateToArguments),
-    /// Ask for nothing any more; what is being applied goes on
+    /// Cancel the requested update; one in progress continues
     Clear,
-    /// Hold the update before a run level
+    /// Pause the update before a run level
     Pause {
-        /// The run level; without it, the one after what is under way
+        /// The run level; without it, the one after the current one
         #[arg(long, value_name = "LEVEL")]
         before: Option<u32>,
     },
-    /// Let a paused update go on
+    /// Resume a paused update
     Resume,
 }
 
 /// Which update is asked for.
 #[derive(Debug, Clone, Default, Args)]
 pub struct UpdateToArguments {
-    /// The version to go to
+    /// The version to update to
     #[arg(value_name = "VERSION", required_unless_present_any = ["to_image", "latest"])]
     pub version: Option<String>,
-    /// Go to the release of this pull specification, by digest
+    /// Update to this pull specification, by digest
     #[arg(long, value_name = "IMAGE")]
     pub to_image: Option<String>,
-    /// Go to the newest of the available updates
+    /// Update to the newest of the available updates
     #[arg(long, conflicts_with_all = ["version", "to_image"])]
     pub latest: bool,
-    /// Go although the release cannot be verified or preconditions do not hold
+    /// Update even if the release cannot be verified or preconditions do not hold
     #[arg(long)]
     pub force: bool,
-    /// Go to an image that is not among the available updates
+    /// Allow an image that is not among the available updates
     #[arg(long)]
     pub allow_explicit_update: bool,
-    /// Go although the cluster is failing, updating, or its configuration is invalid
+    /// Update even if the cluster is failing, updating, or its configuration is invalid
     #[arg(long)]
     pub allow_update_with_warnings: bool,
 }
@@ -102,13 +102,13 @@ pub async fn run(
     let cluster = ClusterState::read(&client).await?;
     match command {
         None => {
-            let overview = render::Overview::of(&cluster);
+            let overview = render::UpdateOverview::of(&cluster);
             if !output.write(&overview, out)? {
                 overview.print(out)?;
             }
         }
         Some(UpdateCommand::Status { output }) => {
-            let report = render::Report::of(&cluster, now());
+            let report = render::UpdateStatus::of(&cluster, now());
             if !output.write(&report, out)? {
                 report.print(out)?;
             }
@@ -117,8 +117,8 @@ pub async fn run(
             }
         }
         Some(UpdateCommand::To(asked)) => match request::update(&cluster, &asked)? {
-            Outcome::Nothing(text) => writeln!(out, "{text}")?,
-            Outcome::Patch(spec, text) => {
+            UpdateDecision::Nothing(text) => writeln!(out, "{text}")?,
+            UpdateDecision::Patch(spec, text) => {
                 patch(&client, &json!({ "spec": { "desiredUpdate": spec } })).await?;
                 writeln!(out, "{text}")?;
             }
@@ -133,15 +133,18 @@ pub async fn run(
             annotate(&client, Some(&level)).await?;
             let level =
                 before.map_or("the next run level".to_owned(), |it| format!("run level {it}"));
-            writeln!(out, "The update pauses before {level}; go on with `plimsoll update resume`")?;
+            writeln!(
+                out,
+                "The update pauses before {level}; resume with `plimsoll update resume`"
+            )?;
         }
         // Told above, of a cluster that may have no ReleaseProgress yet.
         Some(UpdateCommand::Plan(_)) => {}
         Some(UpdateCommand::Resume) => {
             annotate(&client, None).await?;
             let text = match cluster.annotations.get(PAUSE_BEFORE) {
-                Some(_) => "The update goes on",
-                None => "info: No pause is asked for",
+                Some(_) => "Resumed the update",
+                None => "info: No pause is requested",
             };
             writeln!(out, "{text}")?;
         }

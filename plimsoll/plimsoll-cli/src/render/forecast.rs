@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use super::graph::{Graph, Node, Picture, Rank, Tone};
 
-pub(super) use markdown::{escaped, in_the_way as in_the_way_as_markdown};
-pub(super) use text::{in_the_way, orphans, sign};
+pub(super) use markdown::{blockers as blockers_as_markdown, escaped};
+pub(super) use text::{blockers, orphans, sign};
 pub use value::field;
 
 /// What a plan is told as.
@@ -44,7 +44,7 @@ pub enum Format {
 /// A forecast in words.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct ForecastReport {
     /// Version of the release that is left.
     pub from: Option<String>,
     /// Version of the release that is gone to.
@@ -56,24 +56,24 @@ pub struct Report {
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// What stands in the way; empty when nothing does.
-    pub in_the_way: Vec<Hindrance>,
+    pub blockers: Vec<Hindrance>,
     /// Preconditions that do not hold and do not hold the update up.
     pub accepted_risks: Vec<Hindrance>,
-    /// Capabilities that become enabled, and why.
-    pub capabilities: Vec<Capability>,
+    /// Capabilities enabled by the update, and why.
+    pub capabilities: Vec<EnabledCapability>,
     /// The run levels in their order.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelForecast>,
     /// What is waited for at ClusterOperators.
     pub gates: Vec<GateReport>,
     /// Objects that are left behind.
     pub orphans: Vec<OrphanReport>,
     /// Documents of the payload that are left out, and why.
-    pub excluded: Vec<Excluded>,
+    pub excluded: Vec<ExcludedManifest>,
 }
 
 /// Something that stands in the way of an object or at a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Obstruction {
+pub struct Blocker {
     /// From the list of reasons.
     pub reason: &'static str,
     /// The whole story.
@@ -82,7 +82,7 @@ pub struct Obstruction {
 
 /// A capability that becomes enabled.
 #[derive(Debug, Serialize)]
-pub struct Capability {
+pub struct EnabledCapability {
     /// Its name.
     pub name: String,
     /// What makes it so.
@@ -91,16 +91,16 @@ pub struct Capability {
 
 /// A run level.
 #[derive(Debug, Serialize)]
-pub struct Level {
+pub struct LevelForecast {
     /// Its number; none for files that name none.
     pub level: Option<u32>,
-    /// Its lanes, which run side by side.
-    pub lanes: Vec<Lane>,
+    /// Its lanes, which run in parallel.
+    pub lanes: Vec<ComponentForecast>,
 }
 
 /// Steps that are done one after the other.
 #[derive(Debug, Serialize)]
-pub struct Lane {
+pub struct ComponentForecast {
     /// The component.
     pub component: Option<String>,
     /// Steps of each sort.
@@ -109,7 +109,7 @@ pub struct Lane {
     pub steps: Vec<StepReport>,
 }
 
-impl Lane {
+impl ComponentForecast {
     /// Whether nothing changes in it and nothing is waited for at a gate.
     fn is_quiet(&self) -> bool {
         let unchanged = ChangeKind::Unchanged.as_str();
@@ -139,7 +139,7 @@ pub struct StepReport {
     pub fields: Vec<FieldReport>,
     /// Why it is not applied.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Obstruction>,
+    pub problem: Option<Blocker>,
     /// The object that has to be there first, where its turn comes only later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -179,7 +179,7 @@ pub struct GateReport {
     pub expects: BTreeMap<String, String>,
     /// What keeps it from passing now; none where nothing does or nobody asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub now: Option<Obstruction>,
+    pub now: Option<Blocker>,
 }
 
 /// An object that is left behind.
@@ -193,7 +193,7 @@ pub struct OrphanReport {
 
 /// A document that is left out.
 #[derive(Debug, Serialize)]
-pub struct Excluded {
+pub struct ExcludedManifest {
     /// Manifest file.
     pub file: String,
     /// Number of the document in the file, from 0.
@@ -204,11 +204,11 @@ pub struct Excluded {
     pub reason: String,
 }
 
-impl Report {
+impl ForecastReport {
     /// Puts a forecast into words.
     pub fn of(forecast: &Forecast) -> Self {
         let plan = &forecast.plan;
-        let levels = forecast.levels().into_iter().map(|level| Level {
+        let levels = forecast.levels().into_iter().map(|level| LevelForecast {
             level: level.level,
             lanes: level.lanes.into_iter().map(|lane| self::lane(forecast, lane)).collect(),
         });
@@ -219,10 +219,10 @@ impl Report {
             plan_hash: plan.hash.clone(),
             mode: plan.mode.as_str(),
             counts: named(&forecast.counts()),
-            in_the_way: forecast.stops(),
+            blockers: forecast.stops(),
             accepted_risks: forecast.accepted_risks(),
             capabilities: capabilities
-                .map(|it| Capability { name: it.name, because: it.because })
+                .map(|it| EnabledCapability { name: it.name, because: it.because })
                 .collect(),
             levels: levels.collect(),
             gates: forecast.gates.iter().map(|gate| self::gate(forecast, gate)).collect(),
@@ -242,7 +242,7 @@ impl Report {
             excluded: plan
                 .excluded
                 .iter()
-                .map(|excluded| Excluded {
+                .map(|excluded| ExcludedManifest {
                     file: excluded.file.to_string(),
                     document: excluded.document,
                     object: excluded.key.to_string(),
@@ -310,7 +310,7 @@ impl Report {
     }
 }
 
-fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
+fn lane(forecast: &Forecast, lane: ForecastLane) -> ComponentForecast {
     let steps = lane.steps.iter().map(|&index| {
         let (step, change) = (&forecast.plan.steps[index], &forecast.changes[index]);
         StepReport {
@@ -324,7 +324,7 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
             },
             problem: match change {
                 Change::Refused { reason, message } | Change::Waiting { reason, message } => {
-                    Some(Obstruction { reason: reason.as_str(), message: message.clone() })
+                    Some(Blocker { reason: reason.as_str(), message: message.clone() })
                 }
                 _ => None,
             },
@@ -335,7 +335,7 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> Lane {
             awaits: awaited(step),
         }
     });
-    Lane {
+    ComponentForecast {
         component: lane.component,
         counts: named(&count(lane.steps.iter().map(|&index| &forecast.changes[index]))),
         steps: steps.collect(),
@@ -353,7 +353,7 @@ fn gate(forecast: &Forecast, gate: &Gate) -> GateReport {
         now: match &gate.now {
             Some(Verdict::Waiting { reason, message, .. })
             | Some(Verdict::ReadyWith { reason, message }) => {
-                Some(Obstruction { reason: reason.as_str(), message: message.clone() })
+                Some(Blocker { reason: reason.as_str(), message: message.clone() })
             }
             Some(Verdict::Ready) | None => None,
         },
@@ -374,7 +374,7 @@ pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-fn node(lane: &Lane) -> Node {
+fn node(lane: &ComponentForecast) -> Node {
     let mut lines = vec![lane.component.clone().unwrap_or_else(|| "(no component)".to_owned())];
     lines.push(in_words(&lane.counts));
     let gates = lane.steps.iter().filter(|step| step.awaits.is_some()).count();

@@ -47,7 +47,7 @@ impl Format {
 /// # Errors
 ///
 /// All others.
-pub fn read_by_people(written: Result<(), impl Into<anyhow::Error>>) -> anyhow::Result<()> {
+pub fn ignore_broken_pipe(written: Result<(), impl Into<anyhow::Error>>) -> anyhow::Result<()> {
     match written.map_err(Into::into) {
         Err(error) if is_broken_pipe(&error) => Ok(()),
         other => other,

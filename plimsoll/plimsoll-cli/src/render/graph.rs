@@ -73,7 +73,7 @@ pub struct Edge {
     pub is_dashed: bool,
 }
 
-/// Nodes that belong side by side.
+/// Nodes that belong in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rank {
     /// What stands beside them.

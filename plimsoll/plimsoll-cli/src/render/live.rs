@@ -1,8 +1,8 @@
 //! The live view of a controller at work: run levels, what is done, what it waits on.
 
+use std::io::{self, Write as _};
 use std::time::Duration;
 
-use console::Term;
 use jiff::Timestamp;
 use plimsoll_controller::{LevelView, View, WaitView};
 use plimsoll_plan::plan::mode::Mode;
@@ -14,21 +14,20 @@ use tokio_util::sync::CancellationToken;
 const FRAME: Duration = Duration::from_millis(100);
 /// Lines of waiting objects that are shown; the rest is counted.
 const WAITS_SHOWN: usize = 8;
+/// Width of a terminal that does not tell it.
+const WIDTH: usize = 80;
 /// Width of a progress bar.
 const BAR_WIDTH: usize = 24;
 
 /// Draws views until told to stop.
 pub async fn draw(mut views: watch::Receiver<View>, stop: CancellationToken) {
-    let term = Term::stderr();
     let mut drawn = 0;
     loop {
-        let width = usize::from(term.size().1);
+        let size = terminal_size::terminal_size_of(io::stderr());
+        let width = size.map_or(WIDTH, |(width, _)| usize::from(width.0));
         let lines = lines(&views.borrow_and_update(), crate::process::now(), width);
         // A terminal that went away is no reason to stop the controller.
-        let _ = term.clear_last_lines(drawn);
-        for line in &lines {
-            let _ = term.write_line(line);
-        }
+        let _ = redraw(&lines, drawn);
         drawn = lines.len();
         if stop.is_cancelled() {
             return;
@@ -38,6 +37,16 @@ pub async fn draw(mut views: watch::Receiver<View>, stop: CancellationToken) {
             () = stop.cancelled() => {}
         }
     }
+}
+
+/// Replaces the last `drawn` lines of the terminal; in one write, so that it does not flicker.
+fn redraw(lines: &[String], drawn: usize) -> io::Result<()> {
+    let mut text = "\x1b[1A\x1b[2K".repeat(drawn);
+    for line in lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    io::stderr().lock().write_all(text.as_bytes())
 }
 
 /// The view as lines of at most `width` characters.
@@ -67,7 +76,7 @@ fn headline(view: &View) -> String {
     let mode = match view.mode {
         Some(Mode::Initializing) => "Installing",
         Some(Mode::Updating) => "Updating",
-        Some(Mode::Reconciling) => "Watching",
+        Some(Mode::Reconciling) => "Reconciled",
         None => "Starting",
     };
     format!(

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast, Hindrance};
 use serde::Serialize;
 
-use super::forecast::{self, Capability, OrphanReport, StepReport};
+use super::forecast::{self, EnabledCapability, OrphanReport, StepReport};
 use plimsoll_simulation::rehearsal::{RehearsalEnd, RehearsalResult, StepWait};
 
 /// What a rehearsal is told as.
@@ -32,7 +32,7 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 /// A rehearsal in words. Times are whole seconds since the update began.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct RehearsalReport {
     /// What it was rehearsed on.
     pub on: String,
     /// Version of the release that is left.
@@ -41,17 +41,17 @@ pub struct Report {
     pub to: String,
     /// Hash of the plan; the ReleaseProgress object shows the same while it is carried out.
     pub plan_hash: String,
-    /// Whether the update would begin, and came to its end without a complaint.
+    /// Whether the update would begin, and came to its end without a failing_condition.
     pub succeeds: bool,
-    /// Whether it came to its end without a complaint, begun by force or not.
+    /// Whether it came to its end without a failing_condition, begun by force or not.
     #[serde(skip)]
     ends_well: bool,
     /// The preconditions because of which it would not even begin, unless it is forced.
-    pub in_the_way: Vec<Hindrance>,
+    pub blockers: Vec<Hindrance>,
     /// Preconditions that do not hold and do not hold it up.
     pub accepted_risks: Vec<Hindrance>,
     /// Why not, in the words of the ClusterVersion; empty if it does.
-    pub complaints: Vec<ConditionReport>,
+    pub failing_conditions: Vec<ConditionReport>,
     /// How long it took, or how long it got on.
     pub seconds: u64,
     /// Steps done.
@@ -63,25 +63,25 @@ pub struct Report {
     /// What became of the objects: how many of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// Capabilities that became enabled, and why.
-    pub capabilities: Vec<Capability>,
+    pub capabilities: Vec<EnabledCapability>,
     /// The run levels in their order.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelTimeline>,
     /// The changes of the ClusterVersion's conditions.
     pub conditions: Vec<ConditionReport>,
     /// Where it went otherwise than the dry run on the copy had said.
-    pub surprises: Vec<Surprise>,
+    pub deviations: Vec<Deviation>,
     /// Objects that are left behind.
     pub orphans: Vec<OrphanReport>,
     /// Resources of the cluster that could not be copied.
     pub not_copied: Vec<String>,
     /// Objects of the outgoing release that the rehearsal leaves alone, since the embedded server
     /// refuses them.
-    pub left_alone: Vec<LeftAlone>,
+    pub unmanaged: Vec<UnmanagedReport>,
 }
 
 /// An object that the rehearsal leaves alone.
 #[derive(Debug, Serialize)]
-pub struct LeftAlone {
+pub struct UnmanagedReport {
     /// The object.
     pub object: String,
     /// Why it could not be installed.
@@ -91,33 +91,33 @@ pub struct LeftAlone {
 /// A run level.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Level {
+pub struct LevelTimeline {
     /// Its number; none for files that name none.
     pub level: Option<u32>,
     /// When its first object was written; none if it was not reached.
     pub began: Option<u64>,
     /// When all of it was done; none if it was not.
     pub completed: Option<u64>,
-    /// Its lanes, which run side by side.
-    pub lanes: Vec<Lane>,
+    /// Its lanes, which run in parallel.
+    pub lanes: Vec<ComponentTimeline>,
 }
 
 /// Steps that are done one after the other.
 #[derive(Debug, Serialize)]
-pub struct Lane {
+pub struct ComponentTimeline {
     /// The component.
     pub component: Option<String>,
     /// How many steps there are of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// Its steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepResult>,
     /// What it waited for.
-    pub waits: Vec<WaitReport>,
+    pub waits: Vec<WaitResult>,
 }
 
 /// A step and what became of it.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct StepResult {
     /// When its object was first written; none if it never was.
     pub at: Option<u64>,
     /// What became of it.
@@ -127,7 +127,7 @@ pub struct Step {
 
 /// Something that was waited for.
 #[derive(Debug, Serialize)]
-pub struct WaitReport {
+pub struct WaitResult {
     /// The object.
     pub object: String,
     /// Why, from the list of reasons.
@@ -160,50 +160,52 @@ pub struct ConditionReport {
 
 /// An object that became another than the dry run had said.
 #[derive(Debug, Serialize)]
-pub struct Surprise {
+pub struct Deviation {
     /// The object.
     pub object: String,
     /// What the dry run had said.
-    pub foreseen: &'static str,
-    /// What happened.
-    pub happened: &'static str,
+    pub expected: &'static str,
+    /// What actual.
+    pub actual: &'static str,
 }
 
-impl Report {
+impl RehearsalReport {
     /// Puts a rehearsal into words; `on` says what it was rehearsed on.
     pub fn of(result: &RehearsalResult, on: String) -> Self {
         let timeline = &result.timeline;
-        let happened = Forecast { changes: result.changes.clone(), ..result.forecast.clone() };
-        let told = forecast::Report::of(&happened);
-        let complaints = complaints(result);
-        let ends_well = complaints.is_empty() && timeline.end == RehearsalEnd::Complete;
-        let in_the_way: Vec<Hindrance> =
-            told.in_the_way.into_iter().filter(|it| it.forcible).collect();
+        let actual = Forecast { changes: result.changes.clone(), ..result.forecast.clone() };
+        let told = forecast::ForecastReport::of(&actual);
+        let failing_conditions = failing_conditions(result);
+        let ends_well = failing_conditions.is_empty() && timeline.end == RehearsalEnd::Complete;
+        let blockers: Vec<Hindrance> = told.blockers.into_iter().filter(|it| it.forcible).collect();
         let waits: Vec<&StepWait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
-        let lanes = happened.levels().into_iter().flat_map(|level| level.lanes);
+        let lanes = actual.levels().into_iter().flat_map(|level| level.lanes);
         let mut steps = lanes.flat_map(|lane| lane.steps);
         let mut levels = Vec::with_capacity(told.levels.len());
         for level in told.levels {
             let completed = timeline.levels.iter().find(|(number, _)| *number == level.level);
             let mut lanes = Vec::with_capacity(level.lanes.len());
             for lane in level.lanes {
-                let of_lane: Vec<WaitReport> = waits
+                let of_lane: Vec<WaitResult> = waits
                     .iter()
                     .filter(|wait| lane.steps.iter().any(|step| step.object == wait.object))
-                    .map(|wait| WaitReport::of(wait))
+                    .map(|wait| WaitResult::of(wait))
                     .collect();
                 let told = lane.steps.into_iter().zip(steps.by_ref());
-                lanes.push(Lane {
+                lanes.push(ComponentTimeline {
                     component: lane.component,
                     counts: lane.counts,
                     steps: told
-                        .map(|(step, index)| Step { at: result.written[index].map(seconds), step })
+                        .map(|(step, index)| StepResult {
+                            at: result.written[index].map(seconds),
+                            step,
+                        })
                         .collect(),
                     waits: of_lane,
                 });
             }
             let written = lanes.iter().flat_map(|lane| &lane.steps).filter_map(|step| step.at);
-            levels.push(Level {
+            levels.push(LevelTimeline {
                 level: level.level,
                 began: written.min(),
                 completed: completed.and_then(|(_, at)| at.map(seconds)),
@@ -215,11 +217,11 @@ impl Report {
             from: told.from,
             to: told.to,
             plan_hash: told.plan_hash,
-            succeeds: in_the_way.is_empty() && ends_well,
+            succeeds: blockers.is_empty() && ends_well,
             ends_well,
-            in_the_way,
+            blockers,
             accepted_risks: told.accepted_risks,
-            complaints,
+            failing_conditions,
             seconds: seconds(timeline.took),
             done: timeline.done.0,
             total: timeline.done.1,
@@ -228,13 +230,13 @@ impl Report {
             capabilities: told.capabilities,
             levels,
             conditions: transitions(result),
-            surprises: surprises(result),
+            deviations: deviations(result),
             orphans: told.orphans,
             not_copied: result.not_copied.clone(),
-            left_alone: result
+            unmanaged: result
                 .unmanaged
                 .iter()
-                .map(|object| LeftAlone {
+                .map(|object| UnmanagedReport {
                     object: object.key.to_string(),
                     because: object.message.clone(),
                 })
@@ -274,7 +276,7 @@ impl Report {
     }
 }
 
-impl WaitReport {
+impl WaitResult {
     fn of(wait: &StepWait) -> Self {
         Self {
             object: wait.object.clone(),
@@ -297,9 +299,9 @@ fn is_told(wait: &StepWait) -> bool {
 }
 
 /// The conditions of the ClusterVersion that say that it would not come to its end.
-fn complaints(result: &RehearsalResult) -> Vec<ConditionReport> {
+fn failing_conditions(result: &RehearsalResult) -> Vec<ConditionReport> {
     let stopped = result.timeline.end == RehearsalEnd::Stalled;
-    let complaints = result.conditions.iter().filter(|condition| {
+    let failing_conditions = result.conditions.iter().filter(|condition| {
         let status = condition.status.as_str();
         match condition.type_.as_str() {
             "Failing" => status != "False",
@@ -308,7 +310,7 @@ fn complaints(result: &RehearsalResult) -> Vec<ConditionReport> {
             _ => false,
         }
     });
-    complaints
+    failing_conditions
         .map(|condition| {
             let since = result.timeline.transitions.iter().rev().find(|transition| {
                 transition.type_ == condition.type_ && transition.status == condition.status
@@ -337,24 +339,24 @@ fn transitions(result: &RehearsalResult) -> Vec<ConditionReport> {
         .collect()
 }
 
-/// Steps that were reached and went otherwise than foreseen. A field counts by its place alone:
-/// what a simulated operator adds to an object is nobody's surprise.
-fn surprises(result: &RehearsalResult) -> Vec<Surprise> {
+/// Steps that were reached and went otherwise than expected. A field counts by its place alone:
+/// what a simulated operator adds to an object is nobody's deviation.
+fn deviations(result: &RehearsalResult) -> Vec<Deviation> {
     let forecast = &result.forecast;
     let complete = result.timeline.end == RehearsalEnd::Complete;
     let steps = forecast.plan.steps.iter().zip(&forecast.changes).zip(&result.changes);
     let reached = steps.zip(&result.written).filter(|(_, at)| complete || at.is_some());
     reached
-        .filter(|((_, happened), _)| !matches!(happened, Change::Kept | Change::Absent))
-        .filter_map(|(((step, foreseen), happened), _)| {
-            let (foreseen, happened) = (foreseen.kind(), happened.kind());
+        .filter(|((_, actual), _)| !matches!(actual, Change::Kept | Change::Absent))
+        .filter_map(|(((step, expected), actual), _)| {
+            let (expected, actual) = (expected.kind(), actual.kind());
             // Waiting may end by what an operator does.
-            let expected = foreseen == happened
-                || (foreseen == ChangeKind::Waiting && happened == ChangeKind::Created);
-            (!expected).then(|| Surprise {
+            let is_expected = expected == actual
+                || (expected == ChangeKind::Waiting && actual == ChangeKind::Created);
+            (!is_expected).then(|| Deviation {
                 object: step.manifest.key.to_string(),
-                foreseen: foreseen.as_str(),
-                happened: happened.as_str(),
+                expected: expected.as_str(),
+                actual: actual.as_str(),
             })
         })
         .collect()

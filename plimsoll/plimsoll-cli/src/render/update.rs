@@ -3,8 +3,8 @@
 mod overview;
 mod report;
 
-pub use overview::Overview;
-pub use report::{Assessment, Report};
+pub use overview::UpdateOverview;
+pub use report::{Assessment, UpdateStatus};
 
 use plimsoll_api::Condition;
 use plimsoll_api::config::ClusterVersionStatus;

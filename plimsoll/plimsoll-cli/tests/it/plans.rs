@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
-use plimsoll_cli::render::rehearsal::Report;
+use plimsoll_cli::render::rehearsal::RehearsalReport;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
@@ -283,7 +283,7 @@ fn rehearsal(initial_state: InitialState, next: &Arc<Payload>, faults: &str) -> 
 }
 
 fn told(result: &RehearsalResult) -> String {
-    let report = Report::of(result, "a stage".to_owned());
+    let report = RehearsalReport::of(result, "a stage".to_owned());
     serde_json::to_string_pretty(&report).expect("it is JSON")
 }
 
@@ -297,9 +297,9 @@ fn the_same_rehearsal_is_told_in_the_same_words() {
     };
     let result = rehearse();
     assert_eq!(result.timeline.end, RehearsalEnd::Complete);
-    let report = Report::of(&result, String::new());
-    assert!(report.succeeds, "{:?}", report.complaints);
-    assert!(report.surprises.is_empty(), "{:?}", report.surprises);
+    let report = RehearsalReport::of(&result, String::new());
+    assert!(report.succeeds, "{:?}", report.failing_conditions);
+    assert!(report.deviations.is_empty(), "{:?}", report.deviations);
     assert_eq!(told(&result), told(&rehearse()));
 }
 
@@ -309,11 +309,15 @@ fn a_rehearsal_tells_where_an_update_would_stop_and_why() {
     let check = |faults: &str, condition: &str, reason: &str, level: u32| {
         let initial_state = InitialState::Release(Arc::clone(&first));
         let result = rehearsal(initial_state, &second, faults).run().expect("it is rehearsed");
-        let report = Report::of(&result, String::new());
+        let report = RehearsalReport::of(&result, String::new());
         assert!(!report.succeeds && report.done < report.total, "{faults}");
-        let complaint = report.complaints.iter().find(|it| it.type_ == "Failing");
-        let complaint = complaint.expect("Failing tells of it");
-        assert_eq!((complaint.status, complaint.reason.as_str()), (condition, reason), "{faults}");
+        let condition_report = report.failing_conditions.iter().find(|it| it.type_ == "Failing");
+        let condition_report = condition_report.expect("Failing tells of it");
+        assert_eq!(
+            (condition_report.status, condition_report.reason.as_str()),
+            (condition, reason),
+            "{faults}"
+        );
         let stopped = report.levels.iter().find(|it| it.completed.is_none()).expect("a level");
         assert_eq!(stopped.level, Some(level), "{faults}");
         assert!(report.levels.last().expect("levels").began.is_none(), "{faults}");
@@ -342,9 +346,9 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
             rehearsal(InitialState::Cluster(copy), &next, "").run()
         });
         let result = result.await.expect("no panic").expect("it can be rehearsed");
-        let report = Report::of(&result, String::new());
-        assert!(report.succeeds, "{kind}: {:?}", report.complaints);
-        assert!(report.surprises.is_empty(), "{kind}: {:?}", report.surprises);
+        let report = RehearsalReport::of(&result, String::new());
+        assert!(report.succeeds, "{kind}: {:?}", report.failing_conditions);
+        assert!(report.deviations.is_empty(), "{kind}: {:?}", report.deviations);
         assert_eq!(report.from.as_deref(), Some(first.release.version.as_str()));
         assert_eq!(kinds(&result.changes), kinds(&foretold.changes), "{kind}");
         assert_eq!(result.forecast.plan.hash, foretold.plan.hash);
@@ -391,12 +395,16 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
             rehearsal(InitialState::Cluster(copy), &second, "").run()
         });
         let mut result = result.await.expect("no panic").expect("it can be rehearsed");
-        let report = Report::of(&result, String::new());
-        assert!(!report.succeeds && report.complaints.is_empty(), "{:?}", report.complaints);
-        assert_eq!(report.in_the_way.len(), 1, "{:?}", report.in_the_way);
+        let report = RehearsalReport::of(&result, String::new());
+        assert!(
+            !report.succeeds && report.failing_conditions.is_empty(),
+            "{:?}",
+            report.failing_conditions
+        );
+        assert_eq!(report.blockers.len(), 1, "{:?}", report.blockers);
         assert_eq!(report.done, report.total);
         result.forecast = result.forecast.forced();
-        assert!(Report::of(&result, String::new()).succeeds);
+        assert!(RehearsalReport::of(&result, String::new()).succeeds);
     });
 }
 
@@ -408,8 +416,8 @@ fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
 fn an_installation_is_rehearsed_on_nothing() {
     let (first, _) = sample_payloads();
     let result = rehearsal(InitialState::Empty, &first, "").run().expect("it is rehearsed");
-    let report = Report::of(&result, String::new());
-    assert!(report.succeeds, "{:?}", report.complaints);
+    let report = RehearsalReport::of(&result, String::new());
+    assert!(report.succeeds, "{:?}", report.failing_conditions);
     assert_eq!(report.from, None);
     assert_eq!(report.counts.get("created"), Some(&report.total));
 }

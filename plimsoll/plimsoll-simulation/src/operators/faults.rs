@@ -210,7 +210,7 @@ impl TryFrom<Entry> for ScriptedFault {
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(serde::de::Error::custom)
+    crate::duration::parse(&text).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The sample release is a payload in good order, and shows what it is meant to show.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_PROFILE, Decision, decide};
@@ -8,6 +9,7 @@ use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::plan::graph::position;
 
+use super::files::FILES;
 use super::{v1, v2};
 
 fn payload(files: &[SourceFile]) -> Payload {
@@ -22,6 +24,22 @@ fn included(payload: &Payload, feature_set: &str) -> BTreeSet<String> {
     let context = payload.context(DEFAULT_PROFILE, feature_set);
     let included = payload.manifests.iter().filter(|it| decide(it, &context) == Decision::Included);
     included.map(|manifest| manifest.key.to_string()).collect()
+}
+
+#[test]
+fn all_files_of_the_sample_are_embedded() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/payloads");
+    let mut expected = Vec::new();
+    for version in std::fs::read_dir(&root).unwrap() {
+        for directory in std::fs::read_dir(version.unwrap().path()).unwrap() {
+            for file in std::fs::read_dir(directory.unwrap().path()).unwrap() {
+                let path = file.unwrap().path();
+                expected.push(path.strip_prefix(&root).unwrap().display().to_string());
+            }
+        }
+    }
+    expected.sort();
+    assert_eq!(FILES.iter().map(|(path, _)| *path).collect::<Vec<_>>(), expected);
 }
 
 #[test]

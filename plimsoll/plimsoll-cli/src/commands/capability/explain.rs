@@ -106,7 +106,7 @@ fn write_text(report: &Report<'_>, subject: &Subject, out: &mut dyn Write) -> io
             by.object,
             by.file
         ),
-        (Some(true), None) => "implicit: the spec does not ask for it any more".to_owned(),
+        (Some(true), None) => "implicit: the spec no longer requests it".to_owned(),
         _ => it.state().to_owned(),
     };
     let release = subject.payload.as_ref().map(|payload| payload.release.version.clone());
@@ -129,7 +129,7 @@ fn write_text(report: &Report<'_>, subject: &Subject, out: &mut dyn Write) -> io
     writeln!(out)?;
     match &report.brings {
         Some(brings) => write_brings(brings, it, out)?,
-        None => writeln!(out, "With --release DIR this says which objects belong to it.")?,
+        None => writeln!(out, "Use --release DIR to list its objects.")?,
     }
     if subject.cluster.is_some() && (!it.enabled || it.implicit == Some(true)) {
         let add: Vec<&str> = std::iter::once(it.name).chain(missing).collect();
@@ -141,7 +141,7 @@ fn write_text(report: &Report<'_>, subject: &Subject, out: &mut dyn Write) -> io
             add.join(", "),
         )?;
         writeln!(out, "  kubectl edit clusterversion version")?;
-        writeln!(out, "What is enabled stays enabled: it cannot be disabled again.")?;
+        writeln!(out, "A capability cannot be disabled once it is enabled.")?;
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ fn write_brings(brings: &Brings<'_>, it: &Description<'_>, out: &mut dyn Write) 
     write_objects(&brings.objects, out)?;
     if !brings.needing_more.is_empty() {
         let count = objects(brings.needing_more.len());
-        writeln!(out, "{count} of it would still be left out: they need more than it")?;
+        writeln!(out, "{count} of its objects need other capabilities, too")?;
         write_objects(&brings.needing_more, out)?;
     }
     if brings.elsewhere > 0 {

@@ -16,7 +16,7 @@ use plimsoll_plan::update::target::Target;
 
 use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::render::forecast::{Format, Report};
+use crate::render::forecast::{ForecastReport, Format};
 
 /// Arguments of `plimsoll release plan`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct PlanArguments {
     /// The release that the cluster is at; without it, an installation is planned
     #[arg(long, value_name = "VERSION|DIR")]
     from: Option<String>,
-    /// The release to go to: a version of the store, or the directory of a payload
+    /// The release to update to: a version of the store, or the directory of a payload
     #[arg(long, value_name = "VERSION|DIR")]
     to: String,
     /// Where versions are looked for
@@ -86,9 +86,9 @@ pub(super) fn run(
     let from = arguments.from.as_deref().map(load).transpose()?;
     let to = load(&arguments.to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
-    let report = Report::of(&forecast);
+    let report = ForecastReport::of(&forecast);
     report.write(arguments.output, arguments.details, out)?;
-    let would_stop = !report.in_the_way.is_empty();
+    let would_stop = !report.blockers.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }
 

@@ -47,8 +47,7 @@ fn cluster(arguments: &ResolveArguments) -> Result<Cluster, anyhow::Error> {
     let mut cluster = match &arguments.cluster {
         None => Cluster::default(),
         Some(path) => {
-            let context =
-                || format!("failed to read what is known of the cluster from `{}`", path.display());
+            let context = || format!("failed to read cluster facts from `{}`", path.display());
             let text = fs::read_to_string(path).with_context(context)?;
             serde_saphyr::from_str(&text).with_context(context)?
         }
@@ -109,7 +108,7 @@ fn requests(
     packages.sort_unstable();
     packages.dedup();
     if packages.is_empty() {
-        bail!("nothing is asked for: name a package, or give a `--bundle`");
+        bail!("no package is given: name one, or a bundle with `--bundle`");
     }
     let request = |package: &str| PackageRequest {
         namespace: arguments.namespace.clone(),
@@ -136,8 +135,8 @@ fn catalog_called(name: &str, sources: &[Named<'_>]) -> Result<CatalogName, anyh
     let mut found = sources.iter().filter(called);
     match (found.next(), found.next()) {
         (Some(named), None) => Ok(catalog_name(named)),
-        (None, _) => Err(anyhow!("no catalog is called `{name}`")),
-        _ => Err(anyhow!("several catalogs are called `{name}`: put their NAMESPACE/ before it")),
+        (None, _) => Err(anyhow!("no catalog is named `{name}`")),
+        _ => Err(anyhow!("several catalogs are named `{name}`: qualify it as NAMESPACE/{name}")),
     }
 }
 
@@ -146,7 +145,7 @@ fn installed(
     sources: &[Named<'_>],
 ) -> Result<Vec<InstalledBundle>, anyhow::Error> {
     let Some(path) = &arguments.installed else { return Ok(Vec::new()) };
-    let context = || format!("failed to read what is installed from `{}`", path.display());
+    let context = || format!("failed to read installed packages from `{}`", path.display());
     let items = read_installed(path).with_context(context)?;
     let item = |item: InstalledItem| -> Result<InstalledBundle, anyhow::Error> {
         let InstalledItem { package, version, channel, catalog, namespace } = item;
@@ -197,7 +196,7 @@ fn overrides(
         BundleExclusion { package: package.to_owned(), versions: None, bundle }
     };
     let provider = |text: &String| -> Result<ProviderChoice, anyhow::Error> {
-        let wrong = || anyhow!("`{text}` has not the form GROUP/VERSION/KIND=PACKAGE");
+        let wrong = || anyhow!("`{text}` is not of the form GROUP/VERSION/KIND=PACKAGE");
         let (api, package) = text.split_once('=').ok_or_else(wrong)?;
         let parts: Vec<&str> = api.split('/').collect();
         let [group, version, kind] = parts.as_slice() else { return Err(wrong()) };

@@ -92,7 +92,7 @@ fn open_all(
     for (namespace, name, path, weight, is_bundle) in bundles.chain(catalogs) {
         if opened.iter().any(|other| (&other.namespace, &other.name) == (&namespace, &name)) {
             bail!(
-                "two catalogs are called `{name}`: name one of them, as in `--catalog other={}`",
+                "two catalogs are named `{name}`: name one of them, as in `--catalog other={}`",
                 path.display()
             );
         }

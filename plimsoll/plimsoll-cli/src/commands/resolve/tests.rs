@@ -140,13 +140,10 @@ fn what_is_known_of_the_cluster_rules_out_what_does_not_fit() {
 #[test]
 fn bad_input_is_an_error() {
     let error = |line: &str| format!("{:#}", attempt(line).expect_err("bad input"));
-    assert_eq!(
-        error("lantern"),
-        "there is nothing to resolve from: give a `--catalog` or a `--bundle`"
-    );
+    assert_eq!(error("lantern"), "no catalog is given: name one with `--catalog` or `--bundle`");
     assert_eq!(
         error("--catalog examples/catalog"),
-        "nothing is asked for: name a package, or give a `--bundle`"
+        "no package is given: name one, or a bundle with `--bundle`"
     );
     assert!(error("a --catalog examples/catalog --version x||").contains("is not a range"));
     assert!(error("a --catalog examples/catalog --prefer b").contains("no catalog is called `b`"));

@@ -12,20 +12,20 @@ use plimsoll_simulation::dry_run::forecast;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::process::now;
-use crate::render::forecast::{Format, Report};
-use crate::render::format::read_by_people;
+use crate::render::forecast::{ForecastReport, Format};
+use crate::render::format::ignore_broken_pipe;
 use crate::render::logs;
 
 /// Arguments of `plimsoll update plan`.
 #[derive(Debug, Args)]
 pub struct UpdatePlanArguments {
-    /// The release to go to: a version of the store, or the directory of a payload
+    /// The release to update to: a version of the store, or the directory of a payload
     #[arg(value_name = "VERSION|DIR")]
     pub to: String,
     /// Where its version is looked for
     #[command(flatten)]
     pub store: StoreArguments,
-    /// Plan a forced update: preconditions that do not hold are risks that are accepted
+    /// Plan a forced update, which accepts the risk of failed preconditions
     #[arg(long)]
     pub force: bool,
     /// Cluster profile
@@ -58,9 +58,9 @@ pub async fn run(
     let asked = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
     let (forecast, _) = forecast(client, &cluster, &payload, &asked).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
-    let report = Report::of(&forecast);
+    let report = ForecastReport::of(&forecast);
     let written = report.write(arguments.output, arguments.details, out);
-    read_by_people(written)?;
-    let would_stop = !report.in_the_way.is_empty();
+    ignore_broken_pipe(written)?;
+    let would_stop = !report.blockers.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }

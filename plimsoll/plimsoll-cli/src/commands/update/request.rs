@@ -9,7 +9,7 @@ use plimsoll_simulation::cluster_state::ClusterState;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum UpdateDecision {
     /// Nothing, and why.
     Nothing(String),
     /// The request to write, and what to say.
@@ -18,7 +18,7 @@ pub(super) enum Outcome {
 
 /// Why a request is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum RequestError {
     /// The version is not offered.
     #[error(
         "{version} is not one of the available updates: {available}\nTo go to a release that is \
@@ -76,19 +76,19 @@ pub(super) enum Refusal {
 pub(super) fn update(
     cluster: &ClusterState,
     asked: &UpdateToArguments,
-) -> Result<Outcome, Refusal> {
+) -> Result<UpdateDecision, RequestError> {
     let (version, image) = target(cluster, asked)?;
     let status = &cluster.status;
     let is_there = status.desired.image == image;
     let done = status.history.first().is_some_and(|it| it.state == UpdateState::Completed);
     if is_there && cluster.spec.desired_update.as_ref().is_none_or(|it| it.image == image) {
         let name = if version.is_empty() { &image } else { &version };
-        return Ok(Outcome::Nothing(match (asked.latest, done) {
+        return Ok(UpdateDecision::Nothing(match (asked.latest, done) {
             (true, true) => {
                 format!("info: Cluster is already at the latest available version {name}")
             }
             (false, true) => format!("info: Cluster is already at {name}"),
-            (_, false) => format!("info: The update to {name} is under way already"),
+            (_, false) => format!("info: The update to {name} is already in progress"),
         }));
     }
     if !asked.allow_update_with_warnings && !asked.force {
@@ -99,21 +99,25 @@ pub(super) fn update(
         (None, version) => format!("Requested update to {version}"),
     };
     let force = asked.force;
-    Ok(Outcome::Patch(Update { version, image, force, ..Update::default() }, text))
+    let update = Update { version, image, force, ..Update::default() };
+    Ok(UpdateDecision::Patch(update, text))
 }
 
 /// Version and image of the release that is meant.
-fn target(cluster: &ClusterState, asked: &UpdateToArguments) -> Result<(String, String), Refusal> {
+fn target(
+    cluster: &ClusterState,
+    asked: &UpdateToArguments,
+) -> Result<(String, String), RequestError> {
     let status = &cluster.status;
     let available = status.available_updates.as_deref().unwrap_or_default();
     if let Some(image) = &asked.to_image {
         let listed =
             available.iter().any(|it| it.image == *image) || *image == status.desired.image;
         if digest(image).is_none() && !asked.force {
-            return Err(Refusal::NoDigest { image: image.clone() });
+            return Err(RequestError::NoDigest { image: image.clone() });
         }
         if !listed && !asked.allow_explicit_update {
-            return Err(Refusal::Explicit { image: image.clone() });
+            return Err(RequestError::Explicit { image: image.clone() });
         }
         return Ok((asked.version.clone().unwrap_or_default(), image.clone()));
     }
@@ -131,17 +135,17 @@ fn target(cluster: &ClusterState, asked: &UpdateToArguments) -> Result<(String, 
     match before {
         Some(entry) => Ok((entry.version.clone(), entry.image.clone())),
         None if available.is_empty() => {
-            Err(Refusal::NoneAvailable { current: current.version.clone() })
+            Err(RequestError::NoneAvailable { current: current.version.clone() })
         }
         None => {
             let versions: Vec<&str> = available.iter().map(|it| it.version.as_str()).collect();
             let (version, available) = (version.clone(), versions.join(", "));
-            Err(Refusal::NotAvailable { version, available })
+            Err(RequestError::NotAvailable { version, available })
         }
     }
 }
 
-fn warnings(conditions: &[Condition]) -> Result<(), Refusal> {
+fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
     let guards = [
         ("Invalid", "The cluster version is invalid."),
         ("Failing", "The cluster is experiencing an error reconciling its current release."),
@@ -152,7 +156,7 @@ fn warnings(conditions: &[Condition]) -> Result<(), Refusal> {
             conditions.iter().find(|it| it.type_ == type_ && it.status == ConditionStatus::True);
         if let Some(Condition { reason, message, .. }) = found {
             let (reason, message) = (reason.clone(), message.clone());
-            return Err(Refusal::Warning { what, reason, message });
+            return Err(RequestError::Warning { what, reason, message });
         }
     }
     Ok(())
@@ -161,7 +165,7 @@ fn warnings(conditions: &[Condition]) -> Result<(), Refusal> {
 /// What to say when a request is taken back.
 pub(super) fn cleared(cluster: &ClusterState) -> String {
     let Some(update) = &cluster.spec.desired_update else {
-        return "info: No update is asked for".to_owned();
+        return "info: No update is requested".to_owned();
     };
     let name = if update.version.is_empty() { &update.image } else { &update.version };
     let current = &cluster.status.desired.version;
@@ -171,7 +175,7 @@ pub(super) fn cleared(cluster: &ClusterState) -> String {
         let back = back.map_or(String::new(), |it| {
             format!("; to go back, use `plimsoll update to {}`", it.version)
         });
-        return format!("Cleared the request for {name}; the update to {current} goes on{back}");
+        return format!("Cleared the request for {name}; the update to {current} continues{back}");
     }
     format!("Cleared the request for {name}; the cluster stays at {current}")
 }

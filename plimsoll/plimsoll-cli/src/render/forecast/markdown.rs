@@ -4,25 +4,25 @@ use std::io::{self, Write};
 
 use plimsoll_plan::forecast::Hindrance;
 
-use super::{Lane, Report, field, in_words, level_name, sign};
+use super::{ComponentForecast, ForecastReport, field, in_words, level_name, sign};
 
-pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}\n", report.title())?;
     writeln!(out, "{}. Plan `{}`.\n", in_words(&report.counts), report.plan_hash)?;
-    if report.in_the_way.is_empty() {
-        writeln!(out, "Nothing stands in the way.\n")?;
+    if report.blockers.is_empty() {
+        writeln!(out, "No blockers.\n")?;
     }
-    in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
+    blockers(&report.blockers, &report.accepted_risks, out)?;
     if !report.capabilities.is_empty() {
-        writeln!(out, "## Capabilities that become enabled\n")?;
+        writeln!(out, "## Capabilities enabled by the update\n")?;
         for capability in &report.capabilities {
             writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
         }
         writeln!(out)?;
     }
     writeln!(out, "## Order\n")?;
-    writeln!(out, "Levels follow each other; the components of a level run side by side.\n")?;
-    writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
+    writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
+    writeln!(out, "| LevelForecast | Component | What happens | Waits for |\n|---|---|---|---|")?;
     for level in &report.levels {
         for lane in &level.lanes {
             writeln!(
@@ -40,7 +40,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         objects(&level_name(level.level), &level.lanes, out)?;
     }
     if !report.orphans.is_empty() {
-        writeln!(out, "## Left behind\n\nObjects that nobody looks after any more.\n")?;
+        writeln!(out, "## Orphans\n\nObjects that the release no longer manages.\n")?;
         for orphan in &report.orphans {
             writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
         }
@@ -49,19 +49,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What stands in the way, and the risks that are accepted by going on.
-pub(in crate::render) fn in_the_way(
+pub(in crate::render) fn blockers(
     stops: &[Hindrance],
     accepted: &[Hindrance],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for (heading, list) in [("In the way", stops), ("Accepted risks", accepted)] {
+    for (heading, list) in [("Blockers", stops), ("Accepted risks", accepted)] {
         if list.is_empty() {
             continue;
         }
         writeln!(out, "## {heading}\n")?;
         for Hindrance { reason, message, forcible } in list {
             let message = escaped(&message.replace('\n', " "));
-            let force = if *forcible { " (a precondition: `--force` lets it pass)" } else { "" };
+            let force = if *forcible { " (a precondition; `--force` overrides it)" } else { "" };
             writeln!(out, "- **{reason}**: {message}{force}")?;
         }
         writeln!(out)?;
@@ -69,7 +69,7 @@ pub(in crate::render) fn in_the_way(
     Ok(())
 }
 
-fn gates(report: &Report, lane: &Lane) -> String {
+fn gates(report: &ForecastReport, lane: &ComponentForecast) -> String {
     let named = |operator: &str| {
         let object = format!("clusteroperator.config.openshift.io \"{operator}\"");
         lane.steps.iter().any(|step| step.object == object)
@@ -85,7 +85,7 @@ fn gates(report: &Report, lane: &Lane) -> String {
 }
 
 /// The objects of a level that something happens to.
-fn objects(name: &str, lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
+fn objects(name: &str, lanes: &[ComponentForecast], out: &mut dyn Write) -> io::Result<()> {
     let steps: Vec<_> = lanes
         .iter()
         .flat_map(|lane| &lane.steps)
@@ -101,7 +101,7 @@ fn objects(name: &str, lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
         }
         if let Some(after) = &step.after {
-            writeln!(out, "  - set aside until `{after}` is there")?;
+            writeln!(out, "  - deferred until `{after}` is there")?;
         }
         if let Some(problem) = &step.problem {
             writeln!(out, "  - **{}**: {}", problem.reason, escaped(&problem.message))?;

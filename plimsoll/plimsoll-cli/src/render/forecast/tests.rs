@@ -9,7 +9,7 @@ use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::preconditions::Finding;
 use plimsoll_plan::update::target::Target;
 
-use super::{Format, Report};
+use super::{ForecastReport, Format};
 use plimsoll_simulation::sample;
 
 fn forecast() -> Forecast {
@@ -23,8 +23,8 @@ fn forecast() -> Forecast {
     between(Some(&outgoing), plan, &to.cluster_kinds())
 }
 
-fn report() -> Report {
-    Report::of(&forecast())
+fn report() -> ForecastReport {
+    ForecastReport::of(&forecast())
 }
 
 fn written(format: Format, details: bool) -> String {
@@ -37,8 +37,8 @@ fn written(format: Format, details: bool) -> String {
 fn a_text_tells_counts_levels_and_gates() {
     let text = written(Format::Text, false);
     assert!(text.starts_with("Update from 1.0.0 to 1.1.0: "), "{text}");
-    assert!(text.contains("Nothing stands in the way."), "{text}");
-    assert!(text.contains("Level 30 (3 lanes side by side)"), "{text}");
+    assert!(text.contains("No blockers."), "{text}");
+    assert!(text.contains("LevelForecast 30 (3 components in parallel)"), "{text}");
     assert!(text.contains("then waits for operator crane"), "{text}");
     assert!(!text.contains("deployment.apps"), "objects are details: {text}");
     let details = written(Format::Text, true);
@@ -78,20 +78,19 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
     let forecast = Forecast { preconditions, ..forecast() };
     let told = |forecast: &Forecast, format| {
         let mut out = Vec::new();
-        Report::of(forecast).write(format, false, &mut out).expect("a vector takes everything");
+        ForecastReport::of(forecast)
+            .write(format, false, &mut out)
+            .expect("a vector takes everything");
         String::from_utf8(out).expect("it is text")
     };
     let text = told(&forecast, Format::Text);
-    let expected = "\nIn the way\n  ✗ OldNodes: WHY\n      (a precondition: --force lets it pass)\n\
+    let expected = "\nIn the way\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
                     \nAccepted risks\n  ! UnknownUpdate: WHY\n";
     assert!(text.contains(expected), "{text}");
     let markdown = told(&forecast, Format::Markdown);
-    assert!(
-        markdown.contains("## In the way\n\n- **OldNodes**: WHY (a precondition:"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("## Blockers\n\n- **OldNodes**: WHY (a precondition;"), "{markdown}");
     let forced = forecast.forced();
     assert!(forced.stops().is_empty());
     let text = told(&forced, Format::Text);
-    assert!(text.contains("Nothing stands in the way.\n\nAccepted risks\n  ! OldNodes"), "{text}");
+    assert!(text.contains("No blockers.\n\nAccepted risks\n  ! OldNodes"), "{text}");
 }

@@ -2,18 +2,20 @@
 
 use std::io::{self, Write};
 
-use super::{Lane, OrphanReport, Report, StepReport, field, in_words, level_name};
+use super::{
+    ComponentForecast, ForecastReport, OrphanReport, StepReport, field, in_words, level_name,
+};
 use plimsoll_plan::forecast::{ChangeKind, Hindrance};
 
 /// Objects of a list that are shown; the rest is counted.
 const LISTED_MAX: usize = 20;
 
-pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
     writeln!(out, "{}: {}", report.title(), in_words(&report.counts))?;
-    if report.in_the_way.is_empty() {
-        writeln!(out, "Nothing stands in the way.")?;
+    if report.blockers.is_empty() {
+        writeln!(out, "No blockers.")?;
     }
-    in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
+    blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
     levels(report, out, details)?;
     orphans(&report.orphans, if details { usize::MAX } else { LISTED_MAX }, out)?;
@@ -24,19 +26,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
 }
 
 /// What stands in the way, and the risks that are accepted by going on.
-pub(in crate::render) fn in_the_way(
+pub(in crate::render) fn blockers(
     stops: &[Hindrance],
     accepted: &[Hindrance],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if !stops.is_empty() {
-        writeln!(out, "\nIn the way")?;
+        writeln!(out, "\nBlockers")?;
     }
     let lines = |it: &Hindrance| it.message.replace('\n', "\n      ");
     for stop in stops {
         writeln!(out, "  ✗ {}: {}", stop.reason, lines(stop))?;
         if stop.forcible {
-            writeln!(out, "      (a precondition: --force lets it pass)")?;
+            writeln!(out, "      (a precondition; --force overrides it)")?;
         }
     }
     if !accepted.is_empty() {
@@ -48,11 +50,11 @@ pub(in crate::render) fn in_the_way(
     Ok(())
 }
 
-fn capabilities(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn capabilities(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
     if report.capabilities.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nCapabilities that become enabled")?;
+    writeln!(out, "\nCapabilities enabled by the update")?;
     for capability in &report.capabilities {
         writeln!(out, "  + {}", capability.name)?;
         writeln!(out, "      {}", capability.because)?;
@@ -60,7 +62,7 @@ fn capabilities(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn levels(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+fn levels(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
     let lanes = report.levels.iter().flat_map(|level| &level.lanes);
     let width = lanes.map(|lane| name(lane).chars().count()).max().unwrap_or(0);
     for level in &report.levels {
@@ -68,9 +70,9 @@ fn levels(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()>
         heading[..1].make_ascii_uppercase();
         let lanes = match level.lanes.len() {
             0 | 1 => String::new(),
-            lanes => format!(" ({lanes} lanes side by side)"),
+            lanes => format!(" ({lanes} components in parallel)"),
         };
-        let (quiet, shown): (Vec<&Lane>, Vec<&Lane>) =
+        let (quiet, shown): (Vec<&ComponentForecast>, Vec<&ComponentForecast>) =
             level.lanes.iter().partition(|lane| lane.is_quiet());
         if shown.is_empty() {
             continue;
@@ -90,12 +92,12 @@ fn levels(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()>
     Ok(())
 }
 
-fn name(lane: &Lane) -> &str {
+fn name(lane: &ComponentForecast) -> &str {
     lane.component.as_deref().unwrap_or("(no component)")
 }
 
 /// What the lane waits for at its end.
-fn gate(report: &Report, lane: &Lane) -> Option<String> {
+fn gate(report: &ForecastReport, lane: &ComponentForecast) -> Option<String> {
     let prefix = "clusteroperator.config.openshift.io \"";
     let mut gates = lane.steps.iter().filter_map(|step| {
         let operator = step.object.strip_prefix(prefix)?.strip_suffix('"')?;
@@ -111,7 +113,7 @@ fn gate(report: &Report, lane: &Lane) -> Option<String> {
     Some(format!("waits for operator {all}"))
 }
 
-fn steps(lane: &Lane, out: &mut dyn Write) -> io::Result<()> {
+fn steps(lane: &ComponentForecast, out: &mut dyn Write) -> io::Result<()> {
     for step in &lane.steps {
         let Some(sign) = sign(step) else { continue };
         writeln!(out, "    {sign} {}", step.object)?;
@@ -119,7 +121,7 @@ fn steps(lane: &Lane, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "        {}", field(change))?;
         }
         if let Some(after) = &step.after {
-            writeln!(out, "        set aside until {after} is there")?;
+            writeln!(out, "        deferred until {after} is there")?;
         }
         if let Some(problem) = &step.problem {
             writeln!(out, "        {}: {}", problem.reason, problem.message)?;
@@ -150,7 +152,7 @@ pub(in crate::render) fn orphans(
         return Ok(());
     }
     let count = orphans.len();
-    writeln!(out, "\nLeft behind: {count} objects that nobody looks after any more")?;
+    writeln!(out, "\nOrphaned: {count} objects that the release no longer manages")?;
     for orphan in orphans.iter().take(max) {
         writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
     }

@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::{escaped, field, in_the_way_as_markdown, in_words, level_name, sign};
-use super::{Level, Report, moment, short, span};
+use super::super::forecast::{blockers_as_markdown, escaped, field, in_words, level_name, sign};
+use super::{LevelTimeline, RehearsalReport, moment, short, span};
 
-pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Rehearsal: {}\n", report.title())?;
     writeln!(out, "On {}. Plan `{}`.\n", escaped(&report.on), report.plan_hash)?;
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
-    let forced = !report.in_the_way.is_empty();
+    let forced = !report.blockers.is_empty();
     let it = if forced { "Forced, it" } else { "It" };
     if forced {
         writeln!(out, "**It would not begin.** What follows is a forced update.\n")?;
     }
-    in_the_way_as_markdown(&report.in_the_way, &report.accepted_risks, out)?;
+    blockers_as_markdown(&report.blockers, &report.accepted_risks, out)?;
     if report.ends_well {
         writeln!(out, "**{it} would succeed**, in {took} of simulated time: {counts}.\n")?;
     } else {
@@ -23,22 +23,23 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             out,
             "**{it} would stop** after {took}, with {done} of {total} steps done: {counts}.\n"
         )?;
-        for complaint in &report.complaints {
-            let message = escaped(&complaint.message.replace('\n', " "));
-            let (type_, status, at) = (&complaint.type_, complaint.status, moment(complaint.at));
-            writeln!(out, "- {at} `{type_}={status}` **{}**: {message}", complaint.reason)?;
+        for failing_condition in &report.failing_conditions {
+            let message = escaped(&failing_condition.message.replace('\n', " "));
+            let (type_, status, at) =
+                (&failing_condition.type_, failing_condition.status, moment(failing_condition.at));
+            writeln!(out, "- {at} `{type_}={status}` **{}**: {message}", failing_condition.reason)?;
         }
         writeln!(out)?;
     }
     if !report.capabilities.is_empty() {
-        writeln!(out, "## Capabilities that become enabled\n")?;
+        writeln!(out, "## Capabilities enabled by the update\n")?;
         for capability in &report.capabilities {
             writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
         }
         writeln!(out)?;
     }
-    writeln!(out, "## What happened when\n")?;
-    writeln!(out, "| Begun | Done | Level | Component | What happened | Waited for |")?;
+    writeln!(out, "## Timeline\n")?;
+    writeln!(out, "| Begun | Done | LevelTimeline | Component | What actual | Waited for |")?;
     writeln!(out, "|---|---|---|---|---|---|")?;
     for level in &report.levels {
         rows(level, out)?;
@@ -53,16 +54,16 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let (at, reason) = (moment(condition.at), &condition.reason);
         writeln!(out, "- {at} `{}={}` {reason} {message}", condition.type_, condition.status)?;
     }
-    for surprise in &report.surprises {
-        let (foreseen, happened) = (surprise.foreseen, surprise.happened);
+    for deviation in &report.deviations {
+        let (expected, actual) = (deviation.expected, deviation.actual);
         writeln!(
             out,
-            "\nOtherwise than a dry run says: `{}` is {happened}, not {foreseen}.",
-            surprise.object
+            "\nDiffers from the dry run: `{}` is {actual}, not {expected}.",
+            deviation.object
         )?;
     }
     if !report.orphans.is_empty() {
-        writeln!(out, "\n## Left behind\n\nObjects that nobody looks after any more.\n")?;
+        writeln!(out, "\n## Orphans\n\nObjects that the release no longer manages.\n")?;
         for orphan in &report.orphans {
             writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
         }
@@ -70,13 +71,13 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied: {}.", report.not_copied.join(", "))?;
     }
-    for object in &report.left_alone {
-        writeln!(out, "\nLeft alone: `{}`: {}", object.object, escaped(&object.because))?;
+    for object in &report.unmanaged {
+        writeln!(out, "\nUnmanaged: `{}`: {}", object.object, escaped(&object.because))?;
     }
     Ok(())
 }
 
-fn rows(level: &Level, out: &mut dyn Write) -> io::Result<()> {
+fn rows(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
     let time = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), moment);
     for lane in &level.lanes {
         let waits = lane.waits.iter().map(|wait| match wait.lasted() {
@@ -97,8 +98,8 @@ fn rows(level: &Level, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The objects of a level that something happened to.
-fn objects(level: &Level, out: &mut dyn Write) -> io::Result<()> {
+/// The objects of a level that something actual to.
+fn objects(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
     let steps = level.lanes.iter().flat_map(|lane| &lane.steps);
     let steps: Vec<_> = steps.filter(|step| sign(&step.step).is_some()).collect();
     if steps.is_empty() {

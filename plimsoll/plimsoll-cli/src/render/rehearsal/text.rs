@@ -1,20 +1,26 @@
-//! A rehearsal for people at a terminal: the verdict first, then what happened when.
+//! A rehearsal for people at a terminal: the verdict first, then what actual when.
 
 use std::io::{self, Write};
 
-use super::super::forecast::{field, in_the_way, in_words, level_name, orphans, sign};
-use super::{Lane, Level, Report, Step, WaitReport, moment, short, span};
+use super::super::forecast::{blockers, field, in_words, level_name, orphans, sign};
+use super::{
+    ComponentTimeline, LevelTimeline, RehearsalReport, StepResult, WaitResult, moment, short, span,
+};
 
 /// Objects of a lane that are shown without details.
 const OBJECTS_MAX: usize = 3;
 /// Left-behind objects that are shown without details.
 const ORPHANS_MAX: usize = 10;
 
-pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
+pub(super) fn write(
+    report: &RehearsalReport,
+    out: &mut dyn Write,
+    details: bool,
+) -> io::Result<()> {
     writeln!(out, "{}, rehearsed on {}", report.title(), report.on)?;
     verdict(report, out)?;
     if !report.capabilities.is_empty() {
-        writeln!(out, "\nCapabilities that become enabled")?;
+        writeln!(out, "\nCapabilities enabled by the update")?;
         for capability in &report.capabilities {
             writeln!(out, "  + {}: {}", capability.name, capability.because)?;
         }
@@ -36,19 +42,19 @@ pub(super) fn write(report: &Report, out: &mut dyn Write, details: bool) -> io::
     Ok(())
 }
 
-fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn verdict(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
     let (took, counts) = (span(report.seconds), in_words(&report.counts));
-    let forced = !report.in_the_way.is_empty();
+    let forced = !report.blockers.is_empty();
     let it = if forced { "Forced, it" } else { "It" };
     if forced {
-        let preconditions = match report.in_the_way.len() {
+        let preconditions = match report.blockers.len() {
             1 => "a precondition does not hold".to_owned(),
             several => format!("{several} preconditions do not hold"),
         };
         writeln!(out, "It would not begin: {preconditions}. What follows is a forced update.")?;
     }
-    if !report.in_the_way.is_empty() || !report.accepted_risks.is_empty() {
-        in_the_way(&report.in_the_way, &report.accepted_risks, out)?;
+    if !report.blockers.is_empty() || !report.accepted_risks.is_empty() {
+        blockers(&report.blockers, &report.accepted_risks, out)?;
         writeln!(out)?;
     }
     if report.ends_well {
@@ -66,32 +72,37 @@ fn verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             "{it} would stop after {took}, with {done} of {total} steps done: {counts}."
         )?;
     }
-    for complaint in &report.complaints {
-        let reason = match complaint.reason.as_str() {
+    for failing_condition in &report.failing_conditions {
+        let reason = match failing_condition.reason.as_str() {
             "" => String::new(),
             reason => format!(" {reason}"),
         };
         writeln!(
             out,
             "  {:>6}  {}={}{reason}: {}",
-            moment(complaint.at),
-            complaint.type_,
-            complaint.status,
-            complaint.message.replace('\n', "\n          ")
+            moment(failing_condition.at),
+            failing_condition.type_,
+            failing_condition.status,
+            failing_condition.message.replace('\n', "\n          ")
         )?;
     }
     Ok(())
 }
 
-fn level(level: &Level, width: usize, out: &mut dyn Write, details: bool) -> io::Result<()> {
+fn level(
+    level: &LevelTimeline,
+    width: usize,
+    out: &mut dyn Write,
+    details: bool,
+) -> io::Result<()> {
     let Some(began) = level.began else { return Ok(()) };
-    let told: Vec<&Lane> = level.lanes.iter().filter(|lane| is_told(lane)).collect();
+    let told: Vec<&ComponentTimeline> = level.lanes.iter().filter(|lane| is_told(lane)).collect();
     if told.is_empty() {
         return Ok(());
     }
     let side_by_side = match level.lanes.len() {
         0 | 1 => String::new(),
-        lanes => format!(" ({lanes} lanes side by side)"),
+        lanes => format!(" ({lanes} components in parallel)"),
     };
     writeln!(out, "{:>6}  {}{side_by_side}", moment(began), level_name(level.level))?;
     for lane in &told {
@@ -109,16 +120,16 @@ fn level(level: &Level, width: usize, out: &mut dyn Write, details: bool) -> io:
 }
 
 /// Whether there is anything to tell of a lane.
-fn is_told(lane: &Lane) -> bool {
+fn is_told(lane: &ComponentTimeline) -> bool {
     !lane.waits.is_empty() || lane.steps.iter().any(|step| sign(&step.step).is_some())
 }
 
-fn name(lane: &Lane) -> &str {
+fn name(lane: &ComponentTimeline) -> &str {
     lane.component.as_deref().unwrap_or("(no component)")
 }
 
-fn steps(lane: &Lane, out: &mut dyn Write, details: bool) -> io::Result<()> {
-    let changed: Vec<(&str, &Step)> =
+fn steps(lane: &ComponentTimeline, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    let changed: Vec<(&str, &StepResult)> =
         lane.steps.iter().filter_map(|step| Some((sign(&step.step)?, step))).collect();
     // A line that says that there is one more could as well tell it.
     let all = details || changed.len() == OBJECTS_MAX + 1;
@@ -141,7 +152,7 @@ fn steps(lane: &Lane, out: &mut dyn Write, details: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn wait(wait: &WaitReport, out: &mut dyn Write) -> io::Result<()> {
+fn wait(wait: &WaitResult, out: &mut dyn Write) -> io::Result<()> {
     let object = short(&wait.object);
     match wait.lasted() {
         Some(lasted) => {
@@ -156,12 +167,12 @@ fn wait(wait: &WaitReport, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn ending(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn ending(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
     let at = moment(report.seconds);
     if report.done == report.total {
         return writeln!(out, "{at:>6}  {} is complete", report.to);
     }
-    writeln!(out, "{at:>6}  nothing gets on any more")?;
+    writeln!(out, "{at:>6}  the update is stalled")?;
     let not_reached = report.not_reached();
     if !not_reached.is_empty() {
         writeln!(out, "        not reached: {}", not_reached.join(", "))?;
@@ -169,7 +180,7 @@ fn ending(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn conditions(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn conditions(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nConditions of the ClusterVersion")?;
     for condition in &report.conditions {
         let message = condition.message.replace('\n', " ");
@@ -186,25 +197,25 @@ fn conditions(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What is about the update and not of it.
-fn surroundings(report: &Report, out: &mut dyn Write, details: bool) -> io::Result<()> {
-    if !report.surprises.is_empty() {
-        writeln!(out, "\nOtherwise than a dry run says")?;
-        for surprise in &report.surprises {
-            let (foreseen, happened) = (surprise.foreseen, surprise.happened);
-            writeln!(out, "  ! {}: {happened}, not {foreseen}", surprise.object)?;
+fn surroundings(report: &RehearsalReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    if !report.deviations.is_empty() {
+        writeln!(out, "\nDiffers from the dry run")?;
+        for deviation in &report.deviations {
+            let (expected, actual) = (deviation.expected, deviation.actual);
+            writeln!(out, "  ! {}: {actual}, not {expected}", deviation.object)?;
         }
     }
     orphans(&report.orphans, if details { usize::MAX } else { ORPHANS_MAX }, out)?;
     if !report.not_copied.is_empty() {
-        writeln!(out, "\nNot copied, since only their own servers know them")?;
+        writeln!(out, "\nNot copied, since the embedded server does not serve them")?;
         writeln!(out, "  {}", report.not_copied.join(", "))?;
     }
-    if !report.left_alone.is_empty() {
+    if !report.unmanaged.is_empty() {
         writeln!(
             out,
-            "\nLeft alone, since the embedded server refuses them already in the release before"
+            "\nUnmanaged, since the embedded server rejects them in the outgoing release"
         )?;
-        for object in &report.left_alone {
+        for object in &report.unmanaged {
             writeln!(out, "  {}", object.object)?;
             if details {
                 writeln!(out, "      {}", object.because)?;

@@ -15,7 +15,7 @@ use plimsoll_simulation::cluster_state::ClusterState;
 /// How a cluster stands and where it may go.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Overview {
+pub struct UpdateOverview {
     /// The version that the cluster is at or on its way to.
     pub version: String,
     /// Whether an update or installation is under way.
@@ -32,7 +32,7 @@ pub struct Overview {
     pub available_updates: Vec<Release>,
 }
 
-impl Overview {
+impl UpdateOverview {
     /// Gathers it from what the server tells.
     pub fn of(cluster: &ClusterState) -> Self {
         let status = &cluster.status;
@@ -73,7 +73,7 @@ impl Overview {
             writeln!(out, "{start}{}\n", progressing.message)?;
         }
         if let Some(level) = &self.pause_before {
-            writeln!(out, "A pause is asked for before run level: {level}\n")?;
+            writeln!(out, "A pause is requested before run level: {level}\n")?;
         }
         self.block(out, "Upgradeable")?;
         self.block(out, "ReleaseAccepted")?;

@@ -65,7 +65,7 @@ pub struct Trouble {
 /// How an update gets on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct UpdateStatus {
     /// In a word.
     pub assessment: Assessment,
     /// What `Progressing` says.
@@ -98,7 +98,7 @@ pub struct Report {
     pub troubles: Vec<Trouble>,
 }
 
-impl Report {
+impl UpdateStatus {
     /// Gathers it from what the server tells.
     pub fn of(cluster: &ClusterState, now: Timestamp) -> Self {
         let (status, progress) = (&cluster.status, &cluster.progress);
@@ -186,7 +186,7 @@ impl Report {
         table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
         match self.troubles.len().checked_sub(PROBLEMS_SHOWN) {
             None | Some(0) => Ok(()),
-            Some(more) => writeln!(out, "and {more} more: see them all with --output json"),
+            Some(more) => writeln!(out, "and {more} more; list all with --output json"),
         }
     }
 
@@ -225,7 +225,7 @@ impl Report {
 
     fn duration(&self) -> String {
         let rest = match self.remaining_seconds {
-            None => "unknown: this cluster has completed no update yet".to_owned(),
+            None => "unknown: the cluster has not completed an update before".to_owned(),
             Some(seconds) if seconds < SOON => "<10m".to_owned(),
             Some(seconds) => duration(seconds),
         };

@@ -7,7 +7,7 @@ use plimsoll_api::progress::{
 };
 use plimsoll_api::{Condition, ConditionStatus};
 
-use super::{Overview, Report, duration};
+use super::{UpdateOverview, UpdateStatus, duration};
 use plimsoll_simulation::cluster_state::ClusterState;
 
 fn at(minutes: i64) -> Timestamp {
@@ -92,7 +92,7 @@ fn updating() -> ClusterState {
 #[track_caller]
 fn check_status(cluster: &ClusterState, minutes: i64, expected: &str) {
     let mut out = Vec::new();
-    Report::of(cluster, at(minutes)).print(&mut out).expect("memory takes all");
+    UpdateStatus::of(cluster, at(minutes)).print(&mut out).expect("memory takes all");
     assert_eq!(String::from_utf8(out).expect("text"), expected);
 }
 
@@ -119,7 +119,7 @@ fn an_update_is_told_with_its_rest() {
 #[test]
 fn assessments_tell_slow_stuck_and_paused_apart() {
     let assessment = |cluster: &ClusterState, minutes| {
-        let report = Report::of(cluster, at(minutes));
+        let report = UpdateStatus::of(cluster, at(minutes));
         (report.assessment.as_str(), report.is_stuck())
     };
     let mut cluster = updating();
@@ -155,7 +155,7 @@ fn an_overview_tells_where_the_cluster_may_go() {
     status.conditions.push(condition("RetrievedUpdates", ConditionStatus::True, "", ""));
     let check = |cluster: &ClusterState, expected: &str| {
         let mut out = Vec::new();
-        Overview::of(cluster).print(&mut out).expect("memory takes all");
+        UpdateOverview::of(cluster).print(&mut out).expect("memory takes all");
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     };
     check(

@@ -52,7 +52,7 @@ fn what_is_no_fault_is_refused_with_the_reason() {
     check("- {operator: crane, fault: Degraded, minutes: -1}", Err("cannot last -1 minutes"));
     check("- {operator: crane, fault: VersionStuck, minutes: 1}", Err("only fault Degraded"));
     check("- {operator: crane, fault: VersionStuck, later: 1s}", Err("later"));
-    check("- {operator: crane, fault: VersionStuck, after: soon}", Err("expected number"));
+    check("- {operator: crane, fault: VersionStuck, after: soon}", Err("not a duration"));
 }
 
 #[test]

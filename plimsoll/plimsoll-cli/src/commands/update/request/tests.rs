@@ -5,7 +5,7 @@ use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::super::UpdateToArguments;
-use super::{Outcome, cleared, update};
+use super::{UpdateDecision, cleared, update};
 use plimsoll_simulation::cluster_state::ClusterState;
 
 fn release(version: &str) -> Release {
@@ -59,8 +59,8 @@ fn check(arguments: &str, conditions: &[&str], expected: &str) {
         }
     }
     let told = match update(&cluster(conditions, UpdateState::Completed), &asked) {
-        Ok(Outcome::Nothing(text)) => text,
-        Ok(Outcome::Patch(Update { version, image, force, .. }, _)) => {
+        Ok(UpdateDecision::Nothing(text)) => text,
+        Ok(UpdateDecision::Patch(Update { version, image, force, .. }, _)) => {
             format!("{version} {image}{}", if force { "!" } else { "" })
         }
         Err(refusal) => refusal.to_string(),
@@ -103,7 +103,7 @@ fn taking_a_request_back_does_not_turn_an_update_around() {
             asked.then(|| Update { version: "1.1.0".to_owned(), ..Update::default() });
         assert_eq!(cleared(&cluster), expected);
     };
-    check(UpdateState::Completed, false, "info: No update is asked for");
+    check(UpdateState::Completed, false, "info: No update is requested");
     let stays = "Cleared the request for 1.1.0; the cluster stays at 1.1.0";
     check(UpdateState::Completed, true, stays);
     check(
