@@ -62,7 +62,7 @@ fn who_names_nothing_is_told_what_there_is() {
     check(Some("~/empty"), "1.1.0", "the store `~/empty` has no release \"1.1.0\", nor is there a");
     check(Some("~/no"), "1.1.0", "--payloads: the store `~/no` cannot be read: cannot read ~/no:");
     check(Some("oci:~/no"), "1.1.0", "--payloads: the store `oci:~/no` cannot be read: ");
-    check(None, "1.1.0", "where is release 1.1.0? Name the store that has it with --payloads DIR");
+    check(None, "1.1.0", "release 1.1.0 has no store to load from: name one with --payloads DIR");
     check(None, "~/no", "\"~/no\" is neither a version nor a directory; ");
     check(
         None,

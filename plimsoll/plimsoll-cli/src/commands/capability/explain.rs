@@ -156,7 +156,7 @@ fn write_brings(brings: &Brings<'_>, it: &Description<'_>, out: &mut dyn Write) 
     write_objects(&brings.objects, out)?;
     if !brings.needing_more.is_empty() {
         let count = objects(brings.needing_more.len());
-        writeln!(out, "{count} of its objects need other capabilities, too")?;
+        writeln!(out, "{count} of it would still be excluded: other capabilities are needed, too")?;
         write_objects(&brings.needing_more, out)?;
     }
     if brings.elsewhere > 0 {

@@ -98,7 +98,7 @@ fn what_enabling_a_capability_would_create_is_explained() {
          \x20 KIND        NAME   FILE\n\
          \x20 Namespace   horn   0000_10_pier_objects.yaml\n\
          \n\
-         1 object of it would still be left out: they need more than it\n\
+         1 object of it would still be excluded: other capabilities are needed, too\n\
          \x20 KIND        NAME   FILE                        NEEDS\n\
          \x20 Namespace   both   0000_10_pier_objects.yaml   Lights\n\
          \n\

@@ -146,6 +146,6 @@ fn bad_input_is_an_error() {
         "no package is given: name one, or a bundle with `--bundle`"
     );
     assert!(error("a --catalog examples/catalog --version x||").contains("is not a range"));
-    assert!(error("a --catalog examples/catalog --prefer b").contains("no catalog is called `b`"));
+    assert!(error("a --catalog examples/catalog --prefer b").contains("no catalog is named `b`"));
     assert!(error("a --catalog examples/nothing").contains("failed to open catalog"));
 }

@@ -15,8 +15,8 @@ fn only_loopback_addresses_are_listened_on() {
     let cases = [
         ("127.0.0.1:0", None),
         ("[::1]:8001", None),
-        ("0.0.0.0:8001", Some("only listens on loopback")),
-        ("192.168.0.1:8001", Some("only listens on loopback")),
+        ("0.0.0.0:8001", Some("listens on loopback addresses only")),
+        ("192.168.0.1:8001", Some("listens on loopback addresses only")),
         ("localhost", Some("give an address and a port")),
     ];
     for (text, expected) in cases {
