@@ -22,7 +22,7 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
     }
     writeln!(out, "## Order\n")?;
     writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
-    writeln!(out, "| LevelForecast | Component | What happens | Waits for |\n|---|---|---|---|")?;
+    writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
     for level in &report.levels {
         for lane in &level.lanes {
             writeln!(

@@ -38,7 +38,7 @@ fn a_text_tells_counts_levels_and_gates() {
     let text = written(Format::Text, false);
     assert!(text.starts_with("Update from 1.0.0 to 1.1.0: "), "{text}");
     assert!(text.contains("No blockers."), "{text}");
-    assert!(text.contains("LevelForecast 30 (3 components in parallel)"), "{text}");
+    assert!(text.contains("Level 30 (3 components in parallel)"), "{text}");
     assert!(text.contains("then waits for operator crane"), "{text}");
     assert!(!text.contains("deployment.apps"), "objects are details: {text}");
     let details = written(Format::Text, true);

@@ -39,7 +39,7 @@ pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result
         writeln!(out)?;
     }
     writeln!(out, "## Timeline\n")?;
-    writeln!(out, "| Begun | Done | LevelTimeline | Component | What actual | Waited for |")?;
+    writeln!(out, "| Begun | Done | Level | Component | What happened | Waited for |")?;
     writeln!(out, "|---|---|---|---|---|---|")?;
     for level in &report.levels {
         rows(level, out)?;
