@@ -14,7 +14,7 @@ use tower::Layer;
 use tower::util::MapRequest;
 
 use crate::audit::{self, AuditTrail};
-use crate::control_plane::{ASSETS_VARIABLE, ControlPlane, assets};
+use crate::control_plane::{ASSETS_VARIABLE, AuditLog, ControlPlane, assets};
 use crate::error::StartError;
 use crate::prerequisites;
 use crate::request_log::RequestLog;
@@ -102,9 +102,31 @@ impl TestCluster {
     /// # Errors
     /// When the programs are not there, or one of them ends or does not become ready.
     pub async fn control_plane() -> Result<Self, StartError> {
+        Self::control_plane_with(AuditLog::Kept).await
+    }
+
+    /// The same without an audit log, for measurements beside an embedded server that keeps none.
+    ///
+    /// # Errors
+    /// When the programs are not there, or one of them ends or does not become ready.
+    pub async fn control_plane_without_audit() -> Result<Self, StartError> {
+        Self::control_plane_with(AuditLog::Absent).await
+    }
+
+    async fn control_plane_with(audit: AuditLog) -> Result<Self, StartError> {
         install_cryptography();
         let assets = assets().ok_or(StartError::AssetsUnset)?;
-        Ok(Self { server: Server::ControlPlane(Box::new(ControlPlane::start(&assets).await?)) })
+        let control_plane = ControlPlane::start(&assets, audit).await?;
+        Ok(Self { server: Server::ControlPlane(Box::new(control_plane)) })
+    }
+
+    /// The programs of a real control plane by name, with their process ids, the API server first;
+    /// empty for an embedded one, which is part of this process.
+    pub fn processes(&self) -> Vec<(&'static str, u32)> {
+        match &self.server {
+            Server::Embedded(..) => Vec::new(),
+            Server::ControlPlane(control_plane) => control_plane.processes().to_vec(),
+        }
     }
 
     /// What this cluster is made of.

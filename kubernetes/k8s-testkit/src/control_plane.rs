@@ -43,11 +43,20 @@ const GIVEN: [&str; 2] = [
     "/api/v1/namespaces/default/serviceaccounts/default",
 ];
 
+/// Whether the API server keeps an audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuditLog {
+    /// Of every write, as tests read it.
+    Kept,
+    /// None, as an embedded server has none unless it is told to.
+    Absent,
+}
+
 /// The running programs; dropped in this order, so that nobody misses its server.
 pub(crate) struct ControlPlane {
-    _controller_manager: Process,
-    _api_server: Process,
-    _etcd: Process,
+    controller_manager: Process,
+    api_server: Process,
+    etcd: Process,
     config: Config,
     kubeconfig: PathBuf,
     directory: TempDir,
@@ -61,17 +70,17 @@ pub(crate) fn assets() -> Option<PathBuf> {
 impl ControlPlane {
     /// Starts etcd, kube-apiserver and kube-controller-manager and waits until the API server is
     /// ready and the controllers are at work.
-    pub(crate) async fn start(assets: &Path) -> Result<Self, StartError> {
+    pub(crate) async fn start(assets: &Path, audit: AuditLog) -> Result<Self, StartError> {
         let mut attempt = 1;
         loop {
-            match Self::start_once(assets).await {
+            match Self::start_once(assets, audit).await {
                 Err(StartError::Exited { .. }) if attempt < ATTEMPTS => attempt += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    async fn start_once(assets: &Path) -> Result<Self, StartError> {
+    async fn start_once(assets: &Path, audit: AuditLog) -> Result<Self, StartError> {
         let assets = assets.canonicalize().map_err(|source| StartError::Prepare {
             action: "find the directory that KUBEBUILDER_ASSETS names",
             source,
@@ -83,7 +92,7 @@ impl ControlPlane {
         let etcd = Process::spawn(&assets, "etcd", root, &etcd_arguments(root, etcd_port))?;
         files::write_tokens(root)?;
         files::write_audit_policy(root)?;
-        let arguments = api_server_arguments(root, etcd_port, api_port);
+        let arguments = api_server_arguments(root, etcd_port, api_port, audit);
         let api_server = Process::spawn(&assets, "kube-apiserver", root, &arguments)?;
         let mut starting = Starting { etcd, api_server, since: Instant::now() };
 
@@ -103,9 +112,9 @@ impl ControlPlane {
         }
 
         Ok(Self {
-            _controller_manager: controller_manager,
-            _api_server: starting.api_server,
-            _etcd: starting.etcd,
+            controller_manager,
+            api_server: starting.api_server,
+            etcd: starting.etcd,
             config,
             kubeconfig,
             directory,
@@ -115,6 +124,12 @@ impl ControlPlane {
     /// A client of its own, with its own connections.
     pub(crate) fn client(&self) -> Client {
         new_client(&self.config).expect("the same configuration made a client before")
+    }
+
+    /// The programs by name, with their process ids.
+    pub(crate) fn processes(&self) -> [(&'static str, u32); 3] {
+        [&self.api_server, &self.etcd, &self.controller_manager]
+            .map(|process| (process.name(), process.id()))
     }
 
     /// Where the audit log lies.
@@ -221,9 +236,9 @@ fn etcd_arguments(root: &Path, port: u16) -> Vec<String> {
     ]
 }
 
-fn api_server_arguments(root: &Path, etcd_port: u16, port: u16) -> Vec<String> {
+fn api_server_arguments(root: &Path, etcd_port: u16, port: u16, audit: AuditLog) -> Vec<String> {
     let key = root.join(files::KEY);
-    vec![
+    let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -235,13 +250,16 @@ fn api_server_arguments(root: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         format!("--token-auth-file={}", root.join(files::TOKENS).display()),
-        format!("--audit-policy-file={}", root.join(files::AUDIT_POLICY).display()),
-        format!("--audit-log-path={}", root.join(files::AUDIT_LOG).display()),
         "--allow-privileged=true".to_owned(),
         // Starting sooner: no shares among clients, no endpoint of a service that nobody calls.
         "--enable-priority-and-fairness=false".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
-    ]
+    ];
+    if audit == AuditLog::Kept {
+        arguments.push(format!("--audit-policy-file={}", root.join(files::AUDIT_POLICY).display()));
+        arguments.push(format!("--audit-log-path={}", root.join(files::AUDIT_LOG).display()));
+    }
+    arguments
 }
 
 fn controller_manager_arguments(root: &Path, kubeconfig: &Path, port: u16) -> Vec<String> {

@@ -59,6 +59,11 @@ impl Process {
         }
     }
 
+    /// The id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The name of the program.
     pub(crate) fn name(&self) -> &'static str {
         self.name

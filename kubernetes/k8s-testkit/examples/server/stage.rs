@@ -24,7 +24,7 @@ pub(crate) struct Stage {
 
 enum Server {
     Embedded(Child),
-    Real(#[expect(dead_code, reason = "it ends when it is dropped")] TestCluster),
+    Real(TestCluster),
 }
 
 impl Stage {
@@ -32,7 +32,7 @@ impl Stage {
         match kind {
             ClusterKind::Embedded => Self::embedded(),
             ClusterKind::ControlPlane => {
-                let cluster = TestCluster::control_plane().await?;
+                let cluster = TestCluster::control_plane_without_audit().await?;
                 Ok(Self { kind, client: cluster.client(), server: Server::Real(cluster) })
             }
         }
@@ -66,37 +66,36 @@ impl Stage {
     }
 }
 
+/// Processor time that a server has used, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProcessorTime {
+    /// Of the API server's process, which is all there is of the embedded one.
+    pub(crate) api_server: f64,
+    /// Of all processes: of a real control plane also etcd and the controller manager.
+    pub(crate) all: f64,
+}
+
 impl Stage {
-    /// The processor time that all processes of the server have used, in seconds.
-    pub(crate) fn processor_time(&self) -> f64 {
-        let own = std::process::id();
-        let embedded = match &self.server {
-            Server::Embedded(child) => Some(child.id()),
-            Server::Real(_) => None,
+    /// The processor time that the processes of the server have used.
+    pub(crate) fn processor_time(&self) -> ProcessorTime {
+        let processes = match &self.server {
+            Server::Embedded(child) => vec![child.id()],
+            Server::Real(cluster) => cluster.processes().into_iter().map(|(_, id)| id).collect(),
         };
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let ticks: u64 = processes
-            .filter_map(|entry| {
-                let process: u32 = entry.file_name().to_str()?.parse().ok()?;
-                let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-                // What comes after the name: the state, the parent, and so on.
-                let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-                let parent: u32 = fields.get(1)?.parse().ok()?;
-                let is_mine = match embedded {
-                    Some(embedded) => process == embedded,
-                    None => parent == own && !is_this_program(process),
-                };
-                let time = |index: usize| fields.get(index)?.parse::<u64>().ok();
-                is_mine.then(|| Some(time(11)? + time(12)?))?
-            })
-            .sum();
-        ticks as f64 / TICKS_PER_SECOND
+        let times: Vec<f64> =
+            processes.into_iter().map(|id| used_by(id).unwrap_or_default()).collect();
+        let api_server = times.first().copied().unwrap_or_default();
+        ProcessorTime { api_server, all: times.iter().sum() }
     }
 }
 
-fn is_this_program(process: u32) -> bool {
-    let program = |path: String| std::fs::read_link(path).ok();
-    program(format!("/proc/{process}/exe")) == program("/proc/self/exe".to_owned())
+/// The processor time that a process has used, in seconds.
+fn used_by(process: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // What comes after the name: the state, the parent, and so on.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let time = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some((time(11)? + time(12)?) as f64 / TICKS_PER_SECOND)
 }
 
 impl Drop for Stage {

@@ -1,4 +1,4 @@
-//! The floor: the same server-side applies at the same concurrency, and nothing else.
+//! The floor: the same server-side applies and nothing else, by the best simple client we can write.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use plimsoll_plan::apply::prepare;
 use plimsoll_plan::capabilities;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::plan::{Action, GroupVersionKind, Plan, Step, plan};
-use plimsoll_plan::progress::{CONCURRENCY_INITIALIZING, Scope};
+use plimsoll_plan::progress::Scope;
 use plimsoll_simulation::cluster_state::api;
 use serde_json::json;
 
@@ -55,8 +55,13 @@ pub(crate) struct Floor {
 }
 
 /// Applies a payload bare: definitions and namespaces first, then the rest, what needs something
-/// that is not there yet again and again. Everything that simulated operators would bring is there before.
-pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Floor, anyhow::Error> {
+/// that is not there yet again and again. Everything that simulated operators would bring is there
+/// before.
+pub(crate) async fn apply(
+    client: &Client,
+    payload: &Payload,
+    concurrency: usize,
+) -> Result<Floor, anyhow::Error> {
     let plan = planned(payload, Mode::Initializing);
     furnish(client, &plan).await?;
     let began = Instant::now();
@@ -64,8 +69,8 @@ pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Floor, a
         matches!(step.manifest.key.kind.as_str(), "Namespace" | "CustomResourceDefinition")
     };
     let (first, rest): (Vec<&Step>, Vec<&Step>) = plan.steps.iter().partition(early);
-    round(client, &first).await?;
-    round(client, &rest).await?;
+    round(client, &first, concurrency).await?;
+    round(client, &rest, concurrency).await?;
     let applied = began.elapsed();
     loop {
         let discovery = Discovery::new(client.clone()).run_aggregated().await?;
@@ -80,7 +85,11 @@ pub(crate) async fn apply(client: &Client, payload: &Payload) -> Result<Floor, a
     }
 }
 
-async fn round(client: &Client, steps: &[&Step]) -> Result<(), anyhow::Error> {
+async fn round(
+    client: &Client,
+    steps: &[&Step],
+    concurrency: usize,
+) -> Result<(), anyhow::Error> {
     let mut left: Vec<&Step> = steps.to_vec();
     for _ in 0..200 {
         let discovery = Discovery::new(client.clone()).run_aggregated().await?;
@@ -95,7 +104,7 @@ async fn round(client: &Client, steps: &[&Step]) -> Result<(), anyhow::Error> {
             }
         });
         let results: Vec<(&Step, bool)> = futures::stream::iter(requests)
-            .buffer_unordered(CONCURRENCY_INITIALIZING)
+            .buffer_unordered(concurrency)
             .collect()
             .await;
         left = results.into_iter().filter(|(_, done)| !done).map(|(step, _)| step).collect();
