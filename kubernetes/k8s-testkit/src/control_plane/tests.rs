@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::ControlPlane;
+use super::{AuditLog, ControlPlane};
 use crate::error::StartError;
 
 async fn error_of(assets: &Path) -> StartError {
-    ControlPlane::start(assets).await.err().expect("it cannot start")
+    ControlPlane::start(assets, AuditLog::Kept).await.err().expect("it cannot start")
 }
 
 #[tokio::test]

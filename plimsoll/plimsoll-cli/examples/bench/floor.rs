@@ -85,11 +85,7 @@ pub(crate) async fn apply(
     }
 }
 
-async fn round(
-    client: &Client,
-    steps: &[&Step],
-    concurrency: usize,
-) -> Result<(), anyhow::Error> {
+async fn round(client: &Client, steps: &[&Step], concurrency: usize) -> Result<(), anyhow::Error> {
     let mut left: Vec<&Step> = steps.to_vec();
     for _ in 0..200 {
         let discovery = Discovery::new(client.clone()).run_aggregated().await?;
@@ -103,10 +99,8 @@ async fn round(
                 (step, done)
             }
         });
-        let results: Vec<(&Step, bool)> = futures::stream::iter(requests)
-            .buffer_unordered(concurrency)
-            .collect()
-            .await;
+        let results: Vec<(&Step, bool)> =
+            futures::stream::iter(requests).buffer_unordered(concurrency).collect().await;
         left = results.into_iter().filter(|(_, done)| !done).map(|(step, _)| step).collect();
         if left.is_empty() {
             return Ok(());
