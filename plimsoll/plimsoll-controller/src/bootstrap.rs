@@ -1,25 +1,29 @@
-//! What must be there before anything can be reported: our CRDs, the ClusterVersion, and our own
+//! Creates what must exist before anything can be reported: our CRDs, the ClusterVersion, and the
 //! ReleaseProgress object.
 
 use std::time::Duration;
 
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::Error;
-use crate::resources::Resources;
+use crate::error::Error;
+use crate::resources::{Resources, api_resource};
 use crate::write::{Writer, chain};
 
-/// How often to look for what has been created a moment ago, and for what others have to bring.
+/// How often to poll for what has just been created, and for what others have to create.
 const POLL_SOON: Duration = Duration::from_millis(50);
 const POLL_LATER: Duration = Duration::from_secs(1);
 
-/// Does something again until it succeeds: a server that is not there yet, or has a bad hour,
-/// only delays the start. What it refuses for good ends it.
+/// Repeats a request until it succeeds: a server that is not up yet, or fails for a while, only
+/// delays the start.
+///
+/// # Errors
+///
+/// When the server rejects the request for good, or the controller is stopped.
 pub(crate) async fn retry_until_ok<T, F>(
     stop: &CancellationToken,
     mut attempt: impl FnMut() -> F,
@@ -27,25 +31,19 @@ pub(crate) async fn retry_until_ok<T, F>(
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let mut told = String::new();
+    let mut logged = String::new();
     loop {
         let error = match attempt().await {
             Err(error) if !error.is_lasting() => error,
             settled => return settled,
         };
         let text = chain(&error);
-        if text != told {
-            tracing::warn!(error = %text, "the API server is in trouble or not there; trying again");
-            told = text;
+        if text != logged {
+            tracing::warn!(error = %text, "the API server fails or is not up; trying again");
+            logged = text;
         }
         pause(POLL_LATER, stop).await?;
     }
-}
-
-/// Names a kind of ours for the client.
-pub fn api_resource(kind: ApiKind) -> ApiResource {
-    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
-    ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
 /// Installs the CRDs that are missing and waits until all of them are served.
@@ -104,7 +102,7 @@ pub(crate) async fn cluster_version(
 ) -> Result<DynamicObject, Error> {
     let resource = api_resource(CLUSTER_VERSION);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         let found = api
             .get_opt(CLUSTER_VERSION_NAME)
@@ -120,11 +118,11 @@ pub(crate) async fn cluster_version(
                 .map_err(|source| Error::CreateClusterVersion { source })?;
             continue;
         }
-        if !told {
+        if !is_logged {
             tracing::warn!(
                 "there is no ClusterVersion \"version\", waiting for one (--create makes it)"
             );
-            told = true;
+            is_logged = true;
         }
         pause(POLL_LATER, stop).await?;
     }

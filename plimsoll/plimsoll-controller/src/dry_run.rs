@@ -1,5 +1,5 @@
-//! What a cluster would make of a plan, without anything being changed: each step is tried in a
-//! dry run of the API server, with the very request that would carry it out.
+//! What a plan would change in a cluster: each step is executed as a dry run of the API server, with
+//! the very request that would apply it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,9 @@ use plimsoll_plan::plan::{Plan, Step};
 use plimsoll_plan::progress::{Obstacle, Outcome, Scope, Trace};
 use serde_json::Value;
 
-use crate::Error;
-use crate::bootstrap::api_resource;
+use crate::error::Error;
 use crate::observe::trace;
-use crate::resources::{Resources, Served};
+use crate::resources::{Resources, Served, api_resource};
 use crate::write::{Writer, outcome};
 
 /// Requests at the same time: as many as the plan itself makes while updating.
@@ -26,23 +25,23 @@ const REQUESTS_MAX: usize = 16;
 /// Objects that are listed at a time.
 const PAGE: u32 = 500;
 
-/// What was found.
+/// The result of a dry run.
 #[derive(Debug, Clone)]
 pub struct DryRun {
     /// One entry for each step of the plan.
     pub sightings: Vec<Sighting>,
-    /// All objects of the cluster that are ours: applied by us, and owned by the ClusterVersion.
+    /// All objects of the cluster that were applied by us and are owned by the ClusterVersion.
     pub ours: BTreeSet<ObjectKey>,
-    /// The kinds known to have no namespace.
+    /// The kinds that are cluster-scoped.
     pub cluster_kinds: BTreeSet<GroupKind>,
 }
 
-/// Tries every step of a plan on a cluster, without effect, and looks for what is ours.
+/// Executes every step of a plan on a cluster as a dry run, and lists the objects that are ours.
 ///
 /// # Errors
 ///
-/// When the API server cannot be reached, or does not let us look. What it refuses of single
-/// steps is part of the result.
+/// When the API server does not answer, or rejects discovery or a read. A step that it rejects is
+/// part of the result.
 pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;

@@ -1,19 +1,19 @@
-//! Why the controller cannot go on at all. What a cluster refuses is progress, not an error.
+//! Why the controller ends. What a cluster rejects of a release is progress, not an error.
 
 /// Why a controller ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server could not be asked what it serves.
-    #[error("failed to ask the API server what it serves")]
+    /// Discovery failed.
+    #[error("failed to discover what the API server serves")]
     Discover {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
     /// The FeatureGate could not be read.
     #[error("failed to read FeatureGate \"cluster\"")]
     ReadFeatureGate {
-        /// What the client reported.
+        /// The error of the client.
         source: kube::Error,
     },
     /// A CustomResourceDefinition of ours could not be installed.
@@ -21,35 +21,35 @@ pub enum Error {
     InstallCrd {
         /// Its name.
         name: String,
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
     /// The ClusterVersion could not be read.
     #[error("failed to read ClusterVersion \"version\"")]
     ReadClusterVersion {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
     /// The ClusterVersion could not be created.
     #[error("failed to create ClusterVersion \"version\"")]
     CreateClusterVersion {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
     /// The ReleaseProgress object could not be read.
     #[error("failed to read ReleaseProgress \"version\"")]
     ReadProgress {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
     /// The ReleaseProgress object could not be created.
     #[error("failed to create ReleaseProgress \"version\"")]
     WriteProgress {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
@@ -60,29 +60,29 @@ pub enum Error {
     Listen {
         /// Where it was to listen.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// The webhook's certificate cannot be made or used.
     #[error("failed to make the certificate of the capability webhook: {message}")]
     Certificate {
-        /// What the library said.
+        /// The error of the TLS library.
         message: String,
     },
     /// The webhook's Secret or its ValidatingWebhookConfiguration could not be read or written.
     #[error("failed to set up the capability webhook in the cluster")]
     Webhook {
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
-    /// An object could not be looked at, or a change of it not be tried.
-    #[error("failed to try out what becomes of {object}")]
+    /// An object could not be read, or a dry run of a step was not answered.
+    #[error("failed to dry-run a change of {object}")]
     DryRun {
         /// The object, or the kind.
         object: String,
-        /// What the client said.
+        /// The error of the client.
         #[source]
         source: kube::Error,
     },
@@ -95,7 +95,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether trying again is of no use: the server refuses us, or we were told to stop.
+    /// Whether a retry cannot help: the server rejects the request for good, or the controller was
+    /// stopped.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Discover { source }

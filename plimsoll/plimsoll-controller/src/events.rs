@@ -1,8 +1,8 @@
-//! Tells what happens as Events of `events.k8s.io/v1`, beside the objects that they are about.
+//! Writes Events of `events.k8s.io/v1` about the ClusterVersion.
 //!
-//! [`Recorder::record`] never waits and never fails: what cannot be told is dropped with a line in
-//! the log, since the status tells the same and stays. What is repeated becomes one Event with a
-//! count, and what is told too often of one object is left out: see [`correlator`].
+//! [`Recorder::emit`] never waits and never fails: an event that cannot be written is dropped with a
+//! line in the log, since the status reports the same and stays. Repetitions become one Event with
+//! a count, and too many events about one object are left out: see [`correlator`].
 
 mod correlator;
 
@@ -13,8 +13,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey, Reason};
+use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -24,60 +24,50 @@ use crate::clock::SharedClock;
 use crate::write::Writer;
 use correlator::{Entry, EventCorrelator, Write};
 
-/// Who reports: a name qualified as Kubernetes asks for it.
+/// The reporting controller: a qualified name, as Kubernetes requires.
 const REPORTING_CONTROLLER: &str = "plimsoll.io/controller";
-/// Where Events about objects without a namespace are kept, as Kubernetes demands.
+/// The namespace of Events about cluster-scoped objects, as Kubernetes requires.
 const CLUSTER_NAMESPACE: &str = "default";
 /// Longest note that Kubernetes accepts, in bytes.
 const NOTE_LENGTH_MAX: usize = 1024;
 /// Longest reporting instance that Kubernetes accepts, in bytes.
 const INSTANCE_LENGTH_MAX: usize = 128;
-/// Occurrences that wait to be written; more than a whole update tells of.
+/// Occurrences that wait to be written; more than a whole update emits.
 const OCCURRENCES_QUEUED: usize = 256;
-/// How often series are looked through.
+/// How often ended series are removed.
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
-/// How often one Event is tried; the status tells the same, so a lost one is no harm.
+/// How often the write of one Event is tried; the status reports the same, so a lost one is no harm.
 const TRIES_MAX: usize = 3;
 /// How long to wait between two tries.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// Whether an occurrence calls for attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Severity {
-    /// It goes as it should.
-    Normal,
-    /// Somebody may have to do something.
-    Warning,
+/// An event that occurred once.
+#[derive(Debug, Clone, PartialEq)]
+struct Occurrence {
+    /// Whether it calls for attention.
+    severity: Severity,
+    /// Its reason.
+    reason: Reason,
+    /// What was done or tried, in CamelCase: `Update`, `EnableCapability`.
+    action: &'static str,
+    /// What happened, to what, why.
+    note: String,
+    /// The object that it is about.
+    regarding: ObjectReference,
+    /// Another object that is concerned; `None` if there is none.
+    related: Option<ObjectReference>,
 }
 
-impl Severity {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
+/// The type of an event, as Kubernetes names it.
+fn type_of(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
     }
 }
 
-/// Something worth telling.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Occurrence {
-    /// Whether it calls for attention.
-    pub(crate) severity: Severity,
-    /// Why, from the one list.
-    pub(crate) reason: Reason,
-    /// What was done or tried, in CamelCase: `Update`, `EnableCapability`.
-    pub(crate) action: &'static str,
-    /// The story.
-    pub(crate) note: String,
-    /// The object that it is about.
-    pub(crate) regarding: ObjectReference,
-    /// Another object that has to do with it.
-    pub(crate) related: Option<ObjectReference>,
-}
-
 /// The ClusterVersion as the object of an occurrence.
-pub(crate) fn cluster_version(uid: &str) -> ObjectReference {
+fn cluster_version(uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(format!("{}/{}", CLUSTER_VERSION.group, CLUSTER_VERSION.version)),
         kind: Some(CLUSTER_VERSION.kind.to_owned()),
@@ -88,7 +78,7 @@ pub(crate) fn cluster_version(uid: &str) -> ObjectReference {
 }
 
 /// An object of a payload as the object of an occurrence.
-pub(crate) fn object(key: &ObjectKey) -> ObjectReference {
+fn object(key: &ObjectKey) -> ObjectReference {
     ObjectReference {
         // Without a version: an object is the same in all of them.
         api_version: Some(key.group.clone()).filter(|group| !group.is_empty()),
@@ -106,7 +96,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the task that writes, until all recorders are gone or it is told to stop; it ends
+    /// Starts the task that writes, until all recorders are dropped or it is stopped; it ends
     /// once what was recorded until then is written.
     pub(crate) fn start(
         client: Client,
@@ -125,8 +115,17 @@ impl Recorder {
         (Self { sender }, event_writer)
     }
 
-    /// Tells of something; never waits.
-    pub(crate) fn record(&self, occurrence: Occurrence) {
+    /// Emits an event about the ClusterVersion, whose uid is `owner`; never waits.
+    pub(crate) fn emit(&self, owner: &str, draft: EventDraft) {
+        let EventDraft { severity, reason, action, note, related } = draft;
+        let occurrence = Occurrence {
+            severity,
+            reason,
+            action,
+            note,
+            regarding: cluster_version(owner),
+            related: related.as_ref().map(object),
+        };
         tracing::info!(
             reason = %occurrence.reason,
             action = occurrence.action,
@@ -217,7 +216,7 @@ impl EventWriter {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(entry.first)),
-            type_: Some(severity.as_str().to_owned()),
+            type_: Some(type_of(*severity).to_owned()),
             reason: Some(reason.as_str().to_owned()),
             action: Some((*action).to_owned()),
             note: Some(truncated(note, NOTE_LENGTH_MAX).to_owned()),

@@ -1,15 +1,13 @@
-//! Capabilities that become enabled because a release made them necessary: found, recorded and
-//! written down before the release is begun.
+//! Capabilities that a release makes necessary in a cluster that an earlier process brought to
+//! another release: found from the objects that carry our field manager.
 
 use std::collections::BTreeSet;
 
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
-use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
-use plimsoll_api::progress::ImpliedCapability;
-use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_api::ObjectKey;
 use plimsoll_content::inclusion::{Decision, capability_names, decide};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
@@ -18,44 +16,17 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::progress::Scope;
 
-use crate::events::{self, Occurrence, Recorder, Severity};
 use crate::resources::Resources;
 
 /// How many objects are looked for at a time.
 const LOOKUPS: usize = 16;
 
-/// Tells of a capability that becomes enabled now; what is written down of it.
-pub(crate) fn record(
-    implied: &Implied,
-    recorder: &Recorder,
-    owner: &str,
-    now: Timestamp,
-) -> ImpliedCapability {
-    recorder.record(Occurrence {
-        severity: Severity::Normal,
-        reason: Reason::CapabilityImplied,
-        action: "EnableCapability",
-        note: implied.to_string(),
-        regarding: events::cluster_version(owner),
-        related: Some(events::object(&implied.object)),
-    });
-    ImpliedCapability {
-        capability: implied.capability.clone(),
-        version: implied.version.clone(),
-        file: implied.file.to_string(),
-        document: implied.document,
-        object: implied.object.to_string(),
-        manifests: implied.manifests,
-        since: Timestamp::from_second(now.as_second()).unwrap_or(now),
-    }
-}
-
-/// What a payload makes necessary in a cluster that was brought to another one by an earlier
-/// process: that payload is not at hand, but what it applied carries our name.
+/// The capabilities that a payload makes necessary in a cluster to which an earlier process applied
+/// another one: that payload is not at hand, but its objects carry our field manager.
 ///
 /// # Errors
 ///
-/// When the server cannot be asked.
+/// When the server does not answer or rejects a read.
 pub(crate) async fn by_what_is_there(
     client: &Client,
     resources: &Resources,

@@ -19,7 +19,7 @@ use crate::write::Writer;
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How often the holder renews it.
 pub(crate) const LEASE_RENEWAL: Duration = Duration::from_secs(5);
-/// How long the holder goes on without having renewed it: less than others wait, so that it has
+/// How long the holder continues without having renewed it: less than others wait, so that it has
 /// stopped when they begin.
 pub(crate) const RENEWAL_DEADLINE: Duration = Duration::from_secs(10);
 /// How often others look whether it has become free.
@@ -44,7 +44,7 @@ struct Keeper {
     identity: String,
 }
 
-/// Waits until the lease is ours; `None` when told to stop before.
+/// Waits until the lease is ours; `None` when stopped before.
 pub(crate) async fn acquire(
     client: Client,
     clock: SharedClock,
@@ -54,16 +54,16 @@ pub(crate) async fn acquire(
     let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, identity };
     // What was last seen of somebody else's lease, and since when it has been so.
     let mut seen: Option<(Option<String>, Instant)> = None;
-    let mut told = false;
+    let mut is_logged = false;
     loop {
-        let asked = Instant::now();
+        let requested = Instant::now();
         match keeper.try_acquire(&mut seen).await {
             Ok(Some(lease)) => {
-                return Some(Held { keeper, lease, renewed: asked });
+                return Some(Held { keeper, lease, renewed: requested });
             }
-            Ok(None) if !told => {
+            Ok(None) if !is_logged => {
                 tracing::info!("another controller holds the lease; waiting for it");
-                told = true;
+                is_logged = true;
             }
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "could not take the lease; trying again"),
@@ -76,7 +76,7 @@ pub(crate) async fn acquire(
 }
 
 impl Held {
-    /// Renews the lease until told to stop, then gives it back. Returns early when it is lost:
+    /// Renews the lease until stopped, then releases it. Returns early when it is lost:
     /// somebody else took it, or it could not be renewed in time.
     pub(crate) async fn keep(mut self, stop: CancellationToken) -> LeaseLoss {
         let mut pause = LEASE_RENEWAL;
@@ -89,7 +89,7 @@ impl Held {
                 }
             }
             let (began, deadline) = (Instant::now(), self.renewed + RENEWAL_DEADLINE);
-            // What is answered late is of no use: the time counts from when it was asked for.
+            // The time counts from the request: a late response is of no use.
             let Ok(renewed) = timeout_at(deadline, self.keeper.renew(&self.lease)).await else {
                 return LeaseLoss::Expired;
             };

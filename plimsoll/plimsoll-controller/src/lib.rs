@@ -1,9 +1,12 @@
-//! The shell around the plan: watches, executes, reports. It decides nothing.
+//! Connects the state machines of [`plimsoll_plan::reconciler`] to a cluster: it watches, executes
+//! and reports, and decides nothing.
 //!
-//! [`Controller::run`] is a loop over four sources: what watches show, how executions went, what
-//! is asked for (ClusterVersion, release), and time. Each turn tells the pure
-//! [`Progress`](plimsoll_plan::progress::Progress) what happened, starts what it says, and writes
-//! status when it changed. One module, `write`, writes to the cluster.
+//! [`Controller::run`] is a loop over what watches show, how executions ended, what is requested
+//! (ClusterVersion, releases) and timers. Each turn hands an event to the state machines, carries
+//! out what they return, and writes the statuses when that is due. One module, `write`, writes to
+//! the cluster.
+
+#![warn(missing_docs)]
 
 mod bootstrap;
 mod clock;
@@ -28,13 +31,12 @@ mod view;
 mod webhook;
 mod write;
 
-pub use bootstrap::api_resource;
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Leadership, Settings, cluster_features};
 pub use dry_run::{DryRun, dry_run};
 pub use error::Error;
-pub use metrics::MetricsSnapshot;
 pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
-pub use view::{View, WaitView};
+pub use resources::api_resource;
+pub use view::{MetricsSnapshot, View, WaitView};
 pub use webhook::{CapabilityWebhook, Reached};

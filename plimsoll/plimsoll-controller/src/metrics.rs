@@ -1,30 +1,28 @@
-//! What `/metrics` tells (CV-21.1 under the names used there, and some of our own).
+//! What `/metrics` serves (CV-21.1 under the names used there, and some of our own).
 //!
 //! [`text`] is a pure function of a [`View`]. [`NAMES`] lists every metric, for those who write
 //! rules about them.
 
 mod cluster;
 mod server;
-mod snapshot;
 
 use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 pub use server::{MetricsError, MetricsServer, TlsFiles};
-pub use snapshot::MetricsSnapshot;
 
-use crate::view::View;
+use crate::view::{MetricsSnapshot, View};
 
-/// A metric: its name, what it tells, its labels.
+/// A metric: its name, its help text, its labels.
 pub(crate) struct Family(&'static str, &'static str, &'static [&'static str]);
 
 const LEADER: Family =
-    Family("plimsoll_leader", "1 if this process is the one that writes, 0 if it stands by.", &[]);
+    Family("plimsoll_leader", "1 if this process is the leader, 0 if it is a standby.", &[]);
 const STEPS: Family =
     Family("plimsoll_steps", "Steps of the plan by state; each is in one.", &["state"]);
 const DELETIONS: Family = Family(
     "plimsoll_deletions_unfinished",
-    "Deletions that releases asked for and that are not complete.",
+    "Deletions that releases requested and that are not complete.",
     &[],
 );
 const ORPHANS: Family = Family(
@@ -49,7 +47,7 @@ const WRITES: Family = Family(
 );
 const REPAIRS: Family = Family(
     "plimsoll_drift_repairs_total",
-    "Objects put right since the start after somebody had changed or deleted them.",
+    "Objects repaired since the start after somebody had changed or deleted them.",
     &[],
 );
 

@@ -1,4 +1,4 @@
-//! Watches: what happens to the objects of a plan, as observations on one channel.
+//! Watches the objects of a plan and sends observations on one channel.
 //!
 //! Memory stays small: of most kinds only metadata is watched, and of each object only its
 //! revision and the digest of our fields is kept. Objects that are not of the plan are dropped
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::bootstrap::api_resource;
+use crate::resources::api_resource;
 
 /// Observations that may wait to be handled: a burst of a whole payload fits.
 pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
@@ -77,7 +77,7 @@ pub(crate) async fn watch_kind(
 }
 
 /// Watches one object by its name until the receiver is gone; while its kind is not served, it is
-/// asked for again every half minute.
+/// retried every half minute.
 pub(crate) async fn watch_named(
     client: Client,
     (kind, name): (ApiKind, &'static str),
@@ -174,7 +174,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Handles one event; false when nobody listens any more.
+    /// Handles one event; false when the receiver is gone.
     async fn handle<T: WatchedObject>(&mut self, event: watcher::Result<Event<T>>) -> bool {
         match event {
             Ok(Event::Init) => {
@@ -276,7 +276,7 @@ impl Relay {
         self.send(Observation::Object { key, mark, health: None, terminating: None }).await
     }
 
-    /// Tells of a change to a definition, if that is what is watched; false when nobody listens.
+    /// Sends a change of a definition, if definitions are watched; false when the receiver is gone.
     async fn send_definition(&self, name: &str) -> bool {
         match name.split_once('.') {
             Some((plural, group)) if self.scope == WatchScope::Definitions => {
@@ -308,7 +308,7 @@ fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
     Some(Terminating { since, finalizers, remaining: Vec::new() })
 }
 
-/// What of an object is ours.
+/// The digest of the fields that we own of an object.
 pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
     let ours = |entry: &&ManagedFieldsEntry| {
         entry.manager.as_deref() == Some(FIELD_MANAGER)

@@ -1,5 +1,5 @@
-//! The rights that a controller needs for some releases, and no others: derived from what their
-//! manifests make it do, and from what it does for itself.
+//! The permissions that a controller needs for some releases, and no others: derived from what their
+//! manifests make it do, and from its own objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 2] = ["create", "patch"];
 
-/// For what rights are needed.
+/// What permissions are needed for.
 #[derive(Debug, Clone, Default)]
 pub struct Purpose {
     /// Cluster profile that manifests must include.
     pub profile: String,
     /// Feature set of the cluster; `None` for any, as its FeatureGate has it.
     pub feature_set: Option<String>,
-    /// Whether people may have orphans deleted.
+    /// Whether administrators may prune orphans.
     pub prune: bool,
-    /// Whether reviews of capabilities are answered.
+    /// Whether the capability webhook is served.
     pub webhook: bool,
 }
 
@@ -42,10 +42,10 @@ pub struct Permissions {
     pub lease_namespace: Vec<PolicyRule>,
 }
 
-/// The rights for releases: to install each, and to update from one to another.
+/// The permissions for releases: to install each, and to update from one to another.
 ///
 /// Capabilities make no difference, since they may be enabled at any time. Kinds that no release
-/// defines are taken for those of Kubernetes.
+/// defines are assumed to be built into Kubernetes.
 pub fn permissions(payloads: &[&Payload], purpose: &Purpose) -> Permissions {
     let mut needs = Needs::of_itself(purpose);
     let plurals = plurals(payloads);

@@ -1,21 +1,19 @@
-//! Takes releases in: asks the payload store off the loop and carries out what the pure
-//! [`Acceptance`] orders.
+//! Reads releases from the payload store, off the loop.
 //!
-//! Reading and parsing a payload takes a second or more, so both happen on threads of their own,
-//! and are given up when something else is asked for.
+//! Which release is read is decided by
+//! [`UpdateRequests`](plimsoll_plan::reconciler::updates::UpdateRequests). Reading and parsing a
+//! payload takes a second or more, so both happen on threads of their own, and are cancelled when
+//! another release is requested.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use plimsoll_api::config::Release;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{PayloadErrors, ReleaseHeader, SourceFile, TemplateContext, parse};
-use plimsoll_plan::update::acceptance::LoadStatus;
-use plimsoll_plan::update::acceptance::{Acceptance, Identity, Order, Verification, Wanted};
-use plimsoll_plan::update::offers;
-use plimsoll_plan::update::preconditions::Facts;
+use plimsoll_content::payload::{PayloadErrors, SourceFile, TemplateContext, parse};
+use plimsoll_plan::reconciler::updates::LoadEvent;
+use plimsoll_plan::update::acceptance::Verification;
 use plimsoll_source::store::{Fetched, Listing, PayloadStore, Signature, StoreError, names};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -23,287 +21,146 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 
-/// How often the store is listed: whoever adds a release sees it offered soon after.
+/// How often the store is listed: a release that is added is available soon after.
 const LIST_INTERVAL: Duration = Duration::from_secs(10);
-/// How often to look for the release that the cluster is at, while the store lacks it.
+/// How often to look for the release that the cluster is at while the store lacks it.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A shared payload store.
 pub type SharedStore = Arc<dyn PayloadStore>;
 
-/// A release that may take the place of the one that is applied.
-pub(crate) struct Accepted {
-    pub(crate) payload: Arc<Payload>,
-    pub(crate) verified: bool,
-    pub(crate) accepted_risks: String,
-}
-
-/// What a task brought back.
-pub(crate) enum LoadOutcome {
-    /// What the store has.
+/// What a task read from the store.
+enum LoadOutcome {
     Listed(Result<Listing, StoreError>),
-    /// The files of a release.
     Fetched(u64, Result<Fetched, StoreError>),
-    /// A payload.
     Loaded(u64, Result<Arc<Payload>, PayloadErrors>),
-    /// It is time to list the store again.
-    ListingDue,
 }
 
-impl LoadOutcome {
-    /// The payload that was loaded.
-    pub(crate) fn payload(&self) -> Option<&Payload> {
-        match self {
-            Self::Loaded(_, Ok(payload)) => Some(payload),
-            _ => None,
-        }
-    }
-}
-
-/// Loads requested releases beside the loop.
+/// Reads releases from the payload store, off the loop.
 pub(crate) struct ReleaseLoader {
+    /// `None` if no release can be requested.
     store: Option<SharedStore>,
     profile: String,
-    acceptance: Acceptance,
-    /// The releases of the store, or why it cannot be read.
-    heads: Result<Vec<ReleaseHeader>, String>,
-    defects: Vec<String>,
+    /// What could not be read when the store was listed last.
+    problems: Vec<String>,
     tasks: JoinSet<LoadOutcome>,
     list_at: Instant,
-    cancelled: Arc<AtomicBool>,
-    /// What was fetched for the attempt under way.
+    /// Set when what is under way is cancelled; threads check it.
+    is_cancelled: Arc<AtomicBool>,
+    /// The files of the release that was retrieved last, until it is loaded.
     files: Vec<SourceFile>,
-    /// What was loaded for it.
-    payload: Option<Arc<Payload>>,
 }
 
 impl ReleaseLoader {
-    pub(crate) fn new(
-        store: Option<SharedStore>,
-        profile: &str,
-        running: &Release,
-        architecture: &str,
-        listing: Listing,
-    ) -> Self {
+    /// Starts with what the store has.
+    pub(crate) fn new(store: Option<SharedStore>, profile: &str, listing: &Listing) -> Self {
         let mut loader = Self {
             store,
             profile: profile.to_owned(),
-            acceptance: Acceptance::new(running, architecture),
-            heads: Ok(Vec::new()),
-            defects: Vec::new(),
+            problems: Vec::new(),
             tasks: JoinSet::new(),
             list_at: Instant::now() + LIST_INTERVAL,
-            cancelled: Arc::default(),
+            is_cancelled: Arc::default(),
             files: Vec::new(),
-            payload: None,
         };
-        loader.listed(Ok(listing));
+        loader.log_problems(&listing.defects);
         loader
     }
 
-    /// What `ReleaseAccepted` tells.
-    pub(crate) fn status(&self) -> &LoadStatus {
-        self.acceptance.status()
-    }
-
-    /// Whether preconditions are what stands in the way of a release.
-    pub(crate) fn is_held_up(&self) -> bool {
-        self.acceptance.is_held_up()
-    }
-
-    /// When to try a rejected release again.
-    pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        self.acceptance.wake_at()
-    }
-
-    /// The payload of the release that is judged.
-    pub(crate) fn payload(&self) -> Option<&Payload> {
-        self.payload.as_deref()
-    }
-
-    /// Whether there is a store.
-    pub(crate) fn has_store(&self) -> bool {
-        self.store.is_some()
-    }
-
-    /// The releases of the store, or why it cannot be read.
-    pub(crate) fn heads(&self) -> Result<&[ReleaseHeader], &str> {
-        self.heads.as_deref().map_err(String::as_str)
-    }
-
-    /// The release of several architectures of a version.
-    pub(crate) fn of_architecture(&self, version: &str, architecture: &str) -> Option<Release> {
-        let heads = self.heads.as_ref().ok()?;
-        let head = heads.iter().find(|head| {
-            head.release.version == version && head.release.architecture == architecture
-        })?;
-        Some(offers::release(head))
-    }
-
-    /// Waits for the next thing that a task brings; forever when there is nothing to wait for.
-    pub(crate) async fn next(&mut self) -> LoadOutcome {
-        let listing = self.store.is_some();
+    /// Waits for the next thing that is read; forever when there is nothing to wait for.
+    pub(crate) async fn next(&mut self) -> LoadEvent {
+        let has_store = self.store.is_some();
         loop {
             tokio::select! {
                 biased;
                 Some(result) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    match result {
-                        Ok(brought) => return brought,
+                    match result.map(|outcome| self.event(outcome)) {
+                        Ok(Some(event)) => return event,
+                        Ok(None) => {}
                         Err(error) => tracing::warn!(%error, "reading a release was interrupted"),
                     }
                 }
-                () = sleep_until(self.list_at), if listing => {
+                () = sleep_until(self.list_at), if has_store => {
                     self.list_at = Instant::now() + LIST_INTERVAL;
-                    return LoadOutcome::ListingDue;
+                    if let Some(store) = self.store.clone() {
+                        self.spawn_read(move || LoadOutcome::Listed(store.list()));
+                    }
                 }
                 else => std::future::pending().await,
             }
         }
     }
 
-    /// Takes note of what a task brought.
-    pub(crate) fn handle(
-        &mut self,
-        brought: LoadOutcome,
-        facts: &Facts<'_>,
-        now: Timestamp,
-    ) -> Option<Accepted> {
-        let order = match brought {
-            LoadOutcome::ListingDue => {
-                if let Some(store) = self.store.clone() {
-                    self.spawn_read(move || LoadOutcome::Listed(store.list()));
-                }
-                return None;
+    /// Cancels what is under way and retrieves a release.
+    pub(crate) fn retrieve(&mut self, ticket: u64, image: String) {
+        self.cancel();
+        let Some(store) = self.store.clone() else { return };
+        let is_cancelled = Arc::clone(&self.is_cancelled);
+        self.spawn_read(move || LoadOutcome::Fetched(ticket, store.fetch(&image, &is_cancelled)));
+    }
+
+    /// Loads the release that was retrieved.
+    pub(crate) fn load(&mut self, ticket: u64, image: String) {
+        let files = std::mem::take(&mut self.files);
+        let context =
+            TemplateContext { release_image: image, cluster_profile: self.profile.clone() };
+        self.spawn_read(move || LoadOutcome::Loaded(ticket, parse(&files, &context).map(Arc::new)));
+    }
+
+    /// Cancels what is under way.
+    pub(crate) fn cancel(&mut self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        self.is_cancelled = Arc::default();
+        self.files = Vec::new();
+    }
+
+    /// Reads off the loop: on a thread of its own if it takes time.
+    fn spawn_read(&mut self, read: impl FnOnce() -> LoadOutcome + Send + 'static) {
+        if self.store.as_ref().is_some_and(|store| store.is_at_hand()) {
+            self.tasks.spawn(async move { read() });
+        } else {
+            self.tasks.spawn_blocking(read);
+        }
+    }
+
+    /// What a task read, for those who decide; `None` for what was cancelled.
+    fn event(&mut self, outcome: LoadOutcome) -> Option<LoadEvent> {
+        Some(match outcome {
+            LoadOutcome::Listed(Ok(Listing { releases, defects })) => {
+                self.log_problems(&defects);
+                LoadEvent::Listed(Ok(releases))
             }
-            LoadOutcome::Listed(listing) => {
-                self.listed(listing);
-                return None;
+            LoadOutcome::Listed(Err(error)) => {
+                tracing::warn!(%error, "the payload store cannot be read; trying again");
+                LoadEvent::Listed(Err(error.to_string()))
             }
             LoadOutcome::Fetched(_, Err(StoreError::Cancelled)) => return None,
-            LoadOutcome::Fetched(ticket, result) => {
-                let result = result.map(|fetched| {
-                    self.files = fetched.files;
-                    verification(fetched.signature)
-                });
-                self.acceptance.retrieved(ticket, result.map_err(|error| error.to_string()), now)
+            LoadOutcome::Fetched(ticket, Ok(fetched)) => {
+                self.files = fetched.files;
+                LoadEvent::Retrieved(ticket, Ok(verification(fetched.signature)))
+            }
+            LoadOutcome::Fetched(ticket, Err(error)) => {
+                LoadEvent::Retrieved(ticket, Err(error.to_string()))
             }
             LoadOutcome::Loaded(ticket, result) => {
-                let result = result.map(|payload| {
-                    let identity = Identity {
-                        version: payload.release.version.clone(),
-                        architecture: architecture(&payload).to_owned(),
-                    };
-                    self.payload = Some(payload);
-                    identity
-                });
-                let result = result.map_err(|error| error.to_string());
-                self.acceptance.loaded(ticket, result, facts, now)
+                LoadEvent::Loaded(ticket, result.map_err(|error| error.to_string()))
             }
-        };
-        self.dispatch(order, now)
+        })
     }
 
-    /// A release is asked for, or nothing is.
-    pub(crate) fn ask(&mut self, wanted: Option<Wanted>, now: Timestamp) -> Option<Accepted> {
-        let order = self.acceptance.ask(wanted);
-        self.dispatch(order, now)
-    }
-
-    /// Looks once more at a release that was rejected.
-    pub(crate) fn reconsider(&mut self, facts: &Facts<'_>, now: Timestamp) -> Option<Accepted> {
-        let order = self.acceptance.reconsider(facts);
-        if let Some(accepted) = self.dispatch(order, now) {
-            return Some(accepted);
+    /// Logs what cannot be read of the store, once.
+    fn log_problems(&mut self, problems: &[String]) {
+        for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
+            tracing::warn!(%problem, "a release of the payload store cannot be read");
         }
-        let order = self.acceptance.retry(now);
-        self.dispatch(order, now)
-    }
-
-    /// A release has taken the place of the one that was applied.
-    pub(crate) fn swapped(&mut self, running: &Release, payload: &Payload) {
-        self.acceptance.swapped(running, architecture(payload));
-        self.forget();
-    }
-
-    fn forget(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.cancelled = Arc::default();
-        self.files = Vec::new();
-        self.payload = None;
-    }
-
-    /// Does something off the loop: on a thread of its own if it takes its time.
-    fn spawn_read(&mut self, work: impl FnOnce() -> LoadOutcome + Send + 'static) {
-        if self.store.as_ref().is_some_and(|store| store.is_at_hand()) {
-            self.tasks.spawn(async move { work() });
-        } else {
-            self.tasks.spawn_blocking(work);
-        }
-    }
-
-    fn dispatch(&mut self, order: Order, now: Timestamp) -> Option<Accepted> {
-        match order {
-            Order::Nothing => None,
-            Order::Cancel => {
-                self.forget();
-                None
-            }
-            Order::Retrieve(ticket, wanted) => {
-                self.forget();
-                let Some(store) = self.store.clone() else {
-                    let known = &self.acceptance.running().version;
-                    let failure = format!(
-                        "the controller was started with release {known} and knows no other; start \
-                         it with --payloads and a store that has the release asked for"
-                    );
-                    let order = self.acceptance.retrieved(ticket, Err(failure), now);
-                    return self.dispatch(order, now);
-                };
-                let cancelled = Arc::clone(&self.cancelled);
-                self.spawn_read(move || {
-                    LoadOutcome::Fetched(ticket, store.fetch(&wanted.image, &cancelled))
-                });
-                None
-            }
-            Order::Load(ticket) => {
-                let files = std::mem::take(&mut self.files);
-                let context = TemplateContext {
-                    release_image: self.acceptance.status().image.clone(),
-                    cluster_profile: self.profile.clone(),
-                };
-                self.spawn_read(move || {
-                    LoadOutcome::Loaded(ticket, parse(&files, &context).map(Arc::new))
-                });
-                None
-            }
-            Order::Accept { verified, accepted_risks } => {
-                let payload = self.payload.take()?;
-                Some(Accepted { payload, verified, accepted_risks })
-            }
-        }
-    }
-
-    fn listed(&mut self, listing: Result<Listing, StoreError>) {
-        let Listing { releases, defects } = match listing {
-            Ok(listing) => listing,
-            Err(error) => {
-                tracing::warn!(%error, "the payload store cannot be read; trying again");
-                self.heads = Err(error.to_string());
-                return;
-            }
-        };
-        for defect in defects.iter().filter(|defect| !self.defects.contains(defect)) {
-            tracing::warn!(%defect, "a release of the payload store cannot be read");
-        }
-        self.defects = defects;
-        self.heads = Ok(releases);
+        self.problems = problems.to_vec();
     }
 }
 
 impl Drop for ReleaseLoader {
     fn drop(&mut self) {
-        // A thread cannot be ended; it looks here.
-        self.cancelled.store(true, Ordering::Relaxed);
+        // A thread cannot be aborted; it checks this.
+        self.is_cancelled.store(true, Ordering::Relaxed);
     }
 }
 
@@ -315,18 +172,12 @@ fn verification(signature: Signature) -> Verification {
     }
 }
 
-/// The architecture of a payload, as Go names it; one that declares none is for this machine.
-pub(crate) fn architecture(payload: &Payload) -> &str {
-    match (payload.release.architecture.as_str(), std::env::consts::ARCH) {
-        ("", "x86_64") => "amd64",
-        ("", "aarch64") => "arm64",
-        ("", "powerpc64") => "ppc64le",
-        ("", other) | (other, _) => other,
-    }
-}
-
-/// The payload to begin with: with a store, the release that the cluster is at or on its way to,
+/// The payload to start with: with a store, the release that the cluster is at or on its way to,
 /// waiting until the store has it; `given` for a cluster without one. Without a store, `given`.
+///
+/// # Errors
+///
+/// When the controller is stopped.
 pub(crate) async fn first_payload(
     store: Option<&SharedStore>,
     desired: &Release,
@@ -337,16 +188,16 @@ pub(crate) async fn first_payload(
     let Some(store) = store else {
         return Ok((given, Listing::default()));
     };
-    let mut told = String::new();
+    let mut logged = String::new();
     loop {
         match find(store, desired, &given, profile).await {
             Ok(found) => return Ok(found),
-            Err(problem) if problem != told => {
+            Err(problem) if problem != logged => {
                 tracing::warn!(
                     version = %desired.version,
                     "waiting for the release that the cluster is at: {problem}"
                 );
-                told = problem;
+                logged = problem;
             }
             Err(_) => {}
         }

@@ -15,11 +15,10 @@ use plimsoll_plan::reconciler::status_report::{
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use crate::clock::Stopwatch;
-use crate::metrics::MetricsSnapshot;
 use crate::versioned_status::{StatusWriteError, VersionedStatus};
+use crate::view::MetricsSnapshot;
 
 /// The ClusterVersion and ReleaseProgress as they were last seen.
 #[derive(Debug, Clone)]
@@ -80,11 +79,6 @@ impl Reporter {
     /// The definition of ClusterVersion may have changed.
     pub(crate) fn definition_changed(&mut self) {
         self.report.definition_changed(self.stopwatch.uptime());
-    }
-
-    /// When to call [`Self::report`] although nothing happens.
-    pub(crate) fn wake_at(&self) -> Instant {
-        self.stopwatch.instant(self.report.wake_at(self.stopwatch.uptime()))
     }
 
     /// Computes the statuses if it is time, and starts to write them if there is something new.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube::Client;
 use kube::core::ApiResource;
 use kube::discovery::{self, Discovery};
+use plimsoll_api::ApiKind;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 
@@ -15,12 +16,16 @@ pub(crate) struct Served {
     pub(crate) scope: Scope,
 }
 
-/// The kinds that are served, as far as they have been asked for.
+/// The kinds that are served, as far as they have been discovered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resources(BTreeMap<GroupVersionKind, Served>);
 
 impl Resources {
-    /// Asks for everything that is served.
+    /// Discovers everything that is served.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not answer or rejects discovery.
     pub(crate) async fn discover(client: &Client) -> Result<Self, kube::Error> {
         let discovery = match Discovery::new(client.clone()).run_aggregated().await {
             Ok(discovery) => discovery,
@@ -42,7 +47,11 @@ impl Resources {
         Ok(found)
     }
 
-    /// Asks for the kinds of one group version; none when it is not served at all.
+    /// Discovers the kinds of one group version; none when it is not served at all.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not answer or rejects the request.
     pub(crate) async fn discover_version(
         client: &Client,
         group: &str,
@@ -92,4 +101,10 @@ impl Resources {
     pub(crate) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
+}
+
+/// Names a kind of ours for the client.
+pub fn api_resource(kind: ApiKind) -> ApiResource {
+    let gvk = kube::core::GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }

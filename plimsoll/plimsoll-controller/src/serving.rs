@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers until told to stop. `acceptor` is asked for each connection, and without one it is plain
+/// Serves until it is stopped. `acceptor` is called for each connection, and without one it is plain
 /// HTTP; `purpose` is what logs call the service.
 pub(crate) async fn serve<F: Future<Output = Response<Full<Bytes>>> + Send>(
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! One plan under way: carries out what [`PlanExecution`] says, and tells it what came of it.
+//! One plan under way: carries out the effects of [`PlanExecution`], and reports the results to it.
 
 use std::sync::Arc;
 use std::time::Duration;

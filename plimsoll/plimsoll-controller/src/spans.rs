@@ -1,6 +1,6 @@
 //! Spans of the work, for traces: a release, its run levels, and each time a step is carried out.
 //!
-//! What repairs a cluster at rest belongs to no release under way: each such step is a trace of its
+//! A repair of a completed release belongs to no release under way: each such step is a trace of its
 //! own. Without anybody who listens, spans cost next to nothing.
 
 use std::collections::BTreeMap;

@@ -1,18 +1,18 @@
 //! Writes of status that overwrite nothing unseen.
 //!
-//! A process begins with the status that it reads. Until its own first write a write of the leader
+//! A process starts with the status that it reads. Until its own first write a write of the leader
 //! before it may still come in; what it says happened then would be lost if ours, computed without
 //! it, took its place. So every write names the revision that it replaces. On a conflict the object
 //! is read again: when only something else of it changed, such as its spec, the write is tried anew.
-//! When its status did, a process that has written nothing yet has to begin again with what is
-//! there; one that has is the one to tell, and writes over it.
+//! When its status did, a process that has written nothing yet has to start again with the current
+//! one; a process that has written before is the leader, and overwrites it.
 
 use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME};
 use serde_json::Value;
 
-use crate::bootstrap::api_resource;
+use crate::resources::api_resource;
 use crate::write::Writer;
 
 /// How often in a row a write that meets conflicts is tried: others change an object rarely.
@@ -54,7 +54,9 @@ impl VersionedStatus {
     /// Replaces the status of the one object of a kind.
     ///
     /// # Errors
-    /// When the server cannot be asked or refuses, or the status is somebody else's.
+    ///
+    /// When the server does not answer or rejects the write, or somebody else has written the status
+    /// since this process read it.
     pub(crate) async fn replace(
         &mut self,
         client: &Client,
@@ -85,7 +87,7 @@ impl VersionedStatus {
         }
     }
 
-    /// Takes note of what is there instead of what was expected.
+    /// The object was read again after a conflict.
     fn reconsider(&mut self, live: Self) -> Result<(), StatusWriteError> {
         if live.status != self.status && self.attempted.as_ref() != Some(&live.status) {
             if !self.is_ours {

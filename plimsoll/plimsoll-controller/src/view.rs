@@ -1,5 +1,7 @@
 //! A snapshot of a running controller, for terminals, rehearsals and metrics.
 
+mod metrics_snapshot;
+
 use jiff::Timestamp;
 use plimsoll_api::Condition;
 use plimsoll_api::progress::ImpliedCapability;
@@ -8,7 +10,7 @@ use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::progress::{ProblemState, Progress};
 use plimsoll_plan::reconciler::levels::{LevelView, levels};
 
-use crate::metrics::MetricsSnapshot;
+pub use metrics_snapshot::MetricsSnapshot;
 
 /// The state of a controller at one moment.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,6 @@
 mod certificate;
 mod server;
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use base64::Engine as _;
@@ -16,8 +15,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_plan::capabilities::{Change, review};
+use plimsoll_plan::reconciler::desired::CapabilityRules;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -31,7 +30,7 @@ use crate::write::Writer;
 
 /// Name of the ValidatingWebhookConfiguration.
 pub(crate) const CONFIGURATION: &str = "plimsoll-capabilities";
-/// Name of the webhook in it, which refusals begin with.
+/// Name of the webhook in it, which rejections begin with.
 const WEBHOOK: &str = "capabilities.plimsoll.io";
 /// Path that reviews are sent to.
 const PATH: &str = "/capabilities";
@@ -85,21 +84,17 @@ impl Reached {
     }
 }
 
-/// What writes are judged by.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) registry: CapabilityRegistry,
-    pub(crate) gates: BTreeSet<String>,
-    pub(crate) enabled: BTreeSet<String>,
-}
-
-/// Begins to answer reviews and has the cluster's API servers ask for them. Ends with `stop`.
+/// Serves reviews and registers the webhook with the cluster's API servers; ends with `stop`.
+///
+/// # Errors
+///
+/// When the address cannot be listened on, or the certificate or the configuration cannot be made.
 pub(crate) async fn start(
     client: &Client,
     writer: &Writer,
     webhook: &CapabilityWebhook,
     owner: &str,
-    rules: watch::Receiver<Rules>,
+    rules: watch::Receiver<CapabilityRules>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let address = webhook.listen;
@@ -175,7 +170,7 @@ fn configuration(client_config: &Value, owner: &str) -> Value {
 }
 
 /// Answers a review.
-fn answer(asked: &Value, rules: &Rules) -> Value {
+fn answer(asked: &Value, rules: &CapabilityRules) -> Value {
     let request = &asked["request"];
     let spec = |object: &Value| -> ClusterVersionSpec {
         serde_json::from_value(object["spec"].clone()).unwrap_or_default()
@@ -216,7 +211,7 @@ mod tests {
         };
         let ask = |old: Value, new: Value| {
             let request = json!({ "uid": "1", "oldObject": old, "object": new });
-            answer(&json!({ "request": request }), &Rules::default())["response"].clone()
+            answer(&json!({ "request": request }), &CapabilityRules::default())["response"].clone()
         };
         let refused = ask(cluster_version(&["Console"]), cluster_version(&[]));
         assert_eq!((&refused["uid"], &refused["allowed"]), (&json!("1"), &json!(false)));

@@ -25,9 +25,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::bootstrap::api_resource;
 use crate::observe::{revision, trace};
-use crate::resources::Served;
+use crate::resources::{Served, api_resource};
 
 /// How long one request may take before it counts as lost: longer than any healthy server needs.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);

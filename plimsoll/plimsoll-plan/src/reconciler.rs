@@ -2,19 +2,96 @@
 //! do comes out.
 //!
 //! The controller turns watches, timers and answers into calls of these machines and carries out
-//! what they return. Time comes in as a value: [`Timestamp`](jiff::Timestamp) where the time of day
-//! matters, because it is written into objects or compared with what they say, and [`Uptime`] where
-//! only a distance does, so that an adjusted clock neither hurries nor stalls a retry.
+//! what they return. Time comes in as a value: [`Timestamp`] where the time of day matters, because
+//! it is written into objects or compared with what they say, and [`Uptime`] where only a distance
+//! does, so that an adjusted clock neither hurries nor stalls a retry.
+//!
+//! | machine | decides |
+//! |---|---|
+//! | [`startup`] | how a process starts with what an earlier one left |
+//! | [`desired`] | what the cluster is to be brought to, and when another plan is due |
+//! | [`updates`] | which release is requested, and whether it may be applied |
+//! | [`execution`] | which steps, watches and discovery requests are due for the plan under way |
+//! | [`removals`] | which objects are orphans, and how far deletions have come |
+//! | [`status_report`] | when the statuses are computed and written |
+//! | [`events`] | which events are emitted |
+//! | [`timers`] | when to do something although nothing happened |
 
 pub mod counters;
+pub mod desired;
 pub mod discovery;
+pub mod events;
 pub mod execution;
 pub mod levels;
 pub mod operators;
+pub mod pausing;
 pub mod rejected_capabilities;
 pub mod removals;
+pub mod startup;
 pub mod status_report;
+#[cfg(test)]
+mod testing;
+pub mod timers;
+pub mod updates;
 mod uptime;
 pub mod watches;
 
+use jiff::Timestamp;
+
+use crate::status::Limits;
+use desired::DesiredState;
+use events::ReportedEvents;
+use execution::PlanExecution;
+use pausing::PauseRequest;
+use status_report::StatusContext;
+use timers::Timers;
+use updates::UpdateRequests;
+
 pub use uptime::Uptime;
+
+/// The decisions of a controller that outlive a plan.
+#[derive(Debug, Clone)]
+pub struct Reconciler {
+    /// What the cluster is to be brought to.
+    pub desired: DesiredState,
+    /// Which release is requested.
+    pub requests: UpdateRequests,
+    /// Where the update pauses.
+    pub pause: PauseRequest,
+    /// What events have been emitted about.
+    pub events: ReportedEvents,
+    /// When to do something although nothing happened.
+    pub timers: Timers,
+    /// `metadata.generation` of the ClusterVersion.
+    pub generation: i64,
+    /// How long things may take before they are reported as slow or failed.
+    pub limits: Limits,
+}
+
+impl Reconciler {
+    /// What the statuses are computed from, with a plan under way.
+    pub fn status_context<'a>(
+        &'a self,
+        execution: &'a PlanExecution,
+        now: Timestamp,
+    ) -> StatusContext<'a> {
+        StatusContext {
+            progress: execution.progress(),
+            release: self.desired.release(),
+            spec: self.desired.spec(),
+            generation: self.generation,
+            capabilities: self.desired.capabilities(),
+            implied: self.desired.implied(),
+            objections: execution.operators().objections(),
+            load: self.requests.load(),
+            updates: self.requests.updates(),
+            verified: self.desired.is_verified(),
+            accepted_risks: self.desired.accepted_risks(),
+            unhealthy: execution.operators().unhealthy(),
+            removals: execution.removals(),
+            overrides: self.desired.overrides(),
+            limits: &self.limits,
+            now,
+        }
+    }
+}

@@ -1,153 +1,91 @@
-//! What is asked for changes: the spec, the release, and the plan that follows from them.
+//! Another release or another plan takes the place of the one under way.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use kube::ResourceExt;
-use kube::core::DynamicObject;
-use plimsoll_api::Reason;
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
-use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_content::payload::Payload;
-use plimsoll_plan::capabilities::{self, Capabilities, implied_by_update};
-use plimsoll_plan::plan::features::Features;
+use plimsoll_plan::plan::Plan;
 use plimsoll_plan::plan::mode::Mode;
-use plimsoll_plan::plan::{Plan, plan};
-use plimsoll_plan::progress::pause::{PAUSE_BEFORE, Pause};
-use plimsoll_plan::spec::overrides::Overrides;
-use plimsoll_plan::update::target;
-use tokio::time::Instant;
+use plimsoll_plan::reconciler::desired::AcceptedRelease;
+use plimsoll_plan::reconciler::events;
+use plimsoll_plan::reconciler::timers::WRITE_RETRY_INTERVAL;
 
-use super::{
-    Controller, DRAIN_TIME_MAX, PlanRequest, Settings, WRITE_AGAIN, Work, context, overrides, prune,
-};
-use crate::events::Severity;
-use crate::implicit;
-use crate::release_loader::Accepted;
+use super::control_loop::ControlLoop;
+use super::{Controller, DRAIN_TIME_MAX};
 use crate::session::Session;
-use crate::webhook::Rules;
 
-impl Work {
-    /// The ClusterVersion changed, perhaps what it asks for.
-    pub(super) async fn asked(&mut self, controller: &Controller, object: &DynamicObject) {
-        let (spec, status) = read(object);
-        self.generation = object.metadata.generation.unwrap_or_default();
-        if object.uid().as_deref() != Some(&*self.owner) {
-            tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
-            self.owner = object.uid().unwrap_or_default().into();
-        }
-        self.overrides = overrides::overrides_of(object, &spec);
-        self.spec = spec;
-        let kept: Vec<String> = status
-            .capabilities
-            .enabled_capabilities
-            .iter()
-            .chain(&self.capabilities.enabled)
-            .cloned()
-            .collect();
-        let before = self.decide_capabilities(controller, &kept);
-        self.emit_capabilities(&before);
-        self.pause(pause_of(object), controller.clock.now());
-        self.refresh_updates();
-        let request = self.requested(controller.clock.now());
-        let plan = Arc::clone(self.session.progress().plan());
-        let prunes =
-            self.session.execution.removals_mut().prune_requested(prune::asked(object), &plan);
-        if request != self.request || prunes {
-            self.request = request;
-            self.replan(controller).await;
-        }
-        self.reporter.touch();
-    }
-
-    /// A first installation is finished before anything else is begun (CV-9.3).
+impl ControlLoop {
+    /// A first installation is completed before another release is begun (CV-9.3).
     pub(super) fn takes_releases(&self) -> bool {
         self.session.progress().mode() != Mode::Initializing
     }
 
-    /// Another release is to be kept.
-    pub(super) async fn released(&mut self, controller: &mut Controller) {
+    /// Whoever runs the controller gave it another release.
+    pub(super) async fn release_given(&mut self, controller: &mut Controller) {
         let payload = Arc::clone(&controller.release.borrow_and_update());
-        let accepted = Accepted { payload, verified: false, accepted_risks: String::new() };
+        let accepted = AcceptedRelease { payload, verified: false, accepted_risks: String::new() };
         self.apply_update(controller, accepted).await;
     }
 
-    /// Takes up the release that could not be, once it is time.
-    pub(super) async fn retry_apply(&mut self, controller: &Controller) {
-        if let Some((_, accepted)) = self.unwritten.take_if(|(at, _)| *at <= Instant::now()) {
+    /// Applies the release whose capabilities could not be recorded, once it is time.
+    pub(super) async fn retry_update(&mut self, controller: &Controller) {
+        let uptime = self.stopwatch.uptime();
+        if let Some((_, accepted)) = self.unrecorded.take_if(|(at, _)| *at <= uptime) {
             self.apply_update(controller, accepted).await;
         }
     }
 
     /// A release takes the place of the one that is applied.
-    pub(super) async fn apply_update(&mut self, controller: &Controller, accepted: Accepted) {
-        // How far the release before came is on record before it is left.
-        let context = context!(self, controller.clock.now());
+    pub(super) async fn apply_update(
+        &mut self,
+        controller: &Controller,
+        accepted: AcceptedRelease,
+    ) {
+        let now = controller.clock.now();
+        // The status shows how far the release before came when it is left.
+        let context = self.reconciler.status_context(&self.session.execution, now);
         self.reporter.compute(&context);
-        if !self.imply(controller, &accepted.payload).await {
-            // Without a record of it, a process that died now would not know it any more.
-            self.unwritten = Some((Instant::now() + WRITE_AGAIN, accepted));
+        if !self.enable_implied(controller, &accepted).await {
+            // A process that took over now would not know the capabilities.
+            let retry_at = self.stopwatch.uptime() + WRITE_RETRY_INTERVAL;
+            self.unrecorded = Some((retry_at, accepted));
             return;
         }
-        self.unwritten = None;
-        let from = self.release.version.clone();
-        self.payload = accepted.payload;
-        self.verified = accepted.verified;
-        self.accepted_risks = accepted.accepted_risks;
-        self.release = target::release(&self.payload);
-        let before: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
-        self.decide_capabilities(controller, &before);
-        self.loader.swapped(&self.release, &self.payload);
-        self.pause = Pause::parse(self.annotated.as_deref());
+        self.unrecorded = None;
+        let desired = &mut self.reconciler.desired;
+        let from = desired.release().version.clone();
+        desired.release_changed(accepted, controller.clock.now());
+        let (release, risks) = (desired.release(), desired.accepted_risks());
+        let started = events::update_started(&from, &release.version, risks);
+        self.reconciler.requests.release_changed(desired);
+        self.reconciler.pause.release_changed();
+        self.reconciler.events.release_changed();
+        self.loader.cancel();
         self.reporter.superseded();
-        self.reset_gates();
+        self.publish_rules();
         self.refresh_updates();
-        self.request = self.requested(controller.clock.now());
-        let mut note = format!("Working towards {}, from {from}", self.release.version);
-        if !self.accepted_risks.is_empty() {
-            note.push_str("; accepted risks: ");
-            note.push_str(&self.accepted_risks);
-        }
-        self.emit(Severity::Normal, Reason::UpdateStarted, note);
+        self.emit(started);
         self.replan(controller).await;
     }
 
-    /// Decides which capabilities are enabled, those of before included; changes of the spec are
-    /// judged by them from now on. Returns what was in force.
-    pub(super) fn decide_capabilities(
+    /// Enables the capabilities that a release makes necessary and records them in the cluster,
+    /// before the release is begun (CV-23); false if that failed.
+    async fn enable_implied(
         &mut self,
         controller: &Controller,
-        before: &[String],
-    ) -> Capabilities {
-        let (payload, settings, features) = (&self.payload, &controller.settings, &self.features);
-        let decided = enabled(payload, settings, features, &self.spec, before);
-        self.rules.send_replace(rules(payload, settings, features, &decided));
-        std::mem::replace(&mut self.capabilities, decided)
-    }
-
-    /// What is asked for now, as far as it decides the plan.
-    pub(super) fn requested(&self, now: Timestamp) -> PlanRequest {
-        request(&self.release, &self.overrides, &self.capabilities, now)
-    }
-
-    /// Enables what a release makes necessary and has it written down, before the release is begun
-    /// (CV-23); false if that failed.
-    pub(super) async fn imply(&mut self, controller: &Controller, next: &Payload) -> bool {
-        let (profile, before) = (&controller.settings.profile, &self.capabilities.enabled);
-        let found = implied_by_update(&self.payload, next, profile, &self.features, before);
+        accepted: &AcceptedRelease,
+    ) -> bool {
         let now = controller.clock.now();
-        for implied in &found {
-            self.implied.push(implicit::record(implied, &self.recorder, &self.owner, now));
-            self.capabilities.enabled.insert(implied.capability.clone());
-            self.capabilities.implicit.insert(implied.capability.clone());
+        let implied = self.reconciler.desired.imply(&accepted.payload, now);
+        self.emit_all(implied.iter().map(events::capability_implied));
+        // An attempt before this one may have enabled some without recording them.
+        if self.reconciler.desired.implied().is_empty() {
+            return true;
         }
-        let context = context!(self, now);
-        // What an attempt before this one enabled may still have to be written down.
-        self.implied.is_empty() || self.reporter.persist(&context).await
+        let context = self.reconciler.status_context(&self.session.execution, now);
+        self.reporter.persist(&context).await
     }
 
-    /// Plans anew. What is done and unchanged stays done; any change while not initializing is
-    /// an update (CV-9.2).
+    /// Plans anew. What is done and unchanged stays done; any change but while initializing is an
+    /// update (CV-9.2).
     pub(super) async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.
@@ -157,28 +95,26 @@ impl Work {
             Mode::Initializing => Mode::Initializing,
             Mode::Updating | Mode::Reconciling => Mode::Updating,
         };
-        let planned = make_plan(
-            &self.payload,
-            &controller.settings,
-            &self.features,
-            &self.release,
-            &self.request,
-            &self.capabilities,
-            mode,
-        );
+        let desired = &self.reconciler.desired;
+        let plan = tracing::debug_span!("plan", version = %desired.release().version, ?mode)
+            .in_scope(|| desired.plan(mode));
         let mut removals = self.session.execution.take_removals();
-        let planned = removals.replanned(self.session.progress().plan(), planned, now);
-        let planned = Arc::new(planned);
-        let resources = self.session.resources().clone();
-        let client = controller.client.clone();
-        let owner = Arc::clone(&self.owner);
-        let stopwatch = self.stopwatch;
-        let mut session = Session::new(client, owner, planned, resources, removals, stopwatch, now);
-        session.execution.set_pause(self.pause, now);
+        let plan = removals.replanned(self.session.progress().plan(), plan, now);
+        log_plan(&plan);
+        let mut session = Session::new(
+            controller.client.clone(),
+            Arc::clone(&self.owner),
+            Arc::new(plan),
+            self.session.resources().clone(),
+            removals,
+            self.stopwatch,
+            now,
+        );
+        session.execution.set_pause(self.reconciler.pause.current(), now);
         session.execution.succeed(&mut self.session.execution, now);
         self.session = session;
-        self.pin_pause();
-        self.completion_reported = false;
+        self.reconciler.pause.pin(&self.session.execution);
+        self.reconciler.events.plan_changed();
         if !self.is_status_written() {
             self.session.execution.hold();
         }
@@ -186,93 +122,13 @@ impl Work {
     }
 }
 
-/// What an earlier process recorded.
-pub(super) fn recorded(progress: &DynamicObject) -> ReleaseProgressStatus {
-    let status = progress.data.get("status").cloned().unwrap_or_default();
-    serde_json::from_value(status).unwrap_or_default()
-}
-
-pub(super) fn read(object: &DynamicObject) -> (ClusterVersionSpec, ClusterVersionStatus) {
-    let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
-    let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
-        ClusterVersionSpec::default()
-    });
-    (spec, serde_json::from_value(part("status")).unwrap_or_default())
-}
-
-pub(super) fn rules(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    capabilities: &Capabilities,
-) -> Rules {
-    Rules {
-        registry: payload.capabilities.clone(),
-        gates: features.gates(payload, &settings.profile),
-        enabled: capabilities.enabled.clone(),
-    }
-}
-
-/// The capabilities that an earlier process left enabled. The status does not name those that the
-/// definition of ClusterVersion refuses, nor those of a release that was about to begin.
-pub(super) fn enabled_before(
-    status: &ClusterVersionStatus,
-    recorded: &ReleaseProgressStatus,
-) -> Vec<String> {
-    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
-    let named = status.capabilities.enabled_capabilities.iter();
-    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
-}
-
-/// The capabilities in force, given those that were enabled before.
-pub(super) fn enabled(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    spec: &ClusterVersionSpec,
-    before: &[String],
-) -> Capabilities {
-    let gates = features.gates(payload, &settings.profile);
-    capabilities::effective(spec, before, &settings.always_enabled, &payload.capabilities, &gates)
-}
-
-pub(super) fn pause_of(cluster_version: &DynamicObject) -> Option<String> {
-    cluster_version.annotations().get(PAUSE_BEFORE).cloned()
-}
-
-pub(super) fn request(
-    release: &Release,
-    overrides: &Overrides,
-    capabilities: &Capabilities,
-    now: Timestamp,
-) -> PlanRequest {
-    PlanRequest {
-        image: release.image.clone(),
-        overrides: overrides.for_inclusion(now),
-        enabled: capabilities.enabled.iter().cloned().collect(),
-    }
-}
-
-pub(super) fn make_plan(
-    payload: &Payload,
-    settings: &Settings,
-    features: &Features,
-    release: &Release,
-    request: &PlanRequest,
-    capabilities: &Capabilities,
-    mode: Mode,
-) -> Plan {
-    let _span = tracing::debug_span!("plan", version = %release.version, ?mode).entered();
-    let overrides = &request.overrides;
-    let context = target::context(payload, &settings.profile, features, capabilities, overrides);
-    let planned = plan(&payload.manifests, &context, release.clone(), mode);
+/// Logs the size of a plan.
+pub(super) fn log_plan(plan: &Plan) {
     tracing::info!(
-        version = %release.version,
-        mode = ?mode,
-        steps = planned.steps.len(),
-        excluded = planned.excluded.len(),
+        version = %plan.release.version,
+        mode = ?plan.mode,
+        steps = plan.steps.len(),
+        excluded = plan.excluded.len(),
         "planned"
     );
-    planned
 }

@@ -1,33 +1,32 @@
-//! What a process finds when it begins, and how its work begins with that.
+//! What a process reads when it starts, and how the loop starts with that.
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
+use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::payload::Payload;
-use plimsoll_plan::plan::Plan;
 use plimsoll_plan::plan::features::Features;
-use plimsoll_plan::plan::mode::{self, Mode};
-use plimsoll_plan::progress::parse_ranges;
-use plimsoll_plan::progress::pause::Pause;
-use plimsoll_plan::reconciler::removals::{InheritedObjects, Removals};
-use plimsoll_plan::status::Updates;
-use plimsoll_plan::update::acknowledge::{self, Acknowledgements};
-use plimsoll_plan::update::target;
+use plimsoll_plan::reconciler::Reconciler;
+use plimsoll_plan::reconciler::desired::{CapabilityRules, DesiredInputs, DesiredState, record};
+use plimsoll_plan::reconciler::events::{ReportedEvents, capability_implied};
+use plimsoll_plan::reconciler::pausing::PauseRequest;
+use plimsoll_plan::reconciler::removals::InheritedObjects;
+use plimsoll_plan::reconciler::startup::{Start, Startup, enabled_before, is_other_release};
+use plimsoll_plan::reconciler::timers::Timers;
+use plimsoll_plan::reconciler::updates::{UpdateRequests, go_architecture};
+use plimsoll_plan::update::acknowledge;
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apply_update::{
-    enabled, enabled_before, make_plan, pause_of, read, recorded, request, rules,
-};
-use super::events::ReportedEvents;
+use super::Controller;
+use super::apply_update::log_plan;
+use super::control_loop::ControlLoop;
 use super::features::{self, FeatureWatch};
-use super::{Controller, SWEEP_INTERVAL, Work, overrides, prune};
+use super::observed::{Annotations, read_cluster_version};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::Stopwatch;
 use crate::error::Error;
@@ -38,50 +37,53 @@ use crate::report::{Reporter, SeenStatuses};
 use crate::resources::Resources;
 use crate::session::Session;
 use crate::versioned_status::VersionedStatus;
-use crate::webhook::{self, Rules};
 use crate::write::Writer;
 use crate::{dry_run, implicit};
 
-/// What a [`Work`] begins with.
-pub(super) struct StartupState {
-    /// The ClusterVersion.
-    first: DynamicObject,
-    /// What an earlier process recorded.
+/// What was read from the cluster and from the payload store.
+pub(super) struct InitialState {
+    cluster_version: DynamicObject,
+    /// What an earlier process recorded in ReleaseProgress.
     recorded: ReleaseProgressStatus,
     /// The ClusterVersion and ReleaseProgress as they were read.
     seen: SeenStatuses,
     resources: Resources,
     recorder: Recorder,
-    rules: watch::Sender<Rules>,
-    start: (Arc<Payload>, Listing),
+    rules: watch::Sender<CapabilityRules>,
+    payload: Arc<Payload>,
+    listing: Listing,
     features: Features,
     feature_watch: FeatureWatch,
 }
 
 impl Controller {
-    /// Reads what there is to begin with, and watches it from then on.
+    /// Reads the initial state, and watches what configures the controller from then on.
+    ///
+    /// # Errors
+    ///
+    /// When the API server rejects a request for good, or the controller is stopped.
     pub(super) async fn read_initial_state(
         &mut self,
         writer: &Writer,
         recorder: &Recorder,
-        rules: &watch::Sender<Rules>,
+        rules: &watch::Sender<CapabilityRules>,
         stop: &CancellationToken,
         watches: &mut JoinSet<()>,
         sender: mpsc::Sender<ConfigObservation>,
-    ) -> Result<StartupState, Error> {
+    ) -> Result<InitialState, Error> {
         let client = &self.client;
         let create = self.settings.create.as_deref();
-        let first =
+        let cluster_version =
             retry_until_ok(stop, || bootstrap::cluster_version(client, writer, create, stop))
                 .await?;
-        let uid = first.uid().unwrap_or_default();
+        let uid = cluster_version.uid().unwrap_or_default();
         let progress =
             retry_until_ok(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
         let seen = SeenStatuses {
-            cluster_version: VersionedStatus::of(&first),
+            cluster_version: VersionedStatus::of(&cluster_version),
             release_progress: VersionedStatus::of(&progress),
         };
-        let mut recorded = recorded(&progress);
+        let mut recorded = recorded_progress(&progress);
         watches.spawn(observe::watch_named(
             self.client.clone(),
             (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
@@ -99,9 +101,9 @@ impl Controller {
         let feature_watch =
             FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
-        let (_, status) = read(&first);
+        let (_, status) = read_cluster_version(&cluster_version);
         let profile = &self.settings.profile;
-        let start = release_loader::first_payload(
+        let (payload, listing) = release_loader::first_payload(
             self.store.as_ref(),
             &status.desired,
             given,
@@ -109,9 +111,8 @@ impl Controller {
             stop,
         )
         .await?;
-        let payload = Arc::clone(&start.0);
-        if !recorded.image.is_empty() && recorded.image != payload.image {
-            let before = enabled_before(&status, &recorded).into_iter().collect();
+        if is_other_release(&recorded, &payload.image) {
+            let before = enabled_before(&status, &recorded);
             let (kind, now) = ((profile.as_str(), &features), self.clock.now());
             let implied = retry_until_ok(stop, || async {
                 implicit::by_what_is_there(client, &resources, &payload, kind, &before)
@@ -119,167 +120,128 @@ impl Controller {
                     .map_err(|source| Error::Discover { source })
             })
             .await?;
-            recorded
-                .capabilities
-                .implied
-                .extend(implied.iter().map(|it| implicit::record(it, recorder, &uid, now)));
+            for implied in &implied {
+                recorder.emit(&uid, capability_implied(implied));
+                recorded.capabilities.implied.push(record(implied, now));
+            }
         }
         let (recorder, rules) = (recorder.clone(), rules.clone());
-        Ok(StartupState {
-            first,
+        Ok(InitialState {
+            cluster_version,
             recorded,
             seen,
             resources,
             recorder,
             rules,
-            start,
+            payload,
+            listing,
             features,
             feature_watch,
         })
     }
 
-    /// What an earlier process left of another plan: of another release, or of this one with other
-    /// features. Nothing has to be looked for where the plan is the same.
-    async fn left_behind(
+    /// The objects that an earlier process applied with another plan of this release or of another
+    /// one.
+    async fn inventory(
         &self,
-        StartupState { recorded, resources, .. }: &StartupState,
-        planned: &Plan,
+        recorded: &ReleaseProgressStatus,
+        resources: &Resources,
         stop: &CancellationToken,
-    ) -> Result<Option<InheritedObjects>, Error> {
-        if recorded.plan_hash.is_empty() || recorded.plan_hash == planned.hash {
-            return Ok(None);
-        }
+    ) -> Result<InheritedObjects, Error> {
         let ours = retry_until_ok(stop, || dry_run::ours(&self.client, resources)).await?;
         let cluster_kinds = dry_run::cluster_kinds(resources);
-        Ok(Some(InheritedObjects { version: recorded.version.clone(), ours, cluster_kinds }))
-    }
-
-    /// Answers reviews of `spec.capabilities` if it is to, and has nobody ask for them if not.
-    pub(super) async fn start_webhook(
-        &self,
-        work: &Work,
-        writer: &Writer,
-        stop: &CancellationToken,
-    ) -> Result<(), Error> {
-        let client = &self.client;
-        let Some(settings) = &self.settings.capability_webhook else {
-            return retry_until_ok(stop, || webhook::remove(client, writer)).await;
-        };
-        webhook::start(client, writer, settings, &work.owner, work.rules.subscribe(), stop).await
+        Ok(InheritedObjects { version: recorded.version.clone(), ours, cluster_kinds })
     }
 }
 
-impl Work {
-    pub(super) async fn begin(
+impl ControlLoop {
+    /// Starts where an earlier process left the cluster.
+    ///
+    /// # Errors
+    ///
+    /// When the API server rejects a request for good, or the controller is stopped.
+    pub(super) async fn start(
         controller: &Controller,
-        beginning: StartupState,
+        state: InitialState,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
-        let payload = Arc::clone(&beginning.start.0);
-        let (cluster_version, recorded) = (&beginning.first, &beginning.recorded);
-        let features = beginning.features.clone();
-        let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
-        let now = controller.clock.now();
-        let (spec, status) = read(cluster_version);
-        let release = target::release(&payload);
-        let (settings, before) = (&controller.settings, enabled_before(&status, recorded));
-        let capabilities = enabled(&payload, settings, &features, &spec, &before);
-        let overrides = overrides::overrides_of(cluster_version, &spec);
-        let request = request(&release, &overrides, &capabilities, now);
-        let mut removals = Removals::recorded(recorded, prune::asked(cluster_version));
-        let mut mode = match mode::choose(&status.history, &release.image) {
-            // Other capabilities or overrides were being applied, which the history does not tell.
-            Mode::Reconciling
-                if recorded.image == release.image && recorded.mode == Mode::Updating.as_str() =>
-            {
-                Mode::Updating
-            }
-            mode => mode,
-        };
-        let plan_in = |mode| {
-            make_plan(&payload, settings, &features, &release, &request, &capabilities, mode)
-        };
-        let mut planned = plan_in(mode);
-        let left = controller.left_behind(&beginning, &planned, stop).await?;
-        removals.started(&planned, left.as_ref(), now);
-        if mode == Mode::Reconciling && removals.is_pruning_due() {
-            mode = Mode::Updating;
-            planned = plan_in(mode);
-        }
-        let planned = Arc::new(removals.and_prune(planned));
-        let total = planned.steps.len();
-        let same = recorded.image == release.image && recorded.plan_hash == planned.hash;
-        let client = controller.client.clone();
+        let InitialState { cluster_version, recorded, resources, payload, .. } = state;
         let stopwatch = Stopwatch::start();
-        let (uid, resources) = (Arc::clone(&owner), beginning.resources);
-        let mut session = Session::new(client, uid, planned, resources, removals, stopwatch, now);
-        if same && mode != Mode::Reconciling {
-            let done = parse_ranges(&recorded.done_steps, total);
-            tracing::info!(done = done.len(), total, "going on where an earlier process was");
-            session.execution.resume(&done, now);
-        }
-        let annotated = pause_of(cluster_version);
-        let held = recorded.update.as_ref().and_then(|update| update.paused_before);
-        let pause = match (Pause::parse(annotated.as_deref()), held) {
-            // What "next" meant to an earlier process, it means to this one.
-            (Some(Pause::Next), Some(level)) if same => Some(Pause::Before(level)),
-            (pause, _) => pause,
-        };
-        let reported = ReportedEvents::recorded(&status.conditions);
-        let client = controller.client.clone();
-        let reporter = Reporter::new(client, stopwatch, status, recorded, beginning.seen);
-        beginning.rules.send_replace(rules(&payload, settings, &features, &capabilities));
-        let loader = ReleaseLoader::new(
-            controller.store.clone(),
-            &controller.settings.profile,
-            &release,
-            release_loader::architecture(&payload),
-            beginning.start.1,
-        );
-        let mut work = Self {
-            stopwatch,
-            owner,
+        let (now, settings) = (controller.clock.now(), &controller.settings);
+        let (spec, status) = read_cluster_version(&cluster_version);
+        let annotations = Annotations::of(&cluster_version);
+        let desired = DesiredState::new(DesiredInputs {
+            profile: &settings.profile,
+            always_enabled: &settings.always_enabled,
             payload,
-            release,
-            request,
             spec,
-            generation: cluster_version.metadata.generation.unwrap_or_default(),
-            created: cluster_version.creation_timestamp().map(|time| time.0),
-            features,
-            feature_watch: beginning.feature_watch,
-            capabilities,
-            overrides,
-            reported_overrides: (recorded.overrides.clone(), Vec::new()),
+            override_terms: annotations.override_terms.as_deref(),
+            features: state.features,
+            enabled_before: &enabled_before(&status, &recorded),
             implied: recorded.capabilities.implied.clone(),
-            rules: beginning.rules,
+            now,
+        });
+        let startup = tracing::debug_span!("plan", version = %desired.release().version)
+            .in_scope(|| Startup::new(&desired, &status.history, &recorded));
+        let inherited = match startup.needs_inventory() {
+            true => Some(controller.inventory(&recorded, &resources, stop).await?),
+            false => None,
+        };
+        let pause = annotations.pause.as_deref();
+        let start = startup.finish(inherited.as_ref(), annotations.prune, pause, now);
+        let Start { plan, removals, done, pause } = start;
+        log_plan(&plan);
+        if !done.is_empty() {
+            let (done, total) = (done.len(), plan.steps.len());
+            tracing::info!(done, total, "resuming where an earlier process stopped");
+        }
+        let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
+        let client = controller.client.clone();
+        let uid = Arc::clone(&owner);
+        let mut session =
+            Session::new(client.clone(), uid, plan, resources, removals, stopwatch, now);
+        session.execution.resume(&done, now);
+        let heads = controller.store.as_ref().map(|_| state.listing.releases.clone());
+        let architecture = go_architecture(std::env::consts::ARCH);
+        let uptime = stopwatch.uptime();
+        let requests = UpdateRequests::new(&desired, heads, architecture, uptime);
+        let mut reconciler = Reconciler {
+            requests,
+            pause: PauseRequest::new(annotations.pause),
+            events: ReportedEvents::recorded(&status.conditions, &recorded.overrides),
+            timers: Timers::new(uptime),
+            generation: cluster_version.metadata.generation.unwrap_or_default(),
+            limits: settings.limits.clone(),
+            desired,
+        };
+        reconciler.pause.apply(pause, &mut session.execution, now);
+        reconciler.events.operators_recorded(session.progress());
+        let loader =
+            ReleaseLoader::new(controller.store.clone(), &settings.profile, &state.listing);
+        let reporter = Reporter::new(client, stopwatch, status, &recorded, state.seen);
+        let mut control_loop = Self {
+            owner,
+            created: cluster_version.creation_timestamp().map(|time| time.0),
+            stopwatch,
+            reconciler,
             session,
             loader,
-            updates: Updates::default(),
-            acknowledgements: Acknowledgements::default(),
-            annotated,
-            pause: None,
-            verified: false,
-            accepted_risks: String::new(),
-            request_changed: true,
-            reconsider_at: Instant::now(),
-            reported_load: None,
-            reported,
-            completion_reported: false,
-            reported_pause: None,
-            recorder: beginning.recorder,
             reporter,
-            sweep_at: Instant::now() + SWEEP_INTERVAL,
-            woken_at: Instant::now(),
-            limits: controller.settings.limits.clone(),
-            unwritten: None,
-            settle_at: Instant::now(),
+            recorder: state.recorder,
+            feature_watch: state.feature_watch,
+            rules: state.rules,
+            unrecorded: None,
         };
-        work.refresh_updates();
-        work.hold(pause, now);
-        work.mark_gates_reported();
-        if !work.is_status_written() {
-            work.session.execution.hold();
+        control_loop.publish_rules();
+        if !control_loop.is_status_written() {
+            control_loop.session.execution.hold();
         }
-        Ok(work)
+        Ok(control_loop)
     }
+}
+
+/// What an earlier process recorded.
+fn recorded_progress(progress: &DynamicObject) -> ReleaseProgressStatus {
+    let status = progress.data.get("status").cloned().unwrap_or_default();
+    serde_json::from_value(status).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! What becomes of occurrences: an Event of its own, a count in one, or nothing.
+//! Correlates occurrences: each becomes an Event of its own, a count in one, or nothing.
 //!
 //! As client-go does: what is the same within [`SERIES_ENDS_AFTER`] is a series in one Event, of
 //! which the second occurrence is written at once and later ones every [`SERIES_REFRESH`] and when
-//! the series ends; and an object that is told of without end has [`BURST`] Events at once and then
+//! the series ends; and an object with many events has [`BURST`] Events at once and then
 //! one each [`REFILL`]. Unlike there, another note is another occurrence: the note is where ours
 //! say what happened.
 
@@ -14,7 +14,7 @@ use super::{Occurrence, Severity, name};
 
 /// How long nothing must happen for a series to have ended.
 pub(super) const SERIES_ENDS_AFTER: SignedDuration = SignedDuration::from_mins(6);
-/// How often the count of a series that goes on is written.
+/// How often the count of an ongoing series is written.
 pub(super) const SERIES_REFRESH: SignedDuration = SignedDuration::from_mins(30);
 /// Events of one object at once.
 pub(super) const BURST: u32 = 25;
@@ -42,7 +42,7 @@ pub(super) enum Write {
     Count(Entry),
 }
 
-/// What was told of lately.
+/// The series that have not ended, and how many Events each object may still have.
 #[derive(Debug, Default)]
 pub(super) struct EventCorrelator {
     entries: BTreeMap<Key, Entry>,

@@ -7,7 +7,7 @@ use plimsoll_api::config::{ClusterOperatorStatus, Release, UpdateHistory, Update
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Collected, Family, float};
-use crate::metrics::MetricsSnapshot;
+use crate::view::MetricsSnapshot;
 
 pub(super) const VERSION: Family = Family(
     "cluster_version",
@@ -150,7 +150,7 @@ fn updates(collected: &Collected, metrics: &MetricsSnapshot) {
 fn operators(collected: &Collected, metrics: &MetricsSnapshot) {
     let up = collected.gauges(&UP);
     let conditions = collected.gauges(&CONDITIONS);
-    let tell = |name: &str, version: &str, of: &[Condition]| {
+    let report = |name: &str, version: &str, of: &[Condition]| {
         let available = condition(of, "Available");
         let reason = available.map_or("NoAvailableCondition", |it| it.reason.as_str());
         let is_up = available.is_some_and(|it| it.status == ConditionStatus::True);
@@ -163,9 +163,9 @@ fn operators(collected: &Collected, metrics: &MetricsSnapshot) {
     let history = &metrics.status.history;
     let completed = history.iter().find(|entry| entry.state == UpdateState::Completed);
     let version = completed.map(|entry| entry.version.as_str()).unwrap_or_default();
-    tell(CLUSTER_VERSION, version, &metrics.status.conditions);
+    report(CLUSTER_VERSION, version, &metrics.status.conditions);
     for (name, operator) in &metrics.counters.operators {
-        tell(name, operand_version(operator), &operator.conditions);
+        report(name, operand_version(operator), &operator.conditions);
     }
     let transitions = collected.gauges(&TRANSITIONS);
     for ((name, type_), count) in &metrics.counters.transitions {

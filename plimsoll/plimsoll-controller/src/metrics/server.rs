@@ -28,7 +28,7 @@ pub enum MetricsError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -37,7 +37,7 @@ pub enum MetricsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -51,7 +51,7 @@ pub enum MetricsError {
     },
 }
 
-/// The files of a certificate. They are looked at for each connection, so that a new certificate
+/// The files of a certificate. They are read for each connection, so that a new certificate
 /// is used from the next one on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -136,7 +136,7 @@ struct Shown {
 }
 
 impl MetricsServer {
-    /// Listens. `views` is what is told, and with `stopping` the process is no longer ready.
+    /// Listens. `views` is what is served, and with `stopping` the process is no longer ready.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> 
     match request.uri().path() {
         "/metrics" => plain(StatusCode::OK, text(&shown.views.borrow().clone())),
         "/healthz" => plain(StatusCode::OK, "ok".to_owned()),
-        // One that stands by is ready: it takes over when the other one ends.
+        // A standby is ready: it takes over when the leader ends.
         "/readyz" if shown.stopping.is_cancelled() => {
             plain(StatusCode::SERVICE_UNAVAILABLE, "stopping".to_owned())
         }

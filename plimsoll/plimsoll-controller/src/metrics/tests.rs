@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use plimsoll_plan::reconciler::counters::{Counters, StepCounts};
 
-use crate::metrics::MetricsSnapshot;
+use crate::view::MetricsSnapshot;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 

@@ -10,17 +10,17 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::{PATH, Rules, answer};
+use super::{CapabilityRules, PATH, answer};
 use crate::serving;
 
 /// Most bytes of a review: two objects, of which none can be larger in a cluster.
 const SIZE_MAX: usize = 8 << 20;
 
-/// Answers until told to stop.
+/// Serves reviews until it is stopped.
 pub(super) async fn serve(
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    rules: watch::Receiver<Rules>,
+    rules: watch::Receiver<CapabilityRules>,
     stop: CancellationToken,
 ) {
     let respond = move |request| respond(request, rules.clone());
@@ -29,7 +29,7 @@ pub(super) async fn serve(
 
 async fn respond(
     request: Request<Incoming>,
-    rules: watch::Receiver<Rules>,
+    rules: watch::Receiver<CapabilityRules>,
 ) -> Response<Full<Bytes>> {
     if request.method() != Method::POST || request.uri().path() != PATH {
         return text(StatusCode::NOT_FOUND, "reviews are posted to /capabilities");

@@ -1,0 +1,278 @@
+//! The loop: turns watches, timers and answers into events, hands them to the
+//! [`Reconciler`] and the plan under way, and carries out what they say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_plan::reconciler::desired::{AcceptedRelease, CapabilityRules};
+use plimsoll_plan::reconciler::events::{self, EventDraft};
+use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
+use plimsoll_plan::reconciler::{Reconciler, Uptime};
+use plimsoll_plan::removal::PRUNE;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
+
+use super::features::FeatureWatch;
+use super::{Controller, DRAIN_TIME_MAX};
+use crate::clock::Stopwatch;
+use crate::events::Recorder;
+use crate::observe::ConfigObservation;
+use crate::release_loader::ReleaseLoader;
+use crate::report::Reporter;
+use crate::session::Session;
+use crate::view::View;
+use crate::write::Writer;
+
+/// A running controller.
+pub(super) struct ControlLoop {
+    /// The uid of the ClusterVersion, which owns what is applied.
+    pub(super) owner: Arc<str>,
+    /// When the ClusterVersion was created; `None` if it does not say.
+    pub(super) created: Option<Timestamp>,
+    pub(super) stopwatch: Stopwatch,
+    pub(super) reconciler: Reconciler,
+    pub(super) session: Session,
+    pub(super) loader: ReleaseLoader,
+    pub(super) reporter: Reporter,
+    pub(super) recorder: Recorder,
+    pub(super) feature_watch: FeatureWatch,
+    /// What changes of `spec.capabilities` are judged by.
+    pub(super) rules: watch::Sender<CapabilityRules>,
+    /// A release that is accepted although the capabilities that it makes necessary are not
+    /// recorded in the cluster yet, and when to try that again.
+    pub(super) unrecorded: Option<(Uptime, AcceptedRelease)>,
+}
+
+/// Why a [`ControlLoop`] ended.
+pub(super) enum LoopExit {
+    /// It was stopped.
+    Stopped,
+    /// The status that it started with is not the current one.
+    Outdated,
+}
+
+impl ControlLoop {
+    /// The uid of the ClusterVersion.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Runs until it is stopped or has to start again.
+    pub(super) async fn run(
+        &mut self,
+        controller: &mut Controller,
+        configuration: &mut mpsc::Receiver<ConfigObservation>,
+        stop: &CancellationToken,
+    ) -> LoopExit {
+        self.session.start_due(controller.clock.now());
+        while !self.reporter.is_outdated() {
+            self.emit_progress(controller.clock.now());
+            self.consider_request(controller).await;
+            self.retry_update(controller).await;
+            self.apply_overrides(controller).await;
+            self.update_prune_annotation(controller).await;
+            self.report(controller);
+            self.start_held_plan(controller.clock.now());
+            let wake_at = self.wake_at(controller.clock.now());
+            tokio::select! {
+                // In order, so that a simulation is repeatable; what is rare comes first, so that a
+                // burst of events does not hold it up.
+                biased;
+                () = stop.cancelled() => return self.end(controller).await,
+                () = self.reporter.written() => {}
+                Some(observation) = configuration.recv() => {
+                    self.configuration_observed(controller, observation).await;
+                }
+                event = self.loader.next() => self.release_found(controller, event).await,
+                Ok(()) = controller.release.changed(), if self.takes_releases() => {
+                    self.release_given(controller).await;
+                }
+                event = self.session.next() => {
+                    self.plan_event(event, controller.clock.now());
+                    self.reporter.touch();
+                }
+                () = sleep_until(self.stopwatch.instant(wake_at)) => {
+                    self.woken(controller.clock.now());
+                }
+            }
+        }
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        LoopExit::Outdated
+    }
+
+    async fn end(&mut self, controller: &Controller) -> LoopExit {
+        tracing::info!("stopping: waiting for requests in flight, then writing the last status");
+        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
+        let now = controller.clock.now();
+        let context = self.reconciler.status_context(&self.session.execution, now);
+        self.reporter.finish(&context).await;
+        LoopExit::Stopped
+    }
+
+    /// Starts a plan once the status names its release and capabilities. A process that took over
+    /// before that would reconcile the cluster to the release before, and undo what is there of
+    /// this one; or not know that a capability is enabled that has objects already.
+    fn start_held_plan(&mut self, now: Timestamp) {
+        if self.session.execution.is_held() && self.is_status_written() {
+            self.session.execution.release();
+            self.session.start_due(now);
+        }
+    }
+
+    /// Whether the cluster's status names the release and the capabilities in force.
+    pub(super) fn is_status_written(&self) -> bool {
+        let desired = &self.reconciler.desired;
+        let enabled = &desired.capabilities().enabled;
+        self.reporter.statuses().has_written(desired.release(), enabled)
+    }
+
+    fn plan_event(&mut self, event: ExecutionEvent, now: Timestamp) {
+        if let ExecutionEvent::Observed(Observation::Definition { group, plural }) = &event {
+            if group == CLUSTER_VERSION.group {
+                self.reporter.definition_changed();
+            }
+            self.feature_watch.defined(group, plural);
+        }
+        self.session.handle(event, now);
+    }
+
+    fn woken(&mut self, now: Timestamp) {
+        if self.reconciler.timers.woken(self.stopwatch.uptime()) {
+            self.feature_watch.restart_unanswered();
+            self.session.sweep(now);
+        } else {
+            self.session.start_due(now);
+        }
+    }
+
+    /// When to do something although nothing happened.
+    fn wake_at(&self, now: Timestamp) -> Uptime {
+        let (uptime, execution) = (self.stopwatch.uptime(), &self.session.execution);
+        let times_of_day = [
+            execution.wake_at(),
+            execution.removals().ledger().due_at(),
+            self.reconciler.requests.retry_at(),
+            self.reconciler.desired.overrides().next_expiry(now),
+        ];
+        let times_of_day = times_of_day.into_iter().flatten().map(|at| {
+            let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            uptime + delay
+        });
+        let uptimes = [
+            Some(self.reporter.statuses().wake_at(uptime)),
+            self.reconciler.requests.reconsider_at(),
+            self.unrecorded.as_ref().map(|(at, _)| *at),
+        ];
+        let others = times_of_day.chain(uptimes.into_iter().flatten());
+        self.reconciler.timers.wake_at(others, self.is_prune_annotation_stale())
+    }
+
+    /// Writes the statuses if it is time, and publishes the state of the controller.
+    fn report(&mut self, controller: &Controller) {
+        let now = controller.clock.now();
+        let execution = &self.session.execution;
+        let context = self.reconciler.status_context(execution, now);
+        let Some(conditions) = self.reporter.report(&context) else { return };
+        let desired = &self.reconciler.desired;
+        let built = desired.payload().release.created.as_ref().and_then(|it| it.parse().ok());
+        let created = [self.created, built];
+        let view = View {
+            capabilities: desired.capabilities().clone(),
+            implied: desired.implied().to_vec(),
+            metrics: Some(self.reporter.metrics(&context, execution.counters(), created)),
+            ..View::of(execution.progress(), &conditions, now)
+        };
+        let drafts = self.reconciler.events.conditions(&conditions);
+        self.emit_all(drafts);
+        controller.view.send_replace(view);
+    }
+
+    /// Emits events about what happened to the plan since the last call.
+    fn emit_progress(&mut self, now: Timestamp) {
+        let reported = &mut self.reconciler.events;
+        let progress = self.session.execution.progress();
+        let paused = reported.paused(progress);
+        let (is_completed, completed) = reported.completed(progress);
+        let operators = reported.operators(progress);
+        let is_paused = paused.is_some();
+        let removals = self.session.execution.removals_mut().notices(now);
+        let drifted = self.session.execution.take_drifted();
+        if is_paused || !removals.is_empty() {
+            self.reporter.touch();
+        }
+        if is_completed {
+            // A request that had to wait for the installation is looked at now.
+            self.reconciler.requests.touch();
+        }
+        self.emit_all(paused.into_iter().chain(completed));
+        self.emit_all(removals.into_iter().map(events::removal));
+        self.emit_all(operators);
+        self.emit_all(drifted.iter().map(events::drift_repaired));
+    }
+
+    /// Emits events about overrides that changed, and plans anew when other ones are in force.
+    async fn apply_overrides(&mut self, controller: &Controller) {
+        let now = controller.clock.now();
+        let overrides = self.reconciler.desired.overrides();
+        let changed = self.reconciler.events.overrides(overrides, now);
+        let problems = self.reconciler.events.override_problems(overrides);
+        if changed.is_some() {
+            // Updates are judged by the overrides in force.
+            self.reconciler.requests.touch();
+        }
+        if changed.is_some() || problems.is_some() {
+            self.reporter.touch();
+        }
+        self.emit_all(changed.into_iter().chain(problems).flatten());
+        if self.reconciler.desired.are_overrides_changed(now) {
+            self.reconciler.desired.refresh(now);
+            self.replan(controller).await;
+            self.reporter.touch();
+        }
+    }
+
+    /// Takes what was pruned out of the annotation: an object of the same name that becomes an
+    /// orphan later is another one.
+    async fn update_prune_annotation(&mut self, controller: &Controller) {
+        if !self.is_prune_annotation_stale()
+            || !self.reconciler.timers.may_write_annotation(self.stopwatch.uptime())
+        {
+            return;
+        }
+        let removals = self.session.execution.removals();
+        let Some((annotation, remaining)) = removals.stale_annotation() else { return };
+        let writer = Writer::new(controller.client.clone());
+        let written = writer.replace_annotation(PRUNE, annotation, remaining.annotation()).await;
+        if let Err(error) = written {
+            tracing::debug!(%error, "could not update the prune annotation; trying again");
+        }
+    }
+
+    /// Whether something that was requested has been pruned, and ReleaseProgress says so: a process
+    /// that took over before that would not know it.
+    fn is_prune_annotation_stale(&self) -> bool {
+        let removals = self.session.execution.removals();
+        removals.stale_annotation().is_some()
+            && self.reporter.statuses().has_written_orphans(removals.orphans())
+    }
+
+    /// Emits an event about the ClusterVersion.
+    pub(super) fn emit(&self, draft: EventDraft) {
+        self.recorder.emit(&self.owner, draft);
+    }
+
+    /// Emits events about the ClusterVersion.
+    pub(super) fn emit_all(&self, drafts: impl IntoIterator<Item = EventDraft>) {
+        for draft in drafts {
+            self.emit(draft);
+        }
+    }
+
+    /// Tells the webhook what changes of `spec.capabilities` are judged by now.
+    pub(super) fn publish_rules(&self) {
+        self.rules.send_replace(self.reconciler.desired.capability_rules());
+    }
+}

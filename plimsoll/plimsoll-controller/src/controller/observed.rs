@@ -1,0 +1,129 @@
+//! The objects that configure the controller changed.
+
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
+use plimsoll_plan::progress::pause::PAUSE_BEFORE;
+use plimsoll_plan::reconciler::events;
+use plimsoll_plan::removal::PRUNE;
+use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
+
+use super::Controller;
+use super::control_loop::ControlLoop;
+use super::features::features_of;
+use crate::observe::ConfigObservation;
+
+impl ControlLoop {
+    /// A watch showed an object that configures the controller.
+    pub(super) async fn configuration_observed(
+        &mut self,
+        controller: &Controller,
+        observation: ConfigObservation,
+    ) {
+        match observation {
+            ConfigObservation::ClusterVersion(Some(object)) => {
+                self.cluster_version_changed(controller, &object).await;
+            }
+            // The cluster is reconciled to what the last one requested.
+            ConfigObservation::ClusterVersion(None) => {}
+            ConfigObservation::ConfigMap { name, data } => {
+                let (desired, uptime) = (&self.reconciler.desired, self.stopwatch.uptime());
+                if self.reconciler.requests.config_map_changed(name, data, desired, uptime) {
+                    self.reporter.touch();
+                }
+            }
+            ConfigObservation::FeatureGate(object) => {
+                self.feature_gate_changed(controller, object.as_deref()).await;
+            }
+        }
+    }
+
+    async fn cluster_version_changed(&mut self, controller: &Controller, object: &DynamicObject) {
+        let now = controller.clock.now();
+        let (spec, status) = read_cluster_version(object);
+        self.reconciler.generation = object.metadata.generation.unwrap_or_default();
+        if object.uid().as_deref() != Some(&*self.owner) {
+            tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
+            self.owner = object.uid().unwrap_or_default().into();
+        }
+        let annotations = Annotations::of(object);
+        let named = &status.capabilities.enabled_capabilities;
+        let override_terms = annotations.override_terms.as_deref();
+        let enabled = self.reconciler.desired.cluster_version_changed(spec, override_terms, named);
+        self.publish_rules();
+        self.emit_all(enabled.iter().map(|name| events::capability_enabled(name)));
+        self.pause_changed(annotations.pause, now);
+        self.refresh_updates();
+        let is_changed = self.reconciler.desired.refresh(now);
+        let plan = Arc::clone(self.session.progress().plan());
+        let removals = self.session.execution.removals_mut();
+        if removals.prune_requested(annotations.prune, &plan) || is_changed {
+            self.replan(controller).await;
+        }
+        self.reporter.touch();
+    }
+
+    fn pause_changed(&mut self, annotation: Option<String>, now: jiff::Timestamp) {
+        let pause = &mut self.reconciler.pause;
+        if !pause.annotation_changed(annotation, &mut self.session.execution, now) {
+            return;
+        }
+        let is_resumed = pause.is_none();
+        self.session.start_due(now);
+        if is_resumed {
+            let version = &self.reconciler.desired.release().version;
+            let resumed = self.reconciler.events.resumed(version);
+            self.emit_all(resumed);
+        }
+        self.reporter.touch();
+    }
+
+    /// The FeatureGate changed: if that makes a difference, another plan is due.
+    async fn feature_gate_changed(
+        &mut self,
+        controller: &Controller,
+        feature_gate: Option<&DynamicObject>,
+    ) {
+        self.feature_watch.answered();
+        let features = features_of(feature_gate);
+        let Some(change) = self.reconciler.desired.features_changed(features) else { return };
+        self.emit(events::features_changed(&change));
+        self.publish_rules();
+        self.reconciler.desired.refresh(controller.clock.now());
+        self.replan(controller).await;
+        self.reporter.touch();
+    }
+}
+
+/// The annotations of a ClusterVersion that the controller follows; each `None` if it is absent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Annotations {
+    pub(super) pause: Option<String>,
+    pub(super) prune: Option<String>,
+    pub(super) override_terms: Option<String>,
+}
+
+impl Annotations {
+    pub(super) fn of(cluster_version: &DynamicObject) -> Self {
+        let annotation = |name: &str| cluster_version.annotations().get(name).cloned();
+        Self {
+            pause: annotation(PAUSE_BEFORE),
+            prune: annotation(PRUNE),
+            override_terms: annotation(OVERRIDE_TERMS),
+        }
+    }
+}
+
+/// The spec and the status of a ClusterVersion; what cannot be read is empty.
+pub(super) fn read_cluster_version(
+    object: &DynamicObject,
+) -> (ClusterVersionSpec, ClusterVersionStatus) {
+    let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
+    let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
+        ClusterVersionSpec::default()
+    });
+    (spec, serde_json::from_value(part("status")).unwrap_or_default())
+}

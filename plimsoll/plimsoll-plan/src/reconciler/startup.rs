@@ -1,0 +1,118 @@
+//! How a process starts with what an earlier one left: in which mode, with which steps done, paused
+//! where.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use plimsoll_api::config::{ClusterVersionStatus, UpdateHistory};
+use plimsoll_api::progress::ReleaseProgressStatus;
+
+use super::desired::DesiredState;
+use super::removals::{InheritedObjects, Removals};
+use crate::plan::Plan;
+use crate::plan::mode::{self, Mode};
+use crate::progress::parse_ranges;
+use crate::progress::pause::Pause;
+
+/// The capabilities that an earlier process left enabled. The status does not name those that the
+/// definition of ClusterVersion rejects, nor those of a release that was about to begin.
+pub fn enabled_before(
+    status: &ClusterVersionStatus,
+    recorded: &ReleaseProgressStatus,
+) -> BTreeSet<String> {
+    let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
+    let named = status.capabilities.enabled_capabilities.iter();
+    named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
+}
+
+/// Whether an earlier process applied another release, so that the capabilities which this one
+/// makes necessary have to be found from the objects of the cluster.
+pub fn is_other_release(recorded: &ReleaseProgressStatus, image: &str) -> bool {
+    !recorded.image.is_empty() && recorded.image != image
+}
+
+/// A start that is being decided: its plan, before the objects of an earlier plan are known.
+#[derive(Debug, Clone)]
+pub struct Startup<'a> {
+    desired: &'a DesiredState,
+    recorded: &'a ReleaseProgressStatus,
+    mode: Mode,
+    plan: Plan,
+}
+
+/// How a process starts.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Deletions and orphans.
+    pub removals: Removals,
+    /// The steps that an earlier process has done.
+    pub done: Vec<usize>,
+    /// Where the update pauses; `None` if it does not.
+    pub pause: Option<Pause>,
+}
+
+impl<'a> Startup<'a> {
+    /// Plans the release in the mode that the cluster's history and the record ask for.
+    pub fn new(
+        desired: &'a DesiredState,
+        history: &[UpdateHistory],
+        recorded: &'a ReleaseProgressStatus,
+    ) -> Self {
+        let image = &desired.release().image;
+        let mode = match mode::choose(history, image) {
+            // Other capabilities or overrides were being applied, which the history does not show.
+            Mode::Reconciling
+                if recorded.image == *image && recorded.mode == Mode::Updating.as_str() =>
+            {
+                Mode::Updating
+            }
+            mode => mode,
+        };
+        Self { desired, recorded, mode, plan: desired.plan(mode) }
+    }
+
+    /// Whether an earlier process carried out another plan, of another release or of this one with
+    /// other features: its objects have to be looked for.
+    pub fn needs_inventory(&self) -> bool {
+        !self.recorded.plan_hash.is_empty() && self.recorded.plan_hash != self.plan.hash
+    }
+
+    /// Decides the rest. `inherited` are the objects of an earlier plan, if there was another;
+    /// `prune` and `pause` are annotations of the ClusterVersion.
+    pub fn finish(
+        self,
+        inherited: Option<&InheritedObjects>,
+        prune: Option<String>,
+        pause: Option<&str>,
+        now: Timestamp,
+    ) -> Start {
+        let Self { desired, recorded, mut mode, mut plan } = self;
+        let mut removals = Removals::recorded(recorded, prune);
+        removals.started(&plan, inherited, now);
+        if mode == Mode::Reconciling && removals.is_pruning_due() {
+            mode = Mode::Updating;
+            plan = desired.plan(mode);
+        }
+        let plan = removals.and_prune(plan);
+        let is_same = recorded.image == desired.release().image && recorded.plan_hash == plan.hash;
+        let done = match mode {
+            Mode::Initializing | Mode::Updating if is_same => {
+                parse_ranges(&recorded.done_steps, plan.steps.len())
+            }
+            Mode::Initializing | Mode::Updating | Mode::Reconciling => Vec::new(),
+        };
+        let paused_before = recorded.update.as_ref().and_then(|update| update.paused_before);
+        let pause = match (Pause::parse(pause), paused_before) {
+            // "next" means what it meant to the earlier process.
+            (Some(Pause::Next), Some(level)) if is_same => Some(Pause::Before(level)),
+            (pause, _) => pause,
+        };
+        Start { plan: Arc::new(plan), removals, done, pause }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! How a process starts, by what an earlier one left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::config::{ClusterVersionStatus, UpdateHistory, UpdateState};
+use plimsoll_api::progress::{
+    CapabilitiesProgress, ImpliedCapability, Orphan, ReleaseProgressStatus, UpdateProgress,
+};
+use plimsoll_api::{GroupKind, ObjectKey};
+
+use super::{Startup, enabled_before, is_other_release};
+use crate::plan::mode::Mode;
+use crate::progress::pause::Pause;
+use crate::reconciler::desired::record;
+use crate::reconciler::removals::InheritedObjects;
+use crate::reconciler::testing::{at, desired, image, names, payload, requesting};
+
+fn history(entries: &str) -> Vec<UpdateHistory> {
+    let entry = |entry: &str| {
+        let (version, is_completed) = match entry.strip_suffix('+') {
+            Some(version) => (version, true),
+            None => (entry, false),
+        };
+        UpdateHistory {
+            state: if is_completed { UpdateState::Completed } else { UpdateState::Partial },
+            started_time: at(0),
+            completion_time: None,
+            version: version.to_owned(),
+            image: image(version),
+            verified: false,
+            accepted_risks: String::new(),
+        }
+    };
+    entries.split_whitespace().map(entry).collect()
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey {
+        group: String::new(),
+        kind: "ConfigMap".to_owned(),
+        namespace: "x".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// What an earlier process recorded of release `version`: its mode, and its plan if it had the
+/// same manifests `a b c`.
+fn recorded(version: &str, mode: &str, has_same_plan: bool, done: &str) -> ReleaseProgressStatus {
+    let words = if has_same_plan { "a b c" } else { "other" };
+    let plan = desired(payload(version, words), requesting(""), "").plan(Mode::Updating);
+    ReleaseProgressStatus {
+        version: version.to_owned(),
+        image: image(version),
+        plan_hash: plan.hash,
+        mode: mode.to_owned(),
+        done_steps: done.to_owned(),
+        ..ReleaseProgressStatus::default()
+    }
+}
+
+/// Starts release 2.0.0 of `a b c`; mode, done steps, whether an inventory is needed.
+#[track_caller]
+fn check(entries: &str, recorded: &ReleaseProgressStatus, expected: &str) {
+    let desired = desired(payload("2.0.0", "a b c"), requesting(""), "");
+    let startup = Startup::new(&desired, &history(entries), recorded);
+    let inventory = if startup.needs_inventory() { " inventory" } else { "" };
+    let start = startup.finish(None, None, None, at(0));
+    let shown = format!("{} {:?}{inventory}", start.plan.mode, start.done);
+    assert_eq!(shown, expected, "{entries}");
+}
+
+#[test]
+fn the_mode_follows_from_the_history() {
+    let none = ReleaseProgressStatus::default();
+    check("", &none, "Initializing []");
+    check("2.0.0", &none, "Initializing []");
+    check("2.0.0+", &none, "Reconciling []");
+    check("2.0.0 1.0.0+", &none, "Updating []");
+    check("1.0.0+", &none, "Updating []");
+}
+
+#[test]
+fn an_update_of_the_same_release_is_finished() {
+    check("2.0.0+", &recorded("2.0.0", "Updating", true, ""), "Updating []");
+    check("2.0.0+", &recorded("2.0.0", "Reconciling", true, "0-2"), "Reconciling []");
+    check("2.0.0+", &recorded("1.0.0", "Updating", true, ""), "Reconciling []");
+}
+
+#[test]
+fn done_steps_of_the_same_plan_stay_done() {
+    check("2.0.0", &recorded("2.0.0", "Initializing", true, "0-1"), "Initializing [0, 1]");
+    check("2.0.0 1.0.0+", &recorded("2.0.0", "Updating", true, "0,2"), "Updating [0, 2]");
+    check("2.0.0 1.0.0+", &recorded("2.0.0", "Updating", false, "0"), "Updating [] inventory");
+    check("2.0.0 1.0.0+", &recorded("1.0.0", "Updating", true, "0"), "Updating []");
+    check("2.0.0 1.0.0+", &recorded("1.0.0", "Reconciling", false, "0"), "Updating [] inventory");
+}
+
+#[test]
+fn a_pause_before_the_next_level_means_what_it_meant_before() {
+    #[track_caller]
+    fn check(annotation: Option<&str>, level: Option<u32>, is_same: bool, expected: Option<Pause>) {
+        let update = UpdateProgress { paused_before: level, ..UpdateProgress::default() };
+        let recorded = ReleaseProgressStatus {
+            update: Some(update),
+            ..recorded("2.0.0", "Updating", is_same, "")
+        };
+        let desired = desired(payload("2.0.0", "a b c"), requesting(""), "");
+        let startup = Startup::new(&desired, &history("2.0.0 1.0.0+"), &recorded);
+        assert_eq!(startup.finish(None, None, annotation, at(0)).pause, expected);
+    }
+    check(None, None, true, None);
+    check(None, Some(40), true, None);
+    check(Some("40"), None, true, Some(Pause::Before(40)));
+    check(Some("next"), None, true, Some(Pause::Next));
+    check(Some("next"), Some(30), true, Some(Pause::Before(30)));
+    check(Some("40"), Some(30), true, Some(Pause::Before(40)));
+    check(Some("next"), Some(30), false, Some(Pause::Next));
+}
+
+#[test]
+fn orphans_of_another_plan_are_found_and_pruned_on_request() {
+    #[track_caller]
+    fn check(prune: Option<&str>, expected: &str) {
+        let recorded = recorded("2.0.0", "Reconciling", false, "");
+        let desired = desired(payload("2.0.0", "a b c"), requesting(""), "");
+        let startup = Startup::new(&desired, &history("2.0.0+"), &recorded);
+        assert!(startup.needs_inventory());
+        let ours = BTreeMap::from(["a", "left"].map(|name| (key(name), "v1".to_owned())));
+        let cluster_kinds: BTreeSet<GroupKind> = BTreeSet::new();
+        let inherited = InheritedObjects { version: "2.0.0".to_owned(), ours, cluster_kinds };
+        let prune = prune.map(|it| if it == "all" { it.to_owned() } else { key(it).to_string() });
+        let start = startup.finish(Some(&inherited), prune, None, at(0));
+        let orphans: Vec<&str> =
+            start.removals.orphans().iter().map(|it| it.object.name.as_str()).collect();
+        let shown = format!("{} {} {}", start.plan.mode, start.plan.steps.len(), orphans.join(" "));
+        assert_eq!(shown, expected);
+    }
+    check(None, "Reconciling 3 left");
+    check(Some("x"), "Reconciling 3 left");
+    check(Some("left"), "Updating 4 left");
+    check(Some("all"), "Updating 4 left");
+}
+
+#[test]
+fn a_recorded_orphan_that_the_release_applies_is_none() {
+    let orphan = |name: &str| Orphan::new(&key(name), "v1", "a.yaml", "1.0.0", "", at(0));
+    let recorded = ReleaseProgressStatus {
+        orphans: vec![orphan("a"), orphan("left")],
+        ..ReleaseProgressStatus::default()
+    };
+    let desired = desired(payload("2.0.0", "a b c"), requesting(""), "");
+    let start = Startup::new(&desired, &[], &recorded).finish(None, None, None, at(0));
+    let orphans: Vec<&str> =
+        start.removals.orphans().iter().map(|it| it.object.name.as_str()).collect();
+    assert_eq!(orphans, ["left"]);
+}
+
+#[test]
+fn capabilities_stay_enabled_wherever_they_are_recorded() {
+    #[track_caller]
+    fn check(named: &str, withheld: &str, implied: &str, expected: &str) {
+        let mut status = ClusterVersionStatus::default();
+        status.capabilities.enabled_capabilities = names(named).into_iter().collect();
+        let implied: Vec<ImpliedCapability> = names(implied)
+            .into_iter()
+            .map(|capability| ImpliedCapability {
+                capability,
+                ..record(&implied_by_update(), at(0))
+            })
+            .collect();
+        let capabilities = CapabilitiesProgress {
+            implied,
+            withheld: names(withheld).into_iter().collect(),
+            ..CapabilitiesProgress::default()
+        };
+        let recorded = ReleaseProgressStatus { capabilities, ..ReleaseProgressStatus::default() };
+        assert_eq!(enabled_before(&status, &recorded), names(expected));
+    }
+    fn implied_by_update() -> crate::capabilities::Implied {
+        let mut desired = desired(payload("1.0.0", "a"), requesting(""), "");
+        desired.imply(&payload("2.0.0", "a:Console"), at(0)).remove(0)
+    }
+    check("", "", "", "");
+    check("A", "", "", "A");
+    check("", "B", "", "B");
+    check("", "", "C", "C");
+    check("A B", "B", "C A", "A B C");
+}
+
+#[test]
+fn another_release_is_recognised_by_its_image() {
+    let check = |recorded: &str, image: &str, expected: bool| {
+        let recorded = ReleaseProgressStatus { image: recorded.to_owned(), ..Default::default() };
+        assert_eq!(is_other_release(&recorded, image), expected);
+    };
+    check("", "b", false);
+    check("a", "a", false);
+    check("a", "b", true);
+}

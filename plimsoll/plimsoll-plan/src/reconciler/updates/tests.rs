@@ -1,0 +1,288 @@
+//! Scripts of requests, of what the release loader finds, and of what it is told to do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use plimsoll_api::config::{ClusterVersionStatus, Update, UpdateHistory, UpdateState};
+use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
+
+use super::{LoadCommand, LoadEvent, UpdateContext, UpdateRequests, architecture, go_architecture};
+use crate::plan::mode::Mode;
+use crate::reconciler::Uptime;
+use crate::reconciler::desired::DesiredState;
+use crate::reconciler::execution::PlanExecution;
+use crate::reconciler::testing::{at, desired, execution, image, payload, requesting};
+use crate::update::acceptance::Verification;
+use crate::update::acknowledge::{ACKS, GATES};
+
+/// The releases of a store: versions that updates from 4.3.2 lead to.
+fn heads(versions: &str) -> Vec<ReleaseHeader> {
+    let head = |version: &str| ReleaseHeader {
+        image: image(version),
+        release: ReleaseInfo {
+            version: version.to_owned(),
+            channels: vec!["stable".to_owned()],
+            next: versions.split_whitespace().map(str::to_owned).collect(),
+            previous: vec!["4.3.2".to_owned()],
+            ..ReleaseInfo::default()
+        },
+    };
+    versions.split_whitespace().chain(["4.3.2"]).map(head).collect()
+}
+
+struct Script {
+    requests: UpdateRequests,
+    desired: DesiredState,
+    execution: PlanExecution,
+    milliseconds: u64,
+    ticket: u64,
+}
+
+impl Script {
+    fn new(store: Option<&str>, mode: Mode, applied: &str) -> Self {
+        let mut spec = requesting("");
+        spec.channel = "stable".to_owned();
+        let desired = desired(payload("4.3.2", "a"), spec, "");
+        let execution = execution(&desired, mode, applied);
+        let requests = UpdateRequests::new(&desired, store.map(heads), "amd64", Uptime::default());
+        Self { requests, desired, execution, milliseconds: 0, ticket: 0 }
+    }
+
+    fn with_context<T>(
+        &mut self,
+        call: impl FnOnce(&mut UpdateRequests, &UpdateContext<'_>) -> T,
+    ) -> T {
+        let elapsed = Duration::from_millis(self.milliseconds);
+        let history = UpdateHistory {
+            state: UpdateState::Completed,
+            started_time: at(0),
+            completion_time: Some(at(0)),
+            version: "4.3.2".to_owned(),
+            image: image("4.3.2"),
+            verified: false,
+            accepted_risks: String::new(),
+        };
+        let status =
+            ClusterVersionStatus { history: vec![history], ..ClusterVersionStatus::default() };
+        let context = UpdateContext {
+            desired: &self.desired,
+            execution: &self.execution,
+            status: &status,
+            now: at(0) + SignedDuration::try_from(elapsed).expect("a short time"),
+            uptime: Uptime::from_start(elapsed),
+        };
+        call(&mut self.requests, &context)
+    }
+
+    /// Carries out a line; what the loader is told.
+    fn handle(&mut self, line: &str) -> Option<String> {
+        let (verb, version) = line.split_once(' ').unwrap_or((line, ""));
+        let ticket = self.ticket;
+        let event = match verb {
+            "request" | "force" | "clear" => {
+                let mut spec = self.desired.spec().clone();
+                spec.desired_update = (verb != "clear").then(|| Update {
+                    architecture: String::new(),
+                    version: version.to_owned(),
+                    image: if verb == "force" { image(version) } else { String::new() },
+                    force: verb == "force",
+                    accept_risks: Vec::new(),
+                });
+                self.desired.cluster_version_changed(spec, None, &[]);
+                self.requests.refresh(&self.desired);
+                return None;
+            }
+            "wait" => {
+                self.milliseconds += version.parse::<u64>().expect("milliseconds");
+                return None;
+            }
+            "touch" => {
+                self.requests.touch();
+                return None;
+            }
+            "gate" | "ack" => {
+                let name = if verb == "gate" { GATES.1 } else { ACKS.1 };
+                let value = if verb == "gate" { "read the notes" } else { "true" };
+                let data = BTreeMap::from([("ack-4.3-kube".to_owned(), value.to_owned())]);
+                let uptime = Uptime::from_start(Duration::from_millis(self.milliseconds));
+                let desired = &self.desired;
+                self.requests.config_map_changed(name, Some(data), desired, uptime);
+                return None;
+            }
+            "available" => {
+                let available = self.requests.updates().available.clone().unwrap_or_default();
+                let versions: Vec<&str> = available.iter().map(|it| it.version.as_str()).collect();
+                return Some(format!("[{}]", versions.join(" ")));
+            }
+            "condition" => {
+                let (status, reason, _) = self.requests.load().condition();
+                return Some(format!("{status:?} {reason}"));
+            }
+            "consider" => {
+                let command = self.with_context(|requests, context| requests.consider(context));
+                return Some(self.shown(&command));
+            }
+            "listed" => LoadEvent::Listed(Ok(heads(version))),
+            "unlisted" => LoadEvent::Listed(Err("WHY".to_owned())),
+            "retrieved" => LoadEvent::Retrieved(ticket, Ok(Verification::NotSigned)),
+            "unverified" => {
+                LoadEvent::Retrieved(ticket, Ok(Verification::Failed("WHY".to_owned())))
+            }
+            "lost" => LoadEvent::Retrieved(ticket, Err("WHY".to_owned())),
+            "late" => LoadEvent::Retrieved(ticket - 1, Ok(Verification::NotSigned)),
+            "loaded" => LoadEvent::Loaded(ticket, Ok(payload(version, "a"))),
+            "broken" => LoadEvent::Loaded(ticket, Err("WHY".to_owned())),
+            other => panic!("no such verb: {other}"),
+        };
+        let (command, _) = self.with_context(|requests, context| requests.handle(event, context));
+        Some(self.shown(&command))
+    }
+
+    fn shown(&mut self, command: &LoadCommand) -> String {
+        let version = |image: &str| image.rsplit(':').next().unwrap_or_default().to_owned();
+        match command {
+            LoadCommand::Nothing => "-".to_owned(),
+            LoadCommand::Cancel => "cancel".to_owned(),
+            LoadCommand::Retrieve { ticket, image } => {
+                self.ticket = *ticket;
+                format!("retrieve {}", version(image))
+            }
+            LoadCommand::Load { image, .. } => format!("load {}", version(image)),
+            LoadCommand::Apply(accepted) => {
+                let risks = if accepted.accepted_risks.is_empty() { "" } else { " with risks" };
+                format!("apply {}{risks}", accepted.payload.release.version)
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check_with(mut run: Script, script: &str, expected: &str) {
+    let outputs: Vec<String> = script.split("; ").filter_map(|line| run.handle(line)).collect();
+    assert_eq!(outputs.join("; "), expected, "{script}");
+}
+
+/// Runs a script on a cluster that has completed 4.3.2, with a store that has 4.3.3, 4.4.0 and
+/// 4.9.0.
+#[track_caller]
+fn check(script: &str, expected: &str) {
+    check_with(Script::new(Some("4.3.3 4.4.0 4.9.0"), Mode::Reconciling, "a"), script, expected);
+}
+
+#[test]
+fn a_requested_release_is_retrieved_loaded_and_applied() {
+    check("consider", "-");
+    check("available", "[4.9.0 4.4.0 4.3.3]");
+    check("request 4.3.3; consider; consider", "retrieve 4.3.3; -");
+    check(
+        "request 4.3.3; consider; retrieved; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
+    );
+    check(
+        "request 4.3.3; consider; condition; retrieved; condition",
+        "retrieve 4.3.3; Unknown RetrievePayload; load 4.3.3; Unknown LoadPayload",
+    );
+}
+
+#[test]
+fn a_release_that_is_not_available_is_not_requested() {
+    check("request 4.3.9; consider", "-");
+    check("request 4.3.2; consider", "-");
+}
+
+#[test]
+fn a_withdrawn_request_is_cancelled() {
+    check("request 4.3.3; consider; clear; consider", "retrieve 4.3.3; cancel");
+    check(
+        "request 4.3.3; consider; request 4.4.0; consider; late",
+        "retrieve 4.3.3; retrieve 4.4.0; -",
+    );
+    check("request 4.3.3; consider; clear; consider; retrieved", "retrieve 4.3.3; cancel; -");
+}
+
+#[test]
+fn a_release_that_cannot_be_retrieved_or_loaded_is_retried() {
+    let lost = "request 4.3.3; consider; lost; condition; ";
+    let shown = "retrieve 4.3.3; -; False RetrievePayload; ";
+    check(&format!("{lost}consider; wait 4999; consider"), &format!("{shown}-; -"));
+    check(&format!("{lost}wait 5000; consider"), &format!("{shown}retrieve 4.3.3"));
+    check(
+        "request 4.3.3; consider; retrieved; broken; condition; wait 5000; consider",
+        "retrieve 4.3.3; load 4.3.3; -; False LoadPayload; retrieve 4.3.3",
+    );
+    check(
+        "request 4.3.3; consider; unverified; condition",
+        "retrieve 4.3.3; -; False RetrievePayload",
+    );
+}
+
+#[test]
+fn another_version_than_the_requested_one_is_rejected() {
+    check(
+        "request 4.3.3; consider; retrieved; loaded 4.3.4; condition",
+        "retrieve 4.3.3; load 4.3.3; -; False VerifyPayloadVersion",
+    );
+}
+
+#[test]
+fn preconditions_are_checked_again_once_a_second() {
+    let held = "gate; request 4.4.0; consider; retrieved; loaded 4.4.0; condition; ";
+    let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks; ";
+    check(&format!("{held}consider; wait 999; ack; consider"), &format!("{shown}-; apply 4.4.0"));
+    check(
+        &format!("{held}consider; wait 500; consider; wait 500; consider"),
+        &format!("{shown}-; -; -"),
+    );
+}
+
+#[test]
+fn a_forced_release_is_applied_with_its_risks() {
+    check(
+        "request 4.9.0; consider; retrieved; loaded 4.9.0; condition",
+        "retrieve 4.9.0; load 4.9.0; -; False PreconditionChecks",
+    );
+    check(
+        "force 4.9.0; consider; retrieved; loaded 4.9.0",
+        "retrieve 4.9.0; load 4.9.0; apply 4.9.0 with risks",
+    );
+    check(
+        "force 4.3.3; consider; unverified; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3 with risks",
+    );
+}
+
+#[test]
+fn a_first_installation_is_completed_before_another_release_is_begun() {
+    let run = |applied: &str| Script::new(Some("4.3.3"), Mode::Initializing, applied);
+    check_with(run(""), "request 4.3.3; consider", "-");
+    check_with(run("a"), "request 4.3.3; consider", "retrieve 4.3.3");
+}
+
+#[test]
+fn without_a_store_nothing_can_be_requested() {
+    let run = || Script::new(None, Mode::Reconciling, "a");
+    check_with(run(), "available; request 4.3.3; consider", "[]; -");
+    check_with(run(), "force 4.3.3; consider; condition", "-; False RetrievePayload");
+}
+
+#[test]
+fn the_available_updates_follow_the_store() {
+    check("listed 4.3.3; available", "-; [4.3.3]");
+    check("unlisted; available", "-; [4.9.0 4.4.0 4.3.3]");
+    check("unlisted; request 4.3.3; consider", "-; retrieve 4.3.3");
+    check("request 4.3.5; consider; listed 4.3.5; consider", "-; -; retrieve 4.3.5");
+}
+
+#[test]
+fn architectures_are_named_as_in_go() {
+    for (rust, go) in
+        [("x86_64", "amd64"), ("aarch64", "arm64"), ("powerpc64", "ppc64le"), ("s390x", "s390x")]
+    {
+        assert_eq!(go_architecture(rust), go);
+    }
+    let mut payload = (*payload("1.0.0", "")).clone();
+    assert_eq!(architecture(&payload, "amd64"), "amd64");
+    payload.release.architecture = "Multi".to_owned();
+    assert_eq!(architecture(&payload, "amd64"), "Multi");
+}
