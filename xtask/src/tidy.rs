@@ -5,6 +5,7 @@
 
 mod cycles;
 mod definitions;
+mod dependencies;
 mod layers;
 mod licences;
 mod purity;
@@ -66,6 +67,8 @@ fn findings() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     findings.extend(definitions::check(&tree)?);
     findings.extend(layers::check(&tree)?);
+    findings.extend(cycles::check(&tree));
+    findings.extend(dependencies::check(&tree));
     findings.extend(purity::check(&tree));
     findings.extend(references::check(&tree));
     findings.extend(sources::check(&tree));
@@ -201,6 +204,18 @@ mod tests {
         let findings = sources::check(&tree(&[("plimsoll/plimsoll-cli/src/utils.rs", &text)]));
         let texts: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
         assert_eq!(texts.len(), 3, "{texts:?}");
+    }
+
+    #[test]
+    fn a_test_that_sleeps_and_a_vague_source_are_found() {
+        let slept = concat!("slee", "p(PAUSE).await");
+        let text = format!("//! x\n// Upstream: somewhere in validation\nfn f() {{ {slept} }}\n");
+        let findings = sources::check(&tree(&[("kubernetes/k8s-a/tests/it/main.rs", &text)]));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        let text = text.replace("somewhere in validation", "k8s.io/api/x.go: F");
+        let paused = format!("{text}#[tokio::test(start_paused = true)]");
+        let findings = sources::check(&tree(&[("kubernetes/k8s-a/tests/it/main.rs", &paused)]));
+        assert_eq!(findings, []);
     }
 
     #[test]
