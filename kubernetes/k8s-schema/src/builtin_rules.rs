@@ -9,6 +9,7 @@ mod check;
 mod configuration;
 mod containers;
 mod event;
+mod field_reference;
 mod formats;
 mod functions;
 mod ingress;

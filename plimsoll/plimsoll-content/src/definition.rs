@@ -4,7 +4,14 @@
 use plimsoll_api::GroupKind;
 use serde_json::Value;
 
-use crate::kinds::Scope;
+/// Whether the objects of a kind live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
 
 /// A kind that a CustomResourceDefinition defines.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,15 +7,7 @@ use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
 
 use crate::Manifest;
-
-/// Whether the objects of a kind live in namespaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// They do.
-    Namespaced,
-    /// They do not.
-    Cluster,
-}
+use crate::definition::Scope;
 
 /// The kinds that every cluster has that is kept at a release, beside Kubernetes' own: they are
 /// installed with the first one.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::Packed;
 use crate::definition::Definition;
-use crate::payload::PayloadErrorCause;
 
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(crate) const JSON_SIZE_MAX: usize = 3 << 20;
@@ -33,18 +32,41 @@ pub struct Manifest {
     pub raw: Packed,
 }
 
+/// Why a document is no manifest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// It is a list or a scalar: which.
+    #[error("the document is {0}, a manifest must be a mapping")]
+    NotAnObject(&'static str),
+    /// `kind` is missing or not a string.
+    #[error("the document has no kind")]
+    MissingKind,
+    /// `metadata.name` is missing or not a string, of an object of this kind.
+    #[error("the {0} has no name: metadata.name must be a non-empty string")]
+    MissingName(String),
+    /// `metadata.namespace` is not a string, of an object of this kind.
+    #[error("metadata.namespace of the {0} is not a string")]
+    Namespace(String),
+    /// It is a list of objects, of this kind, which is not taken apart.
+    #[error("lists such as {0} are not taken apart, give each object a document of its own")]
+    List(String),
+    /// It is larger than any API server takes: bytes of JSON.
+    #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = JSON_SIZE_MAX)]
+    Size(usize),
+}
+
 impl Manifest {
     /// Takes a document, the `document`th of `file`, as a manifest (CV-2.2).
     ///
     /// # Errors
-    /// [`PayloadErrorCause`] for a document that is no manifest: not an object, without kind or name, a list, too large.
-    pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, PayloadErrorCause> {
+    /// When the document is no manifest: not an object, without kind or name, a list, too large.
+    pub fn read(file: Arc<str>, document: usize, value: &Value) -> Result<Self, ManifestError> {
         let object =
-            value.as_object().ok_or_else(|| PayloadErrorCause::NotAnObject(type_name(value)))?;
+            value.as_object().ok_or_else(|| ManifestError::NotAnObject(type_name(value)))?;
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("kind");
         if kind.is_empty() {
-            return Err(PayloadErrorCause::MissingKind);
+            return Err(ManifestError::MissingKind);
         }
         let api_version = text("apiVersion");
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -55,19 +77,19 @@ impl Manifest {
                 kind.ends_with("List") && object.get("items").is_some_and(Value::is_array);
             let kind = kind.to_owned();
             return Err(if is_list {
-                PayloadErrorCause::List(kind)
+                ManifestError::List(kind)
             } else {
-                PayloadErrorCause::MissingName(kind)
+                ManifestError::MissingName(kind)
             });
         }
         let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
             None | Some(Value::Null) => "",
             Some(Value::String(namespace)) => namespace,
-            Some(_) => return Err(PayloadErrorCause::Namespace(kind.to_owned())),
+            Some(_) => return Err(ManifestError::Namespace(kind.to_owned())),
         };
         let raw = serde_json::to_vec(value).expect("a JSON value can always be written");
         if raw.len() > JSON_SIZE_MAX {
-            return Err(PayloadErrorCause::Size(raw.len()));
+            return Err(ManifestError::Size(raw.len()));
         }
         Ok(Self {
             file,

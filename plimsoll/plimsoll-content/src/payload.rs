@@ -23,8 +23,8 @@ pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 use document::{ParsedFile, parse_file};
 
 use crate::capability::CapabilityRegistry;
+use crate::definition::Scope;
 use crate::finding::{Finding, FindingCode};
-use crate::kinds::Scope;
 use crate::location::FileLocation;
 use crate::template::TemplateValues;
 use crate::{Manifest, hash};

@@ -45,6 +45,9 @@ use roles::Roles;
 use runner::Runner;
 use simulator::Simulator;
 
+/// Field manager of everything that the simulation writes.
+const MANAGER: &str = "plimsoll-simulation";
+
 /// Which releases are simulated, and how.
 #[derive(Clone)]
 pub struct SimulationOptions {

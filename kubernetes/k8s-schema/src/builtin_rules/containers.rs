@@ -8,6 +8,7 @@ use super::check::{
     PORT, apply, below, duplicate, forbidden, invalid, items, not_supported, port_or_name,
     problems, required, text,
 };
+use super::field_reference::field_reference;
 use super::volumes;
 use crate::names::{config_key, port, subdomain, variable};
 use crate::{FieldError, FieldErrorKind};
@@ -185,42 +186,6 @@ pub(super) fn environment(value: &Value, path: &str, errors: &mut Vec<FieldError
         );
     } else if count > 1 {
         wrong("may not have more than one field specified at a time");
-    }
-}
-
-/// Fields of a pod that environment variables may refer to.
-const POD_FIELDS: [&str; 10] = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "metadata.labels",
-    "metadata.annotations",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-];
-
-/// Checks a reference to a field of the pod.
-///
-/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateObjectFieldSelector
-pub(super) fn field_reference(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if value.is_null() {
-        return;
-    }
-    let field = text(value, "fieldPath");
-    let at = format!("{path}.fieldPath");
-    let is_known = POD_FIELDS.contains(&field)
-        || field == "status.podIPs"
-        || ["metadata.labels['", "metadata.annotations['"]
-            .iter()
-            .any(|prefix| field.starts_with(prefix) && field.ends_with("']"));
-    if field.is_empty() {
-        errors.push(required(at, ""));
-    } else if !is_known {
-        let detail = format!("error converting fieldPath: field label not supported: {field}");
-        errors.push(invalid(at, &field.into(), &detail));
     }
 }
 

@@ -7,7 +7,7 @@ use super::check::{
     below, duplicate, error, forbidden, invalid, is_empty, items, not_supported, problems,
     required, text,
 };
-use super::containers::field_reference;
+use super::field_reference::field_reference;
 use super::quantities::amount;
 use crate::names::label;
 use crate::{FieldError, FieldErrorKind};

@@ -4,10 +4,10 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_testkit::{ClusterKind, TestCluster};
+use k8s_testkit::{ClusterKind, TestCluster, poll};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client};
@@ -249,21 +249,17 @@ pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
     ask: impl Fn() -> F,
     wanted: impl Fn(&T) -> bool,
 ) -> T {
-    let mut last = None;
-    let waiting = async {
-        loop {
-            let found = ask().await;
-            if wanted(&found) {
-                return found;
-            }
-            last = Some(found);
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    let last = Mutex::new(None);
+    let found = poll(what, || async {
+        let found = ask().await;
+        if wanted(&found) {
+            return Some(found);
         }
-    };
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(found) => found,
-        Err(_) => panic!("waited in vain: {what}; last seen: {last:#?}"),
-    }
+        *last.lock().expect("nobody panics") = Some(found);
+        None
+    });
+    let found = found.await;
+    found.unwrap_or_else(|error| panic!("{error}; last seen: {last:#?}"))
 }
 
 /// The condition of a type in a status; null if there is none.

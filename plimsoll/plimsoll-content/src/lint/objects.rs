@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::FindingCollector;
 use crate::Manifest;
+use crate::definition::Scope;
 use crate::finding::FindingCode;
-use crate::kinds::{Kinds, Scope};
+use crate::kinds::Kinds;
 
 pub(super) fn check(
     manifest: &Manifest,

@@ -104,7 +104,10 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
                     parsed.fail(Some(number), Some(document.line), cause);
                 }
             },
-            Err(cause) => parsed.fail(Some(number), Some(document.line), cause),
+            Err(error) => {
+                let cause = PayloadErrorCause::Manifest(error);
+                parsed.fail(Some(number), Some(document.line), cause);
+            }
         }
         number += 1;
     }

@@ -8,6 +8,7 @@ use plimsoll_api::ObjectKey;
 use super::ReleaseError;
 use crate::finding::{Finding, FindingCode};
 use crate::location::FileLocation;
+use crate::manifest::ManifestError;
 use crate::{capability, yaml};
 
 /// Everything that is wrong with a payload: never empty.
@@ -63,21 +64,9 @@ pub enum PayloadErrorCause {
     /// A document is not YAML or JSON.
     #[error("{0}, column {column}", column = .0.column)]
     Yaml(yaml::YamlError),
-    /// A document is a list or a scalar.
-    #[error("the document is {0}, a manifest must be a mapping")]
-    NotAnObject(&'static str),
-    /// `kind` is missing or not a string.
-    #[error("the document has no kind")]
-    MissingKind,
-    /// `metadata.name` is missing or not a string.
-    #[error("the {0} has no name: metadata.name must be a non-empty string")]
-    MissingName(String),
-    /// `metadata.namespace` is not a string.
-    #[error("metadata.namespace of the {0} is not a string")]
-    Namespace(String),
-    /// A list of objects, which is not taken apart.
-    #[error("lists such as {0} are not taken apart, give each object a document of its own")]
-    List(String),
+    /// A document is no manifest.
+    #[error("{0}")]
+    Manifest(ManifestError),
     /// An object has two manifests in the file.
     #[error("duplicate resource: {key} is in document {first}, too")]
     Duplicate {
@@ -86,9 +75,6 @@ pub enum PayloadErrorCause {
         /// The other document.
         first: usize,
     },
-    /// A document is larger than any API server takes.
-    #[error("the document is {0} bytes of JSON, at most {max} can be applied", max = crate::manifest::JSON_SIZE_MAX)]
-    Size(usize),
     /// A declaration of capabilities is wrong.
     #[error("{0}")]
     Capabilities(capability::DeclarationError),

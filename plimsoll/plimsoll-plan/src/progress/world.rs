@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{GroupKind, Reason};
-pub use plimsoll_content::kinds::Scope;
+pub use plimsoll_content::definition::Scope;
 
 use crate::plan::{GroupVersionKind, Step};
 

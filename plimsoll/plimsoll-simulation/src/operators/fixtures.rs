@@ -8,8 +8,8 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use super::MANAGER;
 use super::roles::ExternalKind;
-use super::runner::MANAGER;
 
 /// Label on everything that the simulation creates.
 const SIMULATED: &str = "plimsoll.io/simulated";

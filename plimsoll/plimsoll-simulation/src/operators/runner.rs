@@ -19,14 +19,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::MANAGER;
 use super::fixtures::{Fixtures, create_fixtures};
 use super::simulator::{ClusterEvent, Simulator, SimulatorAction};
 use super::template_fingerprint::TemplateFingerprint;
 use super::watches::{WatchEvent, served, watch};
 use super::workload::{WorkloadKind, rolled_out, simulated_status};
 
-/// Field manager of everything that the simulation writes.
-pub(super) const MANAGER: &str = "plimsoll-simulation";
 /// Writes at the same time: as many as a payload has Deployments, no more than a server minds.
 const WRITES_MAX: usize = 64;
 /// Events that may be queued; watches pause beyond that.
@@ -35,8 +34,8 @@ const EVENTS_MAX: usize = 256;
 const ATTEMPTS_MAX: u32 = 6;
 /// Pause after the first attempt; it doubles with each.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the status of one generation of a workload is writes_by_workload before we conclude that
-/// somebody else looks after it: once, and again after a conflict or two.
+/// How often the status of one generation of a workload is written before it counts as
+/// managed by another controller: once, and again after a conflict or two.
 const WRITES_PER_GENERATION_MAX: u32 = 4;
 
 /// Which watch an event comes from.

@@ -1,4 +1,4 @@
-//! What a process wrote, and what the cluster was like at that moment.
+//! What a process wrote, and what the cluster was like at that moment, in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
