@@ -22,9 +22,9 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let on = format!("{kind:?}");
     let (mut floors, mut served, mut installs) = (Vec::new(), Vec::new(), Vec::new());
     let mut figures = Vec::new();
-    for round in 0..ROUNDS {
+    for (round, concurrency) in CONCURRENCY.into_iter().enumerate() {
         let cluster = kind.start().await?;
-        let floor = floor::apply(&cluster.client(), &payload, CONCURRENCY[round]).await?;
+        let floor = floor::apply(&cluster.client(), &payload, concurrency).await?;
         floors.push(floor.applied);
         served.push(floor.served);
         drop(cluster);

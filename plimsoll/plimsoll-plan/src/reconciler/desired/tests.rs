@@ -74,7 +74,7 @@ fn an_override_changes_the_plan_until_it_expires() {
         assert!(desired.are_overrides_changed(at(0)));
         desired.refresh(at(0));
         assert_eq!(planned(&desired), "");
-        let is_changed = expected != "";
+        let is_changed = !expected.is_empty();
         assert_eq!(desired.are_overrides_changed(at(now)), is_changed);
         assert_eq!(desired.refresh(at(now)), is_changed);
         assert_eq!(planned(&desired), expected);

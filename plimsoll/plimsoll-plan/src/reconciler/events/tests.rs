@@ -121,10 +121,11 @@ fn conditions_are_reported_when_they_change() {
     }
     let (on, off) = (failing(ConditionStatus::True), failing(ConditionStatus::False));
     check(&[], &[], 0);
-    check(&[on.clone()], &[on.clone()], 0);
-    check(&[on.clone()], &[off.clone()], 1);
-    check(&[off.clone()], &[off], 0);
-    check(&[], &[on], 1);
+    let (on, off) = (std::slice::from_ref(&on), std::slice::from_ref(&off));
+    check(on, on, 0);
+    check(on, off, 1);
+    check(off, off, 0);
+    check(&[], on, 1);
 }
 
 #[test]
