@@ -1,4 +1,4 @@
-//! Why something cannot be, in plain explanation_steps, and what could be changed.
+//! Why something cannot be, step by step, and what could be changed.
 
 mod diagnosis;
 mod explainer;

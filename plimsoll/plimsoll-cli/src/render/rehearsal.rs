@@ -41,9 +41,9 @@ pub struct RehearsalReport {
     pub to: String,
     /// Hash of the plan; the ReleaseProgress object shows the same while it is carried out.
     pub plan_hash: String,
-    /// Whether the update would begin, and came to its end without a failing_condition.
+    /// Whether the update would begin, and came to its end without a failing condition.
     pub succeeds: bool,
-    /// Whether it came to its end without a failing_condition, begun by force or not.
+    /// Whether it came to its end without a failing condition, begun by force or not.
     #[serde(skip)]
     ends_well: bool,
     /// The preconditions because of which it would not even begin, unless it is forced.

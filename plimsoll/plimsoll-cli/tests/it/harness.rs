@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use k8s_testkit::prerequisites::required;
 use k8s_testkit::{ClusterKind, TestCluster, poll};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -328,10 +329,7 @@ fn template() -> TemplateContext {
 
 /// A payload from outside, if the environment names one.
 pub(crate) fn outside_payload(variable: &str) -> Option<Arc<Payload>> {
-    let Some(path) = std::env::var_os(variable) else {
-        eprintln!("{variable} is not set: nothing to test");
-        return None;
-    };
-    let payload = plimsoll_source::load(&PathBuf::from(path), &template());
+    let path = PathBuf::from(required(variable)?);
+    let payload = plimsoll_source::load(&path, &template());
     Some(Arc::new(payload.expect("the payload loads")))
 }

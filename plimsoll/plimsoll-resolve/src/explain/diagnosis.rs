@@ -176,7 +176,7 @@ fn quoted(names: &BTreeSet<&str>) -> String {
     joined(&texts, "and")
 }
 
-/// The channels that count, as package_id and channel.
+/// The channels that count, as package and channel.
 fn places(
     index: &Index<'_>,
     namespace: &str,

@@ -43,7 +43,7 @@ type Sought<'p> = (&'p str, Option<usize>, &'p Requirement);
 
 struct Builder<'p> {
     model: Model<'p>,
-    /// The solvable of a namespace, package_id, channel and entry.
+    /// The solvable of a namespace, package, channel and entry.
     by_entry: BTreeMap<(&'p str, usize, usize, usize), SolvableId>,
     /// What satisfies a requirement for a namespace and a catalog.
     known: BTreeMap<Sought<'p>, Rc<[SolvableId]>>,

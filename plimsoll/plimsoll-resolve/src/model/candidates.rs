@@ -142,7 +142,7 @@ pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec
     sorted(found)
 }
 
-/// The channels, as package_id and channel, that offer a package to a namespace.
+/// The channels, as package and channel, that offer a package to a namespace.
 fn channels_with(
     index: &Index<'_>,
     namespace: &str,

@@ -288,7 +288,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Patches the status of an object and returns the object; `None` if it is gone or cannot be
-/// writes_by_workload, which is logged.
+/// written, which is logged.
 async fn patch_status(
     api: &Api<DynamicObject>,
     name: &str,
@@ -321,7 +321,7 @@ const NOT_FOUND: u16 = 404;
 const INVALID: u16 = 422;
 
 /// Creates a ClusterOperator, as its operator does when it finds none; whether that works shows
-/// when its status is writes_by_workload.
+/// when its status is written.
 async fn create_operator(api: &Api<DynamicObject>, name: &str) {
     let object =
         DynamicObject::new(name, &api_resource(CLUSTER_OPERATOR)).data(json!({ "spec": {} }));

@@ -10,6 +10,7 @@ mod scenarios;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use k8s_testkit::prerequisites::required;
 use serde::de::DeserializeOwned;
 
 /// A file or directory of the committed data.
@@ -19,33 +20,12 @@ fn committed(name: &str) -> PathBuf {
 
 /// The full data of a test, by the variables that name its files. None, and the test on the list
 /// of those that were skipped, when a variable is not set.
-fn full_data<const N: usize>(test: &str, variables: [&str; N]) -> Option<[PathBuf; N]> {
+fn full_data<const N: usize>(variables: [&str; N]) -> Option<[PathBuf; N]> {
     let mut paths = [const { PathBuf::new() }; N];
     for (path, variable) in paths.iter_mut().zip(variables) {
-        match std::env::var_os(variable) {
-            Some(value) => *path = value.into(),
-            None => {
-                skipped(test, variable);
-                return None;
-            }
-        }
+        *path = required(variable)?.into();
     }
     Some(paths)
-}
-
-/// Reports a test as skipped: on standard output, and in the file that `PLIMSOLL_SKIPPED` names.
-#[expect(
-    clippy::print_stdout,
-    reason = "the name of a skipped test is printed for whoever runs it"
-)]
-fn skipped(test: &str, variable: &str) {
-    use std::io::Write as _;
-
-    println!("skipped: {test}: {variable} is not set");
-    if let Some(list) = std::env::var_os("PLIMSOLL_SKIPPED") {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
-        writeln!(file, "{test}: {variable} is not set").unwrap();
-    }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> T {

@@ -84,7 +84,7 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
         String::from_utf8(out).expect("it is text")
     };
     let text = told(&forecast, Format::Text);
-    let expected = "\nIn the way\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
+    let expected = "\nBlockers\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
                     \nAccepted risks\n  ! UnknownUpdate: WHY\n";
     assert!(text.contains(expected), "{text}");
     let markdown = told(&forecast, Format::Markdown);

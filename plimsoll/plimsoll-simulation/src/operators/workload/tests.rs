@@ -1,4 +1,4 @@
-//! What is simulated_status is what counts as rolled out, and is simulated_status once.
+//! The status that is simulated counts as rolled out, and is simulated once.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

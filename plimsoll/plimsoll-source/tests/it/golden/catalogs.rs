@@ -39,8 +39,7 @@ fn every_package_of_a_catalog_can_be_read() {
 
 #[test]
 fn every_package_of_full_catalogs_can_be_read() {
-    let test = "every_package_of_full_catalogs_can_be_read";
-    let Some([directory]) = full_data(test, ["PLIMSOLL_CATALOGS"]) else { return };
+    let Some([directory]) = full_data(["PLIMSOLL_CATALOGS"]) else { return };
     check_packages(&directory);
 }
 
@@ -51,8 +50,7 @@ fn yaml_files_and_one_json_file_make_the_same_packages() {
 
 #[test]
 fn yaml_files_and_one_json_file_make_the_same_packages_of_full_catalogs() {
-    let test = "yaml_files_and_one_json_file_make_the_same_packages_of_full_catalogs";
-    let Some([directory]) = full_data(test, ["PLIMSOLL_CATALOGS"]) else { return };
+    let Some([directory]) = full_data(["PLIMSOLL_CATALOGS"]) else { return };
     check_forms(&directory);
 }
 

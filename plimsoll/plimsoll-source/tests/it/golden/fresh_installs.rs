@@ -27,9 +27,8 @@ fn packages_install_as_upstream_installs_them() {
 
 #[test]
 fn packages_of_a_full_catalog_install_as_upstream_installs_them() {
-    let test = "packages_of_a_full_catalog_install_as_upstream_installs_them";
     let variables = ["PLIMSOLL_FRESH_INSTALLS", "PLIMSOLL_CATALOG"];
-    let Some([expected, catalog]) = full_data(test, variables) else { return };
+    let Some([expected, catalog]) = full_data(variables) else { return };
     check(&expected, &catalog);
 }
 

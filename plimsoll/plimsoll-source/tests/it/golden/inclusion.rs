@@ -20,9 +20,8 @@ fn decisions_agree_with_the_existing_operator() {
 
 #[test]
 fn decisions_about_a_whole_release_agree_with_the_existing_operator() {
-    let test = "decisions_about_a_whole_release_agree_with_the_existing_operator";
     let variables = ["PLIMSOLL_PAYLOAD", "PLIMSOLL_INCLUSION"];
-    let Some([payload, table]) = full_data(test, variables) else { return };
+    let Some([payload, table]) = full_data(variables) else { return };
     check(&payload, &table);
 }
 

@@ -74,7 +74,6 @@ fn ranges_match_what_the_go_modules_match() {
 
 #[test]
 fn ranges_match_what_the_go_modules_match_on_all_vectors() {
-    let test = "ranges_match_what_the_go_modules_match_on_all_vectors";
-    let Some([path]) = full_data(test, ["PLIMSOLL_RANGE_VECTORS"]) else { return };
+    let Some([path]) = full_data(["PLIMSOLL_RANGE_VECTORS"]) else { return };
     check(&path);
 }

@@ -97,8 +97,7 @@ fn scenarios_are_resolved_as_upstream_resolves_them() {
 
 #[test]
 fn all_scenarios_are_resolved_as_upstream_resolves_them() {
-    let test = "all_scenarios_are_resolved_as_upstream_resolves_them";
-    let Some([path]) = full_data(test, ["PLIMSOLL_SCENARIOS"]) else { return };
+    let Some([path]) = full_data(["PLIMSOLL_SCENARIOS"]) else { return };
     check(&path);
 }
 

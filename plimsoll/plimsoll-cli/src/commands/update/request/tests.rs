@@ -109,7 +109,7 @@ fn taking_a_request_back_does_not_turn_an_update_around() {
     check(
         UpdateState::Partial,
         true,
-        "Cleared the request for 1.1.0; the update to 1.1.0 goes on; to go back, use `plimsoll \
+        "Cleared the request for 1.1.0; the update to 1.1.0 continues; to go back, use `plimsoll \
          update to 1.0.0`",
     );
 }
