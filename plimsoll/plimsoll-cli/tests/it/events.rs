@@ -57,7 +57,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         harness.settings.leadership = Leadership::Lease("harbour-master".to_owned());
         harness.control();
         harness.completed("1.0.0").await;
-        until_told(&harness, "LeaderElected", "harbour-master keeps").await;
+        until_told(&harness, "LeaderElected", "harbour-master became leader").await;
         until_told(&harness, "ClusterOperatorUpdated", "ClusterOperator beacon is at 1.0.0").await;
 
         let maps: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
