@@ -10,9 +10,9 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_api::{GroupKind, ObjectKey};
-use plimsoll_plan::forecast::{Answer, Sighting};
+use plimsoll_plan::forecast::{DryRunOutcome, ObservedObject};
 use plimsoll_plan::plan::{Plan, Step};
-use plimsoll_plan::progress::{Obstacle, Outcome, Scope, Trace};
+use plimsoll_plan::progress::{Obstacle, Scope, StepOutcome, Trace};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -29,7 +29,7 @@ const PAGE: u32 = 500;
 #[derive(Debug, Clone)]
 pub struct DryRun {
     /// One entry for each step of the plan.
-    pub sightings: Vec<Sighting>,
+    pub observed_objects: Vec<ObservedObject>,
     /// All objects of the cluster that were applied by us and are owned by the ClusterVersion.
     pub ours: BTreeSet<ObjectKey>,
     /// The kinds that are cluster-scoped.
@@ -50,13 +50,13 @@ pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
         .map_err(|source| Error::ReadClusterVersion { source })?;
     let owner = version.and_then(|object| object.uid()).unwrap_or_default();
     let writer = Writer::new(client.clone());
-    let sightings = futures::stream::iter(&plan.steps)
+    let observed_objects = futures::stream::iter(&plan.steps)
         .map(|step| sight(client, &writer, &resources, step, &owner))
         .buffered(REQUESTS_MAX)
         .try_collect()
         .await?;
     let ours = ours(client, &resources).await?.into_keys().collect();
-    Ok(DryRun { sightings, ours, cluster_kinds: cluster_kinds(&resources) })
+    Ok(DryRun { observed_objects, ours, cluster_kinds: cluster_kinds(&resources) })
 }
 
 /// The kinds that have no namespace.
@@ -71,26 +71,26 @@ async fn sight(
     resources: &Resources,
     step: &Step,
     owner: &str,
-) -> Result<Sighting, Error> {
+) -> Result<ObservedObject, Error> {
     let Some(served) = resources.get(&step.kind()) else {
-        let answer = Answer::Obstacle(Obstacle::KindNotServed(step.kind()));
-        return Ok(Sighting { before: None, answer });
+        let answer = DryRunOutcome::Obstacle(Obstacle::KindNotServed(step.kind()));
+        return Ok(ObservedObject { before: None, answer });
     };
     let key = &step.manifest.key;
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
     let before = found(before).map_err(failed)?;
     let answer = match writer.try_out(step, served, owner).await {
-        Ok(Some(object)) => Answer::Would(value(object)),
-        Ok(None) => Answer::NotTried,
+        Ok(Some(object)) => DryRunOutcome::Would(value(object)),
+        Ok(None) => DryRunOutcome::NotTried,
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
-            Outcome::Obstacle(obstacle) => Answer::Obstacle(obstacle),
-            Outcome::Failed(error) => Answer::Refused(error),
-            Outcome::Applied(_) | Outcome::Deleted(_) => Answer::NotTried,
+            StepOutcome::Obstacle(obstacle) => DryRunOutcome::Obstacle(obstacle),
+            StepOutcome::Failed(error) => DryRunOutcome::Refused(error),
+            StepOutcome::Applied(_) | StepOutcome::Deleted(_) => DryRunOutcome::NotTried,
         },
         Err(error) => return Err(failed(error)),
     };
-    Ok(Sighting { before: before.map(value), answer })
+    Ok(ObservedObject { before: before.map(value), answer })
 }
 
 /// The objects of a cluster that are ours, by metadata alone, each with an API version that it is

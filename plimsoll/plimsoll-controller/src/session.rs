@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
-use plimsoll_plan::progress::{Obstacle, Outcome, Progress, Scope};
+use plimsoll_plan::progress::{Obstacle, Progress, Scope, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_plan::reconciler::execution::{
     ExecutionEffect, ExecutionEvent, Observation, PlanExecution,
@@ -40,7 +40,7 @@ pub(crate) struct Session {
     watches: JoinSet<()>,
     sender: mpsc::Sender<Observation>,
     observations: mpsc::Receiver<Observation>,
-    executing: JoinSet<(usize, Outcome)>,
+    executing: JoinSet<(usize, StepOutcome)>,
     discovering: JoinSet<(GroupVersion, Resources)>,
     spans: Spans,
 }
@@ -160,7 +160,7 @@ impl Session {
         let Some(served) = self.resources.get(&step.kind()).cloned() else {
             // Steps start once discovery has found their kind: this one was withdrawn since.
             let obstacle = Obstacle::KindNotServed(step.kind());
-            self.executing.spawn(async move { (index, Outcome::Obstacle(obstacle)) });
+            self.executing.spawn(async move { (index, StepOutcome::Obstacle(obstacle)) });
             return;
         };
         let (writer, owner) = (self.writer.clone(), Arc::clone(&self.owner));
@@ -168,7 +168,7 @@ impl Session {
         let execution = async move {
             let step = &plan.steps[index];
             let outcome = writer.execute(step, &served, &owner).await;
-            if fills_related_objects && matches!(outcome, Outcome::Applied(_)) {
+            if fills_related_objects && matches!(outcome, StepOutcome::Applied(_)) {
                 writer.fast_fill(step, &served).await;
             }
             spans::ended(&Span::current(), &outcome);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use plimsoll_plan::plan::Plan;
 use plimsoll_plan::plan::graph;
 use plimsoll_plan::plan::mode::Mode;
-use plimsoll_plan::progress::{Outcome, Progress};
+use plimsoll_plan::progress::{Progress, StepOutcome};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -78,15 +78,15 @@ impl Spans {
 }
 
 /// Notes in a step's span how it ended.
-pub(crate) fn ended(span: &Span, outcome: &Outcome) {
+pub(crate) fn ended(span: &Span, outcome: &StepOutcome) {
     match outcome {
-        Outcome::Applied(_) | Outcome::Deleted(_) => {
+        StepOutcome::Applied(_) | StepOutcome::Deleted(_) => {
             span.record("outcome", "success");
         }
-        Outcome::Obstacle(_) => {
+        StepOutcome::Obstacle(_) => {
             span.record("outcome", "obstacle");
         }
-        Outcome::Failed(error) => {
+        StepOutcome::Failed(error) => {
             span.record("outcome", "error");
             span.record("otel.status_code", "ERROR");
             span.record("otel.status_description", error.cause.as_str());

@@ -15,7 +15,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_plan::capabilities::{Change, review};
+use plimsoll_plan::capabilities::{SpecChange, review};
 use plimsoll_plan::reconciler::desired::CapabilityRules;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -184,7 +184,7 @@ fn answer(asked: &Value, rules: &CapabilityRules) -> Value {
         enabled.extend(rules.enabled.iter().cloned());
     }
     let new = spec(&request["object"]);
-    let change = Change { old: old.as_ref(), new: &new, enabled: &enabled };
+    let change = SpecChange { old: old.as_ref(), new: &new, enabled: &enabled };
     let objections = review(&change, &rules.registry, &rules.gates);
     let mut response = json!({ "uid": request["uid"], "allowed": objections.is_empty() });
     if !objections.is_empty() {

@@ -20,7 +20,7 @@ use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::health::failure;
 use plimsoll_plan::plan::{Action, Step};
-use plimsoll_plan::progress::{Deleted, Mark, Obstacle, Outcome, Scope, Transience, TryError};
+use plimsoll_plan::progress::{Deleted, Mark, Obstacle, Scope, StepOutcome, Transience, TryError};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -46,22 +46,24 @@ impl Writer {
     }
 
     /// Executes a step. Failures are outcomes, not errors.
-    pub(crate) async fn execute(&self, step: &Step, served: &Served, owner: &str) -> Outcome {
+    pub(crate) async fn execute(&self, step: &Step, served: &Served, owner: &str) -> StepOutcome {
         let work = async {
             match step.action {
                 Action::Delete => {
-                    self.delete(&step.manifest.key, served).await.map(Outcome::Deleted)
+                    self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
                 }
-                Action::CreateOnly => self.create(step, served, owner).await.map(Outcome::Applied),
+                Action::CreateOnly => {
+                    self.create(step, served, owner).await.map(StepOutcome::Applied)
+                }
                 Action::Apply | Action::Gate | Action::Refuse(_) => {
-                    self.apply_step(step, served, owner).await.map(Outcome::Applied)
+                    self.apply_step(step, served, owner).await.map(StepOutcome::Applied)
                 }
             }
         };
         match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => outcome(step, &error),
-            Err(_) => Outcome::Failed(TryError {
+            Err(_) => StepOutcome::Failed(TryError {
                 reason: Reason::UpdatePayloadClusterDown,
                 cause: format!(
                     "the server is down or not responding: no answer within {} seconds",
@@ -380,9 +382,9 @@ fn mark(metadata: &ObjectMeta) -> Mark {
 }
 
 /// What a failed execution means for its step.
-pub(crate) fn outcome(step: &Step, error: &kube::Error) -> Outcome {
+pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
     let kube::Error::Api(status) = error else {
-        return Outcome::Failed(TryError {
+        return StepOutcome::Failed(TryError {
             reason: Reason::UpdatePayloadClusterDown,
             cause: format!("the server is down or not responding: {}", chain(error)),
             transience: Transience::Transient,
@@ -390,7 +392,7 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> Outcome {
         });
     };
     if let Some(obstacle) = obstacle(step, status) {
-        return Outcome::Obstacle(obstacle);
+        return StepOutcome::Obstacle(obstacle);
     }
     let (reason, cause) = failure::from_api_status(status.code, &status.reason, &status.message);
     let transient = matches!(status.code, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504);
@@ -400,7 +402,7 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> Outcome {
         .map(|details| details.retry_after_seconds)
         .filter(|seconds| *seconds > 0)
         .map(|seconds| Duration::from_secs(seconds.into()));
-    Outcome::Failed(TryError {
+    StepOutcome::Failed(TryError {
         reason,
         cause,
         transience: if transient { Transience::Transient } else { Transience::Lasting },

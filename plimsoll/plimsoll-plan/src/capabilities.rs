@@ -6,7 +6,7 @@
 //!
 //! # Departures from upstream
 //!
-//! * A name or a set that does not exist is refused, not acted on: it would stay enabled for good.
+//! * A name or a set that does not exist is unavailable, not acted on: it would stay enabled for good.
 //!   That includes a misspelt set, which does not count as `vCurrent`.
 //! * A name that nobody knows but that became enabled because a payload brought it is applied, not
 //!   only listed: once applied, a resource must be applied further.
@@ -23,7 +23,7 @@ use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::capability::{CURRENT, CapabilityRegistry, meant};
 use plimsoll_content::inclusion::EnabledCapabilities;
 
-pub use admission::{Change, Objection, review};
+pub use admission::{Objection, SpecChange, review};
 pub use enabling::{Enabling, enabling};
 pub use implied::{Implied, applied, implied, implied_by_update, implied_within};
 
@@ -46,7 +46,7 @@ pub struct Capabilities {
     /// All that exist.
     pub known: BTreeSet<String>,
     /// What the spec asks for and cannot have.
-    pub refused: Vec<Refused>,
+    pub unavailable: Vec<UnavailableCapability>,
 }
 
 impl Capabilities {
@@ -63,33 +63,33 @@ impl Capabilities {
 /// A name in `spec.capabilities` that is not acted on. Its `Display` is what the `Invalid`
 /// condition lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct UnavailableCapability {
     /// The field, such as `spec.capabilities.additionalEnabledCapabilities[0]`.
     pub field: String,
     /// The name.
     pub name: String,
     /// Why.
-    pub cause: RefusedCause,
+    pub cause: UnavailableCause,
 }
 
 /// Why a name is not acted on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RefusedCause {
+pub enum UnavailableCause {
     /// There is no capability or set of that name; perhaps another one was meant.
     Unknown(Option<String>),
     /// None of the capability's feature gates is on.
     GatedOff(Vec<String>),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for UnavailableCapability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, name, cause } = self;
         write!(f, "{field}: Unsupported value: {name:?}: ")?;
         match cause {
-            RefusedCause::Unknown(similar) => {
+            UnavailableCause::Unknown(similar) => {
                 write!(f, "this release does not know it{}", meant(similar.as_deref()))
             }
-            RefusedCause::GatedOff(gates) => {
+            UnavailableCause::GatedOff(gates) => {
                 write!(f, "it needs a feature gate that is off: {}", gates.join(" or "))
             }
         }
@@ -112,21 +112,22 @@ pub fn effective(
     let exists = |name: &str| registry.capability(name).is_none_or(|it| it.is_allowed(gates));
     let kept: BTreeSet<String> =
         before.iter().chain(always).filter(|name| exists(name)).cloned().collect();
-    let Asked { names, refused } = asked(spec.capabilities.as_ref(), &kept, registry, gates);
+    let RequestedCapabilities { names, unavailable } =
+        asked(spec.capabilities.as_ref(), &kept, registry, gates);
     let known = registry.capabilities().filter(|it| it.is_allowed(gates));
     Capabilities {
         known: known.map(|it| it.name.clone()).collect(),
         enabled: names.union(&kept).cloned().collect(),
         implicit: kept.difference(&names).cloned().collect(),
-        refused,
+        unavailable,
     }
 }
 
 /// What a spec asks for.
-struct Asked {
+struct RequestedCapabilities {
     /// The names that exist.
     names: BTreeSet<String>,
-    refused: Vec<Refused>,
+    unavailable: Vec<UnavailableCapability>,
 }
 
 /// What a spec asks for, where the names of `kept` are enabled anyway.
@@ -135,8 +136,8 @@ fn asked(
     kept: &BTreeSet<String>,
     registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
-) -> Asked {
-    let mut refused = Vec::new();
+) -> RequestedCapabilities {
+    let mut unavailable = Vec::new();
     let set = spec.map_or("", |spec| &spec.baseline_capability_set);
     let set = if set.is_empty() { CURRENT } else { set };
     let mut names: BTreeSet<String> = match registry.set(set) {
@@ -145,9 +146,9 @@ fn asked(
             there.cloned().collect()
         }
         None => {
-            let cause = RefusedCause::Unknown(registry.similar_set(set).map(str::to_owned));
+            let cause = UnavailableCause::Unknown(registry.similar_set(set).map(str::to_owned));
             let field = "spec.capabilities.baselineCapabilitySet".to_owned();
-            refused.push(Refused { field, name: set.to_owned(), cause });
+            unavailable.push(UnavailableCapability { field, name: set.to_owned(), cause });
             BTreeSet::new()
         }
     };
@@ -155,10 +156,10 @@ fn asked(
     for (index, name) in additional.unwrap_or_default().iter().enumerate() {
         let cause = match registry.capability(name) {
             Some(capability) if !capability.is_allowed(gates) => {
-                RefusedCause::GatedOff(capability.gates.clone())
+                UnavailableCause::GatedOff(capability.gates.clone())
             }
             None if !kept.contains(name) => {
-                RefusedCause::Unknown(registry.similar(name).map(str::to_owned))
+                UnavailableCause::Unknown(registry.similar(name).map(str::to_owned))
             }
             _ => {
                 names.insert(name.clone());
@@ -166,9 +167,9 @@ fn asked(
             }
         };
         let field = format!("spec.capabilities.additionalEnabledCapabilities[{index}]");
-        refused.push(Refused { field, name: name.clone(), cause });
+        unavailable.push(UnavailableCapability { field, name: name.clone(), cause });
     }
-    Asked { names, refused }
+    RequestedCapabilities { names, unavailable }
 }
 
 /// Names as texts list them.

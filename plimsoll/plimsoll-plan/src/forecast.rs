@@ -5,9 +5,9 @@
 //! that is left ([`between`]), or from a cluster, by what its API server answered to a dry run
 //! ([`of_cluster`]). It also names what is left behind, and what stands in the way.
 
-mod brought;
 mod cluster;
 mod files;
+mod provided;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use plimsoll_api::{ObjectKey, Reason, Verdict};
 use plimsoll_content::inclusion::ExclusionReason;
 use serde::Serialize;
 
-pub use cluster::{Answer, Sighting, of_cluster};
+pub use cluster::{DryRunOutcome, ObservedObject, of_cluster};
 pub use files::between;
 pub(crate) use files::orphans;
 
@@ -35,7 +35,7 @@ pub struct Forecast {
     /// The plan: the value that the controller executes.
     pub plan: Arc<Plan>,
     /// What becomes of the object of each step, in the order of the plan's steps.
-    pub changes: Vec<Change>,
+    pub changes: Vec<StepChange>,
     /// The steps whose turn comes before what they need is there, each with the step that brings
     /// it: they are set aside until then and hold nothing up.
     pub set_aside: BTreeMap<usize, usize>,
@@ -52,7 +52,7 @@ pub struct Forecast {
 
 /// What becomes of the object of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum StepChange {
     /// It is created.
     Created,
     /// Some of its fields change.
@@ -83,22 +83,22 @@ pub enum Change {
 
 /// A sort of change, to count and to group by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
-    /// [`Change::Created`].
+pub enum StepChangeKind {
+    /// [`StepChange::Created`].
     Created,
-    /// [`Change::Changed`].
+    /// [`StepChange::Changed`].
     Changed,
-    /// [`Change::Deleted`].
+    /// [`StepChange::Deleted`].
     Deleted,
-    /// [`Change::Refused`].
+    /// [`StepChange::Refused`].
     Refused,
-    /// [`Change::Waiting`].
+    /// [`StepChange::Waiting`].
     Waiting,
-    /// [`Change::Kept`], [`Change::Absent`] and [`Change::Unchanged`].
+    /// [`StepChange::Kept`], [`StepChange::Absent`] and [`StepChange::Unchanged`].
     Unchanged,
 }
 
-impl ChangeKind {
+impl StepChangeKind {
     /// All of them, the ones that matter most first.
     pub const ALL: [Self; 6] = [
         Self::Refused,
@@ -122,16 +122,16 @@ impl ChangeKind {
     }
 }
 
-impl Change {
+impl StepChange {
     /// Its sort.
-    pub fn kind(&self) -> ChangeKind {
+    pub fn kind(&self) -> StepChangeKind {
         match self {
-            Self::Created => ChangeKind::Created,
-            Self::Changed(_) => ChangeKind::Changed,
-            Self::Deleted => ChangeKind::Deleted,
-            Self::Refused { .. } => ChangeKind::Refused,
-            Self::Waiting { .. } => ChangeKind::Waiting,
-            Self::Absent | Self::Kept | Self::Unchanged => ChangeKind::Unchanged,
+            Self::Created => StepChangeKind::Created,
+            Self::Changed(_) => StepChangeKind::Changed,
+            Self::Deleted => StepChangeKind::Deleted,
+            Self::Refused { .. } => StepChangeKind::Refused,
+            Self::Waiting { .. } => StepChangeKind::Waiting,
+            Self::Absent | Self::Kept | Self::Unchanged => StepChangeKind::Unchanged,
         }
     }
 }
@@ -167,7 +167,7 @@ pub enum OrphanCause {
 
 /// Something that stands in the way of the whole plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Hindrance {
+pub struct ForecastBlocker {
     /// Why; an operator's own word in some cases.
     pub reason: String,
     /// What is wrong, and what to do.
@@ -211,19 +211,22 @@ impl Forecast {
     }
 
     /// How many steps there are of each sort of change.
-    pub fn counts(&self) -> BTreeMap<ChangeKind, usize> {
+    pub fn counts(&self) -> BTreeMap<StepChangeKind, usize> {
         count(self.changes.iter())
     }
 
     /// The objects that become other than they are, in the order of the plan's steps.
-    pub fn effects(&self) -> impl Iterator<Item = (&Step, &Change)> {
+    pub fn effects(&self) -> impl Iterator<Item = (&Step, &StepChange)> {
         self.plan.steps.iter().zip(&self.changes).filter(|(_, change)| {
-            matches!(change.kind(), ChangeKind::Created | ChangeKind::Changed | ChangeKind::Deleted)
+            matches!(
+                change.kind(),
+                StepChangeKind::Created | StepChangeKind::Changed | StepChangeKind::Deleted
+            )
         })
     }
 
     /// The preconditions that do not hold and do not hold the update up.
-    pub fn accepted_risks(&self) -> Vec<Hindrance> {
+    pub fn accepted_risks(&self) -> Vec<ForecastBlocker> {
         self.findings(false)
     }
 
@@ -234,30 +237,34 @@ impl Forecast {
         self
     }
 
-    fn findings(&self, blocking: bool) -> Vec<Hindrance> {
+    fn findings(&self, blocking: bool) -> Vec<ForecastBlocker> {
         let findings = self.preconditions.iter().filter(|finding| finding.blocking == blocking);
-        let hindrances = findings.map(|Finding { reason, message, .. }| Hindrance {
+        let blockers = findings.map(|Finding { reason, message, .. }| ForecastBlocker {
             reason: reason.clone(),
             message: message.clone(),
             forcible: blocking,
         });
-        hindrances.collect()
+        blockers.collect()
     }
 
     /// Why the plan would not come to its end, as far as can be told before; empty when it would.
-    pub fn stops(&self) -> Vec<Hindrance> {
+    pub fn stops(&self) -> Vec<ForecastBlocker> {
         let mut stops = self.findings(true);
         for (step, change) in self.plan.steps.iter().zip(&self.changes) {
-            if let Change::Refused { reason, message } | Change::Waiting { reason, message } =
-                change
+            if let StepChange::Refused { reason, message }
+            | StepChange::Waiting { reason, message } = change
             {
                 let message = format!("{}: {message}", step.describe());
-                stops.push(Hindrance { reason: reason.to_string(), message, forcible: false });
+                stops.push(ForecastBlocker {
+                    reason: reason.to_string(),
+                    message,
+                    forcible: false,
+                });
             }
         }
         for gate in self.gates.iter().filter(|gate| gate.expects.is_empty()) {
             let name = &self.plan.steps[gate.step].manifest.key.name;
-            stops.push(Hindrance {
+            stops.push(ForecastBlocker {
                 reason: Reason::ClusterOperatorNoVersions.to_string(),
                 message: format!("Cluster operator {name} does not declare expected versions"),
                 forcible: false,
@@ -268,7 +275,7 @@ impl Forecast {
 }
 
 /// How many changes there are of each sort.
-pub fn count<'a>(changes: impl Iterator<Item = &'a Change>) -> BTreeMap<ChangeKind, usize> {
+pub fn count<'a>(changes: impl Iterator<Item = &'a StepChange>) -> BTreeMap<StepChangeKind, usize> {
     let mut counts = BTreeMap::new();
     for change in changes {
         *counts.entry(change.kind()).or_default() += 1;
@@ -303,11 +310,12 @@ fn gates(plan: &Plan) -> Vec<Gate> {
 }
 
 /// What the manifest alone decides about a step, whatever there is.
-fn decided(step: &Step) -> Option<Change> {
+fn decided(step: &Step) -> Option<StepChange> {
     match &step.action {
-        Action::Refuse(message) => {
-            Some(Change::Refused { reason: Reason::UpdatePayloadFailed, message: message.clone() })
-        }
+        Action::Refuse(message) => Some(StepChange::Refused {
+            reason: Reason::UpdatePayloadFailed,
+            message: message.clone(),
+        }),
         Action::Apply | Action::CreateOnly | Action::Gate | Action::Delete => None,
     }
 }

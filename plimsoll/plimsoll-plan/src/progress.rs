@@ -84,7 +84,7 @@ pub enum Event {
         /// The step.
         step: usize,
         /// How it went.
-        outcome: Outcome,
+        outcome: StepOutcome,
     },
     /// A watch showed an object, or that it is gone.
     Observed {
@@ -114,7 +114,7 @@ pub enum Event {
 
 /// How an execution went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The object is as the manifest wants it.
     Applied(Mark),
     /// The API server was asked to delete the object.
@@ -436,23 +436,23 @@ impl Progress {
         self.steps_of.get(key).and_then(|steps| steps.last()).copied()
     }
 
-    fn executed(&mut self, index: usize, outcome: Outcome, now: Timestamp) {
+    fn executed(&mut self, index: usize, outcome: StepOutcome, now: Timestamp) {
         self.running = self.running.saturating_sub(1);
         match outcome {
-            Outcome::Applied(mark) => {
+            StepOutcome::Applied(mark) => {
                 self.tracks[index].applied = Some(mark);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
                 self.settle(index, now);
                 self.repair_if_drifted(index, now);
             }
-            Outcome::Deleted(_) => {
+            StepOutcome::Deleted(_) => {
                 let track = &mut self.tracks[index];
                 track.attempts = 0;
                 track.error = None;
                 track.enter(State::Done(None), now);
             }
-            Outcome::Obstacle(obstacle) => {
+            StepOutcome::Obstacle(obstacle) => {
                 match &obstacle {
                     Obstacle::KindNotServed(kind) => self.world.withdraw(kind),
                     Obstacle::NamespaceMissing(name) => self.world.set_namespace(name, None),
@@ -463,7 +463,7 @@ impl Progress {
                 self.tracks[index].error = None;
                 self.tracks[index].enter(State::Blocked(obstacle), now);
             }
-            Outcome::Failed(error) => {
+            StepOutcome::Failed(error) => {
                 let track = &mut self.tracks[index];
                 track.attempts += 1;
                 let doublings = track.attempts.saturating_sub(1).min(10);

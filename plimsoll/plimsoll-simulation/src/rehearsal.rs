@@ -34,7 +34,7 @@ use plimsoll_api::{
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
 use plimsoll_plan::apply::diff;
-use plimsoll_plan::forecast::{Change, Forecast};
+use plimsoll_plan::forecast::{Forecast, StepChange};
 use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -92,7 +92,7 @@ pub struct RehearsalResult {
     /// The forecast of the dry run before the update.
     pub forecast: Forecast,
     /// The change of the object of each step, in the order of the plan's steps.
-    pub changes: Vec<Change>,
+    pub changes: Vec<StepChange>,
     /// When the object of each step was first written; `None` for those that never were.
     pub written: Vec<Option<Duration>>,
     /// Number of write writes of the controller, failed ones included.
@@ -396,18 +396,18 @@ async fn override_objects(
 }
 
 /// The change of the object of each step, without what its own controllers report.
-fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<Change> {
-    let states = before.sightings.iter().zip(&after.sightings).zip(&forecast.changes);
+fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<StepChange> {
+    let states = before.observed_objects.iter().zip(&after.observed_objects).zip(&forecast.changes);
     let changes =
         states.map(|((before, after), forecast)| match (forecast, &before.before, &after.before) {
-            (Change::Refused { .. } | Change::Waiting { .. }, None, None)
-            | (Change::Absent | Change::Kept, ..) => forecast.clone(),
-            (_, None, None) => Change::Unchanged,
-            (_, None, Some(_)) => Change::Created,
-            (_, Some(_), None) => Change::Deleted,
+            (StepChange::Refused { .. } | StepChange::Waiting { .. }, None, None)
+            | (StepChange::Absent | StepChange::Kept, ..) => forecast.clone(),
+            (_, None, None) => StepChange::Unchanged,
+            (_, None, Some(_)) => StepChange::Created,
+            (_, Some(_), None) => StepChange::Deleted,
             (_, Some(before), Some(after)) => {
                 let fields = diff::fields(&manifest_part(before), &manifest_part(after));
-                if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+                if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
             }
         });
     changes.collect()

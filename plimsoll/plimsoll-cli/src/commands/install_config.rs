@@ -69,7 +69,7 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
         }
     };
     let assessment = assess(&config, &registry, &gates);
-    let report = Report::of(&assessment);
+    let report = InstallConfigReport::of(&assessment);
     if !arguments.output.write(&report, out)? {
         write_text(&report, &name, out)?;
     }
@@ -99,7 +99,7 @@ fn parse(text: &str) -> anyhow::Result<Value> {
 /// What the command says.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct InstallConfigReport<'a> {
     valid: bool,
     errors: Vec<Entry<'a>>,
     enabled_capabilities: &'a BTreeSet<String>,
@@ -113,7 +113,7 @@ struct Entry<'a> {
     message: &'a str,
 }
 
-impl<'a> Report<'a> {
+impl<'a> InstallConfigReport<'a> {
     fn of(assessment: &'a Assessment) -> Self {
         let entry = |refusal: &'a plimsoll_plan::capabilities::install_config::Refusal| Entry {
             field: &refusal.field,
@@ -128,7 +128,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn write_text(report: &Report<'_>, name: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(report: &InstallConfigReport<'_>, name: &str, out: &mut dyn Write) -> io::Result<()> {
     for Entry { field, message } in &report.errors {
         writeln!(out, "{field}: {message}")?;
     }

@@ -108,7 +108,7 @@ enum Output {
 /// An answer for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
-enum Answer<'a> {
+enum ResolutionOutput<'a> {
     Solved { steps: &'a [Solution] },
     Unsatisfiable { explanation: &'a Explanation },
 }
@@ -169,7 +169,7 @@ fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, an
             }
             Ok(text)
         }
-        Output::Json => json(&Answer::Solved { steps }),
+        Output::Json => json(&ResolutionOutput::Solved { steps }),
         Output::Mermaid => Ok(graph::of_solution(last).draw(Picture::Mermaid)),
         Output::Svg => Ok(graph::of_solution(last).draw(Picture::Svg)),
         Output::Dot => Ok(graph::of_solution(last).draw(Picture::Dot)),
@@ -179,14 +179,14 @@ fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, an
 fn unsatisfiable(explanation: &Explanation, output: Output) -> Result<String, anyhow::Error> {
     match output {
         Output::Text => Ok(explanation.text()),
-        Output::Json => json(&Answer::Unsatisfiable { explanation }),
+        Output::Json => json(&ResolutionOutput::Unsatisfiable { explanation }),
         Output::Mermaid => Ok(graph::of_explanation(explanation).draw(Picture::Mermaid)),
         Output::Svg => Ok(graph::of_explanation(explanation).draw(Picture::Svg)),
         Output::Dot => Ok(graph::of_explanation(explanation).draw(Picture::Dot)),
     }
 }
 
-fn json(answer: &Answer<'_>) -> Result<String, anyhow::Error> {
+fn json(answer: &ResolutionOutput<'_>) -> Result<String, anyhow::Error> {
     let mut bytes = Vec::new();
     Format::Json.write(answer, &mut bytes)?;
     Ok(String::from_utf8(bytes)?)

@@ -12,7 +12,8 @@ use clap::ValueEnum;
 use plimsoll_api::Verdict;
 use plimsoll_plan::apply::diff::FieldChange;
 use plimsoll_plan::forecast::{
-    Change, ChangeKind, Forecast, ForecastLane, Gate, Hindrance, OrphanCause, awaited, count,
+    Forecast, ForecastBlocker, ForecastLane, Gate, OrphanCause, StepChange, StepChangeKind,
+    awaited, count,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -56,9 +57,9 @@ pub struct ForecastReport {
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// What stands in the way; empty when nothing does.
-    pub blockers: Vec<Hindrance>,
+    pub blockers: Vec<ForecastBlocker>,
     /// Preconditions that do not hold and do not hold the update up.
-    pub accepted_risks: Vec<Hindrance>,
+    pub accepted_risks: Vec<ForecastBlocker>,
     /// Capabilities enabled by the update, and why.
     pub capabilities: Vec<EnabledCapability>,
     /// The run levels in their order.
@@ -112,7 +113,7 @@ pub struct ComponentForecast {
 impl ComponentForecast {
     /// Whether nothing changes in it and nothing is waited for at a gate.
     fn is_quiet(&self) -> bool {
-        let unchanged = ChangeKind::Unchanged.as_str();
+        let unchanged = StepChangeKind::Unchanged.as_str();
         self.steps.iter().all(|step| step.change == unchanged && !step.is_gate())
     }
 }
@@ -319,11 +320,12 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> ComponentForecast {
             object: step.manifest.key.to_string(),
             change: change.kind().as_str(),
             fields: match change {
-                Change::Changed(fields) => fields.iter().map(FieldReport::from).collect(),
+                StepChange::Changed(fields) => fields.iter().map(FieldReport::from).collect(),
                 _ => Vec::new(),
             },
             problem: match change {
-                Change::Refused { reason, message } | Change::Waiting { reason, message } => {
+                StepChange::Refused { reason, message }
+                | StepChange::Waiting { reason, message } => {
                     Some(Blocker { reason: reason.as_str(), message: message.clone() })
                 }
                 _ => None,
@@ -360,13 +362,13 @@ fn gate(forecast: &Forecast, gate: &Gate) -> GateReport {
     }
 }
 
-fn named(counts: &BTreeMap<ChangeKind, usize>) -> BTreeMap<&'static str, usize> {
+fn named(counts: &BTreeMap<StepChangeKind, usize>) -> BTreeMap<&'static str, usize> {
     counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect()
 }
 
 /// `3 created, 1 changed, 12 unchanged`, the sorts that matter most first.
 pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
-    let counts = ChangeKind::ALL.iter().filter_map(|kind| {
+    let counts = StepChangeKind::ALL.iter().filter_map(|kind| {
         let count = counts.get(kind.as_str()).filter(|count| **count > 0)?;
         Some(format!("{count} {}", kind.as_str()))
     });
@@ -381,7 +383,7 @@ fn node(lane: &ComponentForecast) -> Node {
     if gates > 0 {
         lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
     }
-    let quiet = lane.steps.iter().all(|step| step.change == ChangeKind::Unchanged.as_str());
+    let quiet = lane.steps.iter().all(|step| step.change == StepChangeKind::Unchanged.as_str());
     let tone = match (lane.steps.iter().any(|step| step.problem.is_some()), quiet) {
         (true, _) => Tone::Bad,
         (false, true) => Tone::Faint,

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use plimsoll_plan::forecast::{Change, ChangeKind, Forecast, Hindrance};
+use plimsoll_plan::forecast::{Forecast, ForecastBlocker, StepChange, StepChangeKind};
 use serde::Serialize;
 
 use super::forecast::{self, EnabledCapability, OrphanReport, StepReport};
@@ -47,9 +47,9 @@ pub struct RehearsalReport {
     #[serde(skip)]
     ends_well: bool,
     /// The preconditions because of which it would not even begin, unless it is forced.
-    pub blockers: Vec<Hindrance>,
+    pub blockers: Vec<ForecastBlocker>,
     /// Preconditions that do not hold and do not hold it up.
-    pub accepted_risks: Vec<Hindrance>,
+    pub accepted_risks: Vec<ForecastBlocker>,
     /// Why not, in the words of the ClusterVersion; empty if it does.
     pub failing_conditions: Vec<ConditionReport>,
     /// How long it took, or how long it got on.
@@ -177,7 +177,8 @@ impl RehearsalReport {
         let told = forecast::ForecastReport::of(&actual);
         let failing_conditions = failing_conditions(result);
         let ends_well = failing_conditions.is_empty() && timeline.end == RehearsalEnd::Complete;
-        let blockers: Vec<Hindrance> = told.blockers.into_iter().filter(|it| it.forcible).collect();
+        let blockers: Vec<ForecastBlocker> =
+            told.blockers.into_iter().filter(|it| it.forcible).collect();
         let waits: Vec<&StepWait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
         let lanes = actual.levels().into_iter().flat_map(|level| level.lanes);
         let mut steps = lanes.flat_map(|lane| lane.steps);
@@ -347,12 +348,12 @@ fn deviations(result: &RehearsalResult) -> Vec<Deviation> {
     let steps = forecast.plan.steps.iter().zip(&forecast.changes).zip(&result.changes);
     let reached = steps.zip(&result.written).filter(|(_, at)| complete || at.is_some());
     reached
-        .filter(|((_, actual), _)| !matches!(actual, Change::Kept | Change::Absent))
+        .filter(|((_, actual), _)| !matches!(actual, StepChange::Kept | StepChange::Absent))
         .filter_map(|(((step, expected), actual), _)| {
             let (expected, actual) = (expected.kind(), actual.kind());
             // Waiting may end by what an operator does.
             let is_expected = expected == actual
-                || (expected == ChangeKind::Waiting && actual == ChangeKind::Created);
+                || (expected == StepChangeKind::Waiting && actual == StepChangeKind::Created);
             (!is_expected).then(|| Deviation {
                 object: step.manifest.key.to_string(),
                 expected: expected.as_str(),

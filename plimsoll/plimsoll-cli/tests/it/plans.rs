@@ -15,7 +15,7 @@ use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
 use plimsoll_cli::render::rehearsal::RehearsalReport;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_plan::forecast::{Change, ChangeKind, Forecast};
+use plimsoll_plan::forecast::{Forecast, StepChange, StepChangeKind};
 use plimsoll_plan::plan::Action;
 use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::dry_run;
@@ -37,7 +37,7 @@ use crate::install::create_cluster_version;
 struct Write {
     key: ObjectKey,
     /// What the answer says: it was created, deleted, or written over.
-    kind: ChangeKind,
+    kind: StepChangeKind,
 }
 
 /// The writes of the controller, in order, that the audit log has after the first `skipped`
@@ -79,9 +79,9 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
         return None;
     }
     let kind = match (verb, event["responseStatus"]["code"].as_u64()) {
-        ("delete", Some(200)) => ChangeKind::Deleted,
-        ("patch" | "create", Some(201)) => ChangeKind::Created,
-        ("patch", Some(200)) => ChangeKind::Changed,
+        ("delete", Some(200)) => StepChangeKind::Deleted,
+        ("patch" | "create", Some(201)) => StepChangeKind::Created,
+        ("patch", Some(200)) => StepChangeKind::Changed,
         _ => return None,
     };
     let group = text("apiGroup");
@@ -129,7 +129,7 @@ fn assert_foretold(
         .filter(|step| step.action == Action::Gate)
         .map(|step| identity(&step.manifest.key))
         .collect();
-    let foretold: BTreeMap<String, ChangeKind> = forecast
+    let foretold: BTreeMap<String, StepChangeKind> = forecast
         .effects()
         .map(|(step, change)| (identity(&step.manifest.key).to_string(), change.kind()))
         .collect();
@@ -229,7 +229,7 @@ async fn assert_plan_happens(harness: &mut Harness, next: &Arc<Payload>) {
         |key: &ObjectKey| forecast.effects().any(|(step, _)| same(&step.manifest.key, key));
     let mut idle = BTreeSet::new();
     for write in writes.iter().filter(|write| !foreseen(&write.key)) {
-        if write.kind == ChangeKind::Changed && revision(harness, &write.key).await <= before {
+        if write.kind == StepChangeKind::Changed && revision(harness, &write.key).await <= before {
             idle.insert(write.key.to_string());
         }
     }
@@ -408,8 +408,8 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
     });
 }
 
-fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
-    changes.iter().map(Change::kind).collect()
+fn kinds(changes: &[StepChange]) -> Vec<StepChangeKind> {
+    changes.iter().map(StepChange::kind).collect()
 }
 
 #[test]

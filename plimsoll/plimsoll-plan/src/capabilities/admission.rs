@@ -10,11 +10,11 @@ use std::fmt;
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::capability::CapabilityRegistry;
 
-use super::{Refused, asked, listed};
+use super::{UnavailableCapability, asked, listed};
 
 /// A write of a ClusterVersion.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct SpecChange<'a> {
     /// The spec before; `None` if the object is created.
     pub old: Option<&'a ClusterVersionSpec>,
     /// The spec after.
@@ -27,7 +27,7 @@ pub struct Change<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
     /// A name that cannot be acted on.
-    Refused(Refused),
+    Unavailable(UnavailableCapability),
     /// Capabilities that are enabled and would not be asked for any more.
     Disabled(BTreeSet<String>),
     /// A capability that would be enabled without what it requires.
@@ -42,7 +42,7 @@ pub enum Objection {
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refused) => refused.fmt(f),
+            Self::Unavailable(refused) => refused.fmt(f),
             Self::Disabled(names) => {
                 let (verb, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
                 let names = listed(names);
@@ -66,7 +66,7 @@ impl fmt::Display for Objection {
 
 /// Judges a write; nothing to say means that it may be done.
 pub fn review(
-    change: &Change<'_>,
+    change: &SpecChange<'_>,
     registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
 ) -> Vec<Objection> {
@@ -80,12 +80,12 @@ pub fn review(
     let after = asked(new, &enabled, registry, gates);
     let before = old.map(|old| asked(Some(old), &enabled, registry, gates));
 
-    let there_before = |refused: &Refused| {
-        let before = before.as_ref().map(|it| it.refused.as_slice()).unwrap_or_default();
+    let there_before = |refused: &UnavailableCapability| {
+        let before = before.as_ref().map(|it| it.unavailable.as_slice()).unwrap_or_default();
         before.iter().any(|it| it.name == refused.name)
     };
-    let refused = after.refused.iter().filter(|refused| !there_before(refused));
-    let mut objections: Vec<Objection> = refused.cloned().map(Objection::Refused).collect();
+    let refused = after.unavailable.iter().filter(|refused| !there_before(refused));
+    let mut objections: Vec<Objection> = refused.cloned().map(Objection::Unavailable).collect();
 
     let mut taken_away = before.map(|it| it.names).unwrap_or_default();
     taken_away.retain(|name| enabled.contains(name) && !after.names.contains(name));

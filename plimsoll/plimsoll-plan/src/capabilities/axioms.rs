@@ -246,7 +246,7 @@ fn which_manifest_of_which_payload_forced_which_capability_is_told() {
 fn answer_a_name_that_does_not_match_anything_fails_validation() {
     let asked = capabilities(&asking("None", "Consle"), "");
     assert!(asked.enabled.is_empty());
-    assert_eq!(asked.refused.len(), 1);
+    assert_eq!(asked.unavailable.len(), 1);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub fn assess(
             &empty
         }
     };
-    let asked = Asked::read(stanza, &mut refusals);
+    let asked = RequestedComponents::read(stanza, &mut refusals);
     if !stanza.is_null() {
         names(&asked, registry, &mut refusals);
     }
@@ -79,14 +79,14 @@ fn refusal(field: &str, message: String) -> Refusal {
 }
 
 /// What the stanza holds, as far as it can be read.
-struct Asked<'a> {
+struct RequestedComponents<'a> {
     baseline: &'a str,
     /// `None` for an entry that is not text.
     additional: Vec<Option<&'a str>>,
     list: &'a Value,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedComponents<'a> {
     fn read(stanza: &'a Value, refusals: &mut Vec<Refusal>) -> Self {
         let mut asked = Self { baseline: "", additional: Vec::new(), list: &Value::Null };
         let fields = match stanza {
@@ -141,7 +141,11 @@ fn unsupported<'a>(
 
 /// Names that do not exist. An empty set is none of them, although no stanza at all means
 /// `vCurrent`.
-fn names(asked: &Asked<'_>, registry: &CapabilityRegistry, refusals: &mut Vec<Refusal>) {
+fn names(
+    asked: &RequestedComponents<'_>,
+    registry: &CapabilityRegistry,
+    refusals: &mut Vec<Refusal>,
+) {
     if registry.set(asked.baseline).is_none() {
         let sets = registry.sets().iter().map(|set| set.name.as_str());
         let similar = registry.similar_set(asked.baseline);
@@ -162,7 +166,7 @@ fn names(asked: &Asked<'_>, registry: &CapabilityRegistry, refusals: &mut Vec<Re
 /// Capabilities without what they require. The installer knows of `marketplace` alone; the others
 /// are looked at where they are asked for by name.
 fn requirements(
-    asked: &Asked<'_>,
+    asked: &RequestedComponents<'_>,
     enabled: &BTreeSet<String>,
     registry: &CapabilityRegistry,
     refusals: &mut Vec<Refusal>,
@@ -184,7 +188,7 @@ fn requirements(
 fn platform(
     config: &Value,
     stanza: &Value,
-    asked: &Asked<'_>,
+    asked: &RequestedComponents<'_>,
     enabled: &BTreeSet<String>,
     refusals: &mut Vec<Refusal>,
 ) {

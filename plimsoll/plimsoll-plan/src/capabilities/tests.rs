@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::capability::CapabilityRegistry;
 
-use super::{Capabilities, Change, review};
+use super::{Capabilities, SpecChange, review};
 
 fn effective(spec: &ClusterVersionSpec, before: &[String], always: &[String]) -> Capabilities {
     effective_with_gates(spec, before, always, &BTreeSet::new())
@@ -113,18 +113,18 @@ fn what_does_not_exist_is_refused_and_not_acted_on() {
     for (spec, refused) in cases {
         let capabilities = effective(&spec, &[], &[]);
         check(&capabilities, "Console", "");
-        let said: Vec<String> = capabilities.refused.iter().map(ToString::to_string).collect();
+        let said: Vec<String> = capabilities.unavailable.iter().map(ToString::to_string).collect();
         assert_eq!(said, [refused]);
     }
     let kept = effective(&spec("None", "Zeppelin"), &owned("Zeppelin"), &[]);
     check(&kept, "Zeppelin", "");
-    assert_eq!(kept.refused, []);
+    assert_eq!(kept.unavailable, []);
 }
 
 /// What is said about a change of the spec of a cluster where some capabilities are enabled.
 fn reviewed(old: Option<&ClusterVersionSpec>, new: &ClusterVersionSpec, enabled: &str) -> String {
     let enabled = owned(enabled);
-    let change = Change { old, new, enabled: &enabled };
+    let change = SpecChange { old, new, enabled: &enabled };
     let objections = review(&change, &CapabilityRegistry::built_in(), &BTreeSet::new());
     objections.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

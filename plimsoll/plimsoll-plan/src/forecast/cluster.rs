@@ -7,9 +7,9 @@ use plimsoll_api::config::Release;
 use plimsoll_api::{GroupKind, ObjectKey};
 use serde_json::Value;
 
-use super::brought::{Brought, Places};
 use super::files::orphans;
-use super::{Change, Forecast, decided, gates};
+use super::provided::{Places, ProvidedKinds};
+use super::{Forecast, StepChange, decided, gates};
 use crate::apply::diff;
 use crate::health::gate;
 use crate::plan::{Action, GroupVersionKind, Plan, Step};
@@ -17,16 +17,16 @@ use crate::progress::{Obstacle, TryError};
 
 /// How a step was found, and what its API server answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sighting {
+pub struct ObservedObject {
     /// The object as it is; `None` when it is not there.
     pub before: Option<Value>,
     /// What became of it in the dry run.
-    pub answer: Answer,
+    pub answer: DryRunOutcome,
 }
 
 /// The answer of an API server to a step that was tried without effect.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum DryRunOutcome {
     /// This is how the object would be.
     Would(Value),
     /// There is nothing to try: the object is deleted, kept, or refused beforehand.
@@ -37,37 +37,37 @@ pub enum Answer {
     Refused(TryError),
 }
 
-/// Forecasts a plan on a cluster: `sightings` has one entry for each step, `ours` are the objects
+/// Forecasts a plan on a cluster: `observed_objects` has one entry for each step, `ours` are the objects
 /// of the cluster that are ours. `cluster_kinds` are the kinds known to have no namespace.
 pub fn of_cluster(
     from: Option<Release>,
     plan: Arc<Plan>,
-    sightings: &[Sighting],
+    observed_objects: &[ObservedObject],
     ours: &BTreeSet<ObjectKey>,
     cluster_kinds: &BTreeSet<GroupKind>,
 ) -> Forecast {
-    let brought = Brought::by(&plan);
-    let tried = || plan.steps.iter().zip(sightings);
-    let mut changes: Vec<Change> =
-        tried().map(|(step, sighting)| change(step, sighting, &brought)).collect();
+    let provided = ProvidedKinds::by(&plan);
+    let tried = || plan.steps.iter().zip(observed_objects);
+    let mut changes: Vec<StepChange> =
+        tried().map(|(step, observed)| change(step, observed, &provided)).collect();
     let redefined = redefined(&plan, &changes);
-    for ((step, sighting), change) in tried().zip(&mut changes) {
+    for ((step, observed), change) in tried().zip(&mut changes) {
         if redefined.contains(&step.kind()) {
-            *change = later(step, sighting, std::mem::replace(change, Change::Unchanged));
+            *change = later(step, observed, std::mem::replace(change, StepChange::Unchanged));
         }
     }
     let mut gates = gates(&plan);
     for gate in &mut gates {
         let manifest = plan.steps[gate.step].manifest.object();
-        let live = sightings.get(gate.step).and_then(|sighting| sighting.before.as_ref());
+        let live = observed_objects.get(gate.step).and_then(|observed| observed.before.as_ref());
         gate.now = Some(gate::cluster_operator(&manifest, live, plan.mode));
     }
     let orphans = orphans(ours.iter(), &plan, cluster_kinds);
     let places = Places::of(&plan);
     let mut set_aside = BTreeMap::new();
-    for (step, sighting) in sightings.iter().enumerate() {
-        let Answer::Obstacle(obstacle) = &sighting.answer else { continue };
-        let remover = brought.remover(obstacle).filter(|&it| !places.precedes(it, step));
+    for (step, observed) in observed_objects.iter().enumerate() {
+        let DryRunOutcome::Obstacle(obstacle) = &observed.answer else { continue };
+        let remover = provided.remover(obstacle).filter(|&it| !places.precedes(it, step));
         set_aside.extend(remover.map(|remover| (step, remover)));
     }
     let (capabilities, preconditions) = (Vec::new(), Vec::new());
@@ -75,25 +75,25 @@ pub fn of_cluster(
 }
 
 /// The kinds whose definition changes before their objects are applied.
-fn redefined(plan: &Plan, changes: &[Change]) -> BTreeSet<GroupVersionKind> {
+fn redefined(plan: &Plan, changes: &[StepChange]) -> BTreeSet<GroupVersionKind> {
     let changed = plan.steps.iter().zip(changes);
-    let changed = changed.filter(|(_, change)| matches!(change, Change::Changed(_)));
+    let changed = changed.filter(|(_, change)| matches!(change, StepChange::Changed(_)));
     changed.flat_map(|(step, _)| step.serves.iter().cloned()).collect()
 }
 
 /// What becomes of an object once its kind is defined anew: by then the server will know the
 /// fields that it dropped in the dry run.
-fn later(step: &Step, sighting: &Sighting, change: Change) -> Change {
-    let (Some(before), Answer::Would(after)) = (&sighting.before, &sighting.answer) else {
+fn later(step: &Step, observed: &ObservedObject, change: StepChange) -> StepChange {
+    let (Some(before), DryRunOutcome::Would(after)) = (&observed.before, &observed.answer) else {
         return change;
     };
-    if !matches!(change, Change::Changed(_) | Change::Unchanged) {
+    if !matches!(change, StepChange::Changed(_) | StepChange::Unchanged) {
         return change;
     }
     let mut after = diff::without_bookkeeping(after.clone());
     add_missing(&mut after, &diff::without_bookkeeping(step.manifest.object()));
     let fields = diff::fields(&diff::without_bookkeeping(before.clone()), &after);
-    if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+    if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
 }
 
 /// Adds the fields that only `more` has.
@@ -111,30 +111,32 @@ fn add_missing(object: &mut Value, more: &Value) {
     }
 }
 
-fn change(step: &Step, sighting: &Sighting, brought: &Brought<'_>) -> Change {
+fn change(step: &Step, observed: &ObservedObject, provided: &ProvidedKinds<'_>) -> StepChange {
     if let Some(change) = decided(step) {
         return change;
     }
-    match (&step.action, &sighting.before) {
-        (Action::Delete, Some(_)) => return Change::Deleted,
-        (Action::Delete, None) => return Change::Absent,
-        (Action::CreateOnly, Some(_)) => return Change::Kept,
+    match (&step.action, &observed.before) {
+        (Action::Delete, Some(_)) => return StepChange::Deleted,
+        (Action::Delete, None) => return StepChange::Absent,
+        (Action::CreateOnly, Some(_)) => return StepChange::Kept,
         _ => {}
     }
-    match (&sighting.answer, &sighting.before) {
-        (Answer::Would(after), Some(before)) => {
+    match (&observed.answer, &observed.before) {
+        (DryRunOutcome::Would(after), Some(before)) => {
             let before = diff::without_bookkeeping(before.clone());
             let fields = diff::fields(&before, &diff::without_bookkeeping(after.clone()));
-            if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+            if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
         }
-        (Answer::Would(_) | Answer::NotTried, None) => Change::Created,
-        (Answer::NotTried, Some(_)) => Change::Unchanged,
-        (Answer::Obstacle(obstacle), _) if brought.remover(obstacle).is_some() => Change::Created,
-        (Answer::Obstacle(obstacle), _) => {
-            Change::Waiting { reason: obstacle.reason(), message: obstacle.message() }
+        (DryRunOutcome::Would(_) | DryRunOutcome::NotTried, None) => StepChange::Created,
+        (DryRunOutcome::NotTried, Some(_)) => StepChange::Unchanged,
+        (DryRunOutcome::Obstacle(obstacle), _) if provided.remover(obstacle).is_some() => {
+            StepChange::Created
         }
-        (Answer::Refused(error), _) => {
-            Change::Refused { reason: error.reason, message: error.cause.clone() }
+        (DryRunOutcome::Obstacle(obstacle), _) => {
+            StepChange::Waiting { reason: obstacle.reason(), message: obstacle.message() }
+        }
+        (DryRunOutcome::Refused(error), _) => {
+            StepChange::Refused { reason: error.reason, message: error.cause.clone() }
         }
     }
 }

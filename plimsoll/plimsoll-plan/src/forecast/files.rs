@@ -7,8 +7,8 @@ use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::inclusion::ExclusionReason;
 use serde_json::Value;
 
-use super::brought::{Brought, Places};
-use super::{Change, Forecast, Orphan, OrphanCause, decided, gates};
+use super::provided::{Places, ProvidedKinds};
+use super::{Forecast, Orphan, OrphanCause, StepChange, decided, gates};
 use crate::apply::diff;
 use crate::apply::prepare;
 use crate::plan::{Action, Plan, Readiness, Step};
@@ -24,11 +24,11 @@ pub fn between(
     let before = outgoing.map(|plan| present(plan, cluster_kinds)).unwrap_or_default();
     let changes = plan.steps.iter().map(|step| change(step, &before, cluster_kinds)).collect();
     let orphans = orphans(before.keys(), &plan, cluster_kinds);
-    let (places, brought) = (Places::of(&plan), Brought::by(&plan));
-    let left = outgoing.map(Brought::by).unwrap_or_default();
+    let (places, provided) = (Places::of(&plan), ProvidedKinds::by(&plan));
+    let left = outgoing.map(ProvidedKinds::by).unwrap_or_default();
     let set_aside = (0..plan.steps.len())
         .filter_map(|step| {
-            let mut removers = brought.removers(&plan, step, &left).into_iter();
+            let mut removers = provided.removers(&plan, step, &left).into_iter();
             Some((step, removers.find(|&it| !places.precedes(it, step))?))
         })
         .collect();
@@ -63,21 +63,25 @@ fn change(
     step: &Step,
     before: &BTreeMap<ObjectKey, Vec<&Step>>,
     cluster_kinds: &BTreeSet<GroupKind>,
-) -> Change {
+) -> StepChange {
     if let Some(change) = decided(step) {
         return change;
     }
     let key = identity(&step.manifest.key, cluster_kinds);
     let there = before.get(&key).map(Vec::as_slice).unwrap_or_default();
     let Some(last) = there.last() else {
-        return if step.action == Action::Delete { Change::Absent } else { Change::Created };
+        return if step.action == Action::Delete {
+            StepChange::Absent
+        } else {
+            StepChange::Created
+        };
     };
     match step.action {
-        Action::Delete => Change::Deleted,
-        Action::CreateOnly => Change::Kept,
+        Action::Delete => StepChange::Deleted,
+        Action::CreateOnly => StepChange::Kept,
         Action::Apply | Action::Gate | Action::Refuse(_) => {
             if there.iter().any(|other| other.manifest.raw == step.manifest.raw) {
-                return Change::Unchanged;
+                return StepChange::Unchanged;
             }
             if let Some(version) = dropped(there, step) {
                 let reason = Reason::UpdatePayloadResourceInvalid;
@@ -87,10 +91,10 @@ fn change(
                      from status.storedVersions; keep it in spec.versions, not served if nobody is \
                      to use it"
                 );
-                return Change::Refused { reason, message };
+                return StepChange::Refused { reason, message };
             }
             let fields = diff::fields(&applied(last, cluster_kinds), &applied(step, cluster_kinds));
-            if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
+            if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
         }
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::Context;
 use serde_json::{Value, json};
 
-use super::{Answer, Forecast, OrphanCause, Sighting, between, of_cluster};
+use super::{DryRunOutcome, Forecast, ObservedObject, OrphanCause, between, of_cluster};
 use crate::plan::mode::Mode;
 use crate::plan::{Plan, plan};
 use crate::progress::{Obstacle, Transience, TryError};
@@ -50,12 +50,14 @@ fn told(forecast: &Forecast) -> Vec<String> {
     let steps = forecast.plan.steps.iter().zip(&forecast.changes).map(|(step, change)| {
         let text = format!("{} {}", step.manifest.key.name, change.kind().as_str());
         match change {
-            super::Change::Changed(fields) => {
+            super::StepChange::Changed(fields) => {
                 let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
                 format!("{text} {}", paths.join(","))
             }
-            super::Change::Refused { reason, message }
-            | super::Change::Waiting { reason, message } => format!("{text} {reason} {message}"),
+            super::StepChange::Refused { reason, message }
+            | super::StepChange::Waiting { reason, message } => {
+                format!("{text} {reason} {message}")
+            }
             _ => text,
         }
     });
@@ -189,13 +191,17 @@ fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
         let of_files = between(Some(&from), Arc::clone(&plan), &BTreeSet::new());
         assert_eq!(of_files.set_aside.into_iter().collect::<Vec<_>>(), expected);
         let answer = match before {
-            [] => Answer::Obstacle(Obstacle::KindNotServed(plan.steps[object].kind())),
-            _ => Answer::Would(json!({})),
+            [] => DryRunOutcome::Obstacle(Obstacle::KindNotServed(plan.steps[object].kind())),
+            _ => DryRunOutcome::Would(json!({})),
         };
-        let mut sightings =
-            vec![Sighting { before: None, answer: Answer::Would(json!({})) }; plan.steps.len()];
-        sightings[object].answer = answer;
-        let of_cluster = of_cluster(None, plan, &sightings, &BTreeSet::new(), &BTreeSet::new());
+        let mut observed_objects =
+            vec![
+                ObservedObject { before: None, answer: DryRunOutcome::Would(json!({})) };
+                plan.steps.len()
+            ];
+        observed_objects[object].answer = answer;
+        let of_cluster =
+            of_cluster(None, plan, &observed_objects, &BTreeSet::new(), &BTreeSet::new());
         assert_eq!(of_cluster.set_aside.into_iter().collect::<Vec<_>>(), expected);
     };
     check(&[], "0000_10_a_1.yaml", "0000_05_b_1.yaml", true);
@@ -253,9 +259,11 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         ],
     ));
     let live = |value: &str| json!({"metadata": {"uid": value}, "data": {"k": value}});
-    let would =
-        |before: Option<Value>, after: Value| Sighting { before, answer: Answer::Would(after) };
-    let not = |answer: Answer| Sighting { before: None, answer };
+    let would = |before: Option<Value>, after: Value| ObservedObject {
+        before,
+        answer: DryRunOutcome::Would(after),
+    };
+    let not = |answer: DryRunOutcome| ObservedObject { before: None, answer };
     let refusal = TryError {
         reason: Reason::UpdatePayloadResourceForbidden,
         cause: "not on Sundays".to_owned(),
@@ -263,13 +271,13 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         retry_after: None,
     };
     let same = json!({"metadata": {"resourceVersion": "7"}, "data": {}});
-    let sightings = [
+    let observed_objects = [
         would(None, json!({})),
         would(Some(live("a")), live("b")),
         would(Some(json!({"metadata": {"resourceVersion": "3"}, "data": {}})), same),
-        not(Answer::Obstacle(Obstacle::NamespaceMissing("quay".to_owned()))),
-        not(Answer::Refused(refusal)),
-        not(Answer::Obstacle(Obstacle::NamespaceMissing("pier".to_owned()))),
+        not(DryRunOutcome::Obstacle(Obstacle::NamespaceMissing("quay".to_owned()))),
+        not(DryRunOutcome::Refused(refusal)),
+        not(DryRunOutcome::Obstacle(Obstacle::NamespaceMissing("pier".to_owned()))),
     ];
     let key = |kind: &str, name: &str| ObjectKey {
         group: String::new(),
@@ -279,7 +287,7 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
     };
     let ours = BTreeSet::from([key("Namespace", "quay"), key("ConfigMap", "left")]);
     let kinds = BTreeSet::from([GroupKind::new("", "Namespace")]);
-    let forecast = of_cluster(None, plan, &sightings, &ours, &kinds);
+    let forecast = of_cluster(None, plan, &observed_objects, &ours, &kinds);
     let told = told(&forecast);
     assert_eq!(
         told[..5],
@@ -314,13 +322,16 @@ fn fields_that_only_the_new_definition_knows_are_foreseen() {
         let live = json!({
             "apiVersion": "apps/v1", "kind": "Berth", "metadata": metadata, "spec": {"length": 1},
         });
-        let sightings = [
-            Sighting { before: Some(seen("old")), answer: Answer::Would(seen(definition)) },
+        let observed_objects = [
+            ObservedObject {
+                before: Some(seen("old")),
+                answer: DryRunOutcome::Would(seen(definition)),
+            },
             // The server of the dry run has the old definition and drops what it does not know.
-            Sighting { before: Some(live.clone()), answer: Answer::Would(live) },
+            ObservedObject { before: Some(live.clone()), answer: DryRunOutcome::Would(live) },
         ];
         let none = (BTreeSet::new(), BTreeSet::new());
-        let forecast = of_cluster(None, Arc::clone(&plan), &sightings, &none.0, &none.1);
+        let forecast = of_cluster(None, Arc::clone(&plan), &observed_objects, &none.0, &none.1);
         assert_eq!(told(&forecast)[1], expected);
     };
     check("new", "south changed spec.power");

@@ -12,8 +12,8 @@ use plimsoll_content::Manifest;
 use serde_json::json;
 
 use super::{
-    Deleted, Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, Transience, TryError,
-    World, format_ranges, parse_ranges,
+    Deleted, Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, Transience,
+    TryError, World, format_ranges, parse_ranges,
 };
 use crate::plan::graph::{self, Ordering, Task};
 use crate::plan::mode::Mode;
@@ -126,15 +126,15 @@ impl Script {
             ["applied", name] => {
                 self.revision += 1;
                 let mark = Mark { revision: self.revision, trace: Trace::Ours(1) };
-                Event::Executed { step: self.key(name).0, outcome: Outcome::Applied(mark) }
+                Event::Executed { step: self.key(name).0, outcome: StepOutcome::Applied(mark) }
             }
             ["deleted", name] => Event::Executed {
                 step: self.key(name).0,
-                outcome: Outcome::Deleted(Deleted::Going),
+                outcome: StepOutcome::Deleted(Deleted::Going),
             },
             ["failed", name] => Event::Executed {
                 step: self.key(name).0,
-                outcome: Outcome::Failed(TryError {
+                outcome: StepOutcome::Failed(TryError {
                     reason: Reason::UpdatePayloadResourceInvalid,
                     cause: "no good".to_owned(),
                     transience: Transience::Lasting,

@@ -31,7 +31,7 @@ pub struct LevelCount {
 
 /// What is seen of an update at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct UpdateObservation<'a> {
     /// The releases of the cluster, newest first.
     pub history: &'a [UpdateHistory],
     /// The run levels in order.
@@ -65,7 +65,7 @@ impl Timeline {
     }
 
     /// Takes note of how far the newest release of the history is.
-    pub fn observe(&mut self, seen: &Seen<'_>, now: Timestamp) {
+    pub fn observe(&mut self, seen: &UpdateObservation<'_>, now: Timestamp) {
         let now = whole_seconds(now);
         let Some(newest) = seen.history.first() else {
             return;

@@ -8,7 +8,7 @@ use plimsoll_api::config::ClusterOperatorStatus;
 use serde_json::Value;
 
 use crate::plan::Action;
-use crate::progress::{Outcome, ProblemState, Progress};
+use crate::progress::{ProblemState, Progress, StepOutcome};
 
 /// What happened since the process started.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,19 +27,19 @@ pub struct Counters {
 
 impl Counters {
     /// A step of release `version` was executed.
-    pub fn executed(&mut self, action: &Action, version: &str, outcome: &Outcome) {
+    pub fn executed(&mut self, action: &Action, version: &str, outcome: &StepOutcome) {
         let action = match action {
             Action::Delete => "delete",
             Action::CreateOnly => "create",
             Action::Apply | Action::Gate | Action::Refuse(_) => "apply",
         };
         let result = match outcome {
-            Outcome::Applied(_) | Outcome::Deleted(_) => "success",
-            Outcome::Obstacle(_) => "obstacle",
-            Outcome::Failed(_) => "error",
+            StepOutcome::Applied(_) | StepOutcome::Deleted(_) => "success",
+            StepOutcome::Obstacle(_) => "obstacle",
+            StepOutcome::Failed(_) => "error",
         };
         *self.executions.entry((action, result)).or_default() += 1;
-        if let Outcome::Failed(_) = outcome {
+        if let StepOutcome::Failed(_) = outcome {
             *self.payload_errors.entry(version.to_owned()).or_default() += 1;
         }
     }
@@ -156,21 +156,21 @@ mod tests {
     #[test]
     fn executions_are_counted_by_action_and_result() {
         #[track_caller]
-        fn check(action: &Action, outcome: &Outcome, expected: (&'static str, &'static str)) {
+        fn check(action: &Action, outcome: &StepOutcome, expected: (&'static str, &'static str)) {
             let mut counters = Counters::default();
             counters.executed(action, "1.0.0", outcome);
             assert_eq!(counters.executions, BTreeMap::from([(expected, 1)]));
             let errors = u64::from(expected.1 == "error");
             assert_eq!(counters.payload_errors.values().sum::<u64>(), errors);
         }
-        let failed = Outcome::Failed(TryError {
+        let failed = StepOutcome::Failed(TryError {
             reason: Reason::UpdatePayloadFailed,
             cause: String::new(),
             transience: Transience::Lasting,
             retry_after: None,
         });
-        let obstacle = Outcome::Obstacle(Obstacle::NamespaceMissing("x".to_owned()));
-        let deleted = Outcome::Deleted(Deleted::Gone);
+        let obstacle = StepOutcome::Obstacle(Obstacle::NamespaceMissing("x".to_owned()));
+        let deleted = StepOutcome::Deleted(Deleted::Gone);
         check(&Action::Delete, &deleted, ("delete", "success"));
         check(&Action::Delete, &failed, ("delete", "error"));
         check(&Action::Apply, &failed, ("apply", "error"));

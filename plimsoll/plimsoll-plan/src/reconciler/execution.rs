@@ -17,7 +17,7 @@ use super::watches::{Watch, WatchPlan};
 use crate::plan::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan};
 use crate::progress::pause::Pause;
-use crate::progress::{Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, World};
+use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, World};
 use crate::removal::Terminating;
 
 /// What a watch of the plan's objects showed.
@@ -67,7 +67,7 @@ pub enum ExecutionEvent {
     /// A watch showed something.
     Observed(Observation),
     /// An execution of a step ended.
-    Executed(usize, Outcome),
+    Executed(usize, StepOutcome),
     /// Discovery of a group version was answered, failed or timed out; the kinds found.
     Discovered(GroupVersion, Vec<(GroupVersionKind, Scope)>),
 }
@@ -244,7 +244,7 @@ impl PlanExecution {
     }
 
     /// An execution ended while the plan was being drained: nothing follows it.
-    pub fn drained(&mut self, step: usize, outcome: Outcome, now: Timestamp) {
+    pub fn drained(&mut self, step: usize, outcome: StepOutcome, now: Timestamp) {
         self.removals.executed(&self.progress, step, &outcome, now);
         self.progress.handle(Event::Executed { step, outcome }, now);
     }
@@ -289,10 +289,12 @@ impl PlanExecution {
         effects
     }
 
-    fn executed(&mut self, step: usize, outcome: Outcome, now: Timestamp) {
+    fn executed(&mut self, step: usize, outcome: StepOutcome, now: Timestamp) {
         let plan = Arc::clone(self.progress.plan());
         let (action, key) = (&plan.steps[step].action, &plan.steps[step].manifest.key);
-        if matches!(outcome, Outcome::Applied(_)) && key.group.is_empty() && key.kind == "Namespace"
+        if matches!(outcome, StepOutcome::Applied(_))
+            && key.group.is_empty()
+            && key.kind == "Namespace"
         {
             // The watch of namespaces may lag.
             let state = Some(NamespaceState::Active);

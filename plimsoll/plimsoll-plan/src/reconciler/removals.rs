@@ -8,7 +8,7 @@ use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
 use plimsoll_api::{GroupKind, ObjectKey};
 
 use crate::plan::{Action, Plan};
-use crate::progress::{Deleted, Mark, Outcome, Progress, Trace, Transience};
+use crate::progress::{Deleted, Mark, Progress, StepOutcome, Trace, Transience};
 use crate::removal::{Ledger, Notice, Prune, Terminating, orphans, orphans_of_cluster};
 
 /// The objects of a cluster in which an earlier process carried out another plan.
@@ -102,7 +102,7 @@ impl Removals {
         &mut self,
         progress: &Progress,
         index: usize,
-        outcome: &Outcome,
+        outcome: &StepOutcome,
         now: Timestamp,
     ) {
         let plan = progress.plan();
@@ -113,7 +113,7 @@ impl Removals {
         let (key, file) = (&step.manifest.key, &*step.manifest.file);
         let version = plan.release.version.as_str();
         match outcome {
-            Outcome::Deleted(deleted) => {
+            StepOutcome::Deleted(deleted) => {
                 if *deleted != Deleted::Absent {
                     self.notices.push(self.ledger.requested(key, file, version, now));
                     if let Some(terminating) = self.terminating.get(key) {
@@ -125,10 +125,10 @@ impl Removals {
                     self.gone(key, now);
                 }
             }
-            Outcome::Failed(error) if error.transience == Transience::Lasting => {
+            StepOutcome::Failed(error) if error.transience == Transience::Lasting => {
                 self.notices.extend(self.ledger.refused(key, file, version, &error.cause, now));
             }
-            Outcome::Failed(_) | Outcome::Applied(_) | Outcome::Obstacle(_) => {}
+            StepOutcome::Failed(_) | StepOutcome::Applied(_) | StepOutcome::Obstacle(_) => {}
         }
     }
 

@@ -17,7 +17,7 @@ use super::removals::Removals;
 use crate::plan::GroupVersionKind;
 use crate::plan::features::Features;
 use crate::plan::mode::Mode;
-use crate::progress::{Mark, NamespaceState, Outcome, Scope, Trace};
+use crate::progress::{Mark, NamespaceState, Scope, StepOutcome, Trace};
 
 /// The cluster profile that manifests are included in.
 pub(crate) const PROFILE: &str = "here";
@@ -114,6 +114,6 @@ pub(crate) fn execution(desired: &DesiredState, mode: Mode, applied: &str) -> Pl
 pub(crate) fn apply(execution: &mut PlanExecution, name: &str) {
     let steps = &execution.progress().plan().steps;
     let step = steps.iter().position(|it| it.manifest.key.name == name).expect("a step");
-    let outcome = Outcome::Applied(Mark { revision: 1, trace: Trace::Ours(1) });
+    let outcome = StepOutcome::Applied(Mark { revision: 1, trace: Trace::Ours(1) });
     execution.handle(ExecutionEvent::Executed(step, outcome), at(0), Uptime::default());
 }

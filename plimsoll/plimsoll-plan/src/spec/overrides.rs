@@ -168,7 +168,7 @@ impl Overrides {
 
 /// What became of an override.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct OverrideChange {
     /// The object.
     pub object: ObjectKey,
     /// Its override now; `None` if it was removed.
@@ -178,7 +178,7 @@ pub struct Change {
 }
 
 /// What became of overrides since they were as recorded.
-pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<Change> {
+pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<OverrideChange> {
     let mut changes = Vec::new();
     let state_in = |list: &[OverrideProgress], object: &ObjectKey| {
         list.iter().find(|it| it.object == *object).map(|it| it.state)
@@ -199,12 +199,12 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<C
                 format!("{object} is managed again: its override expired{at}{why}")
             }
         };
-        changes.push(Change { object: object.clone(), state: Some(*state), message });
+        changes.push(OverrideChange { object: object.clone(), state: Some(*state), message });
     }
     for entry in before.iter().filter(|it| it.state == OverrideState::InForce) {
         if state_in(after, &entry.object).is_none() {
             let message = format!("{} is managed again: its override was removed", entry.object);
-            changes.push(Change { object: entry.object.clone(), state: None, message });
+            changes.push(OverrideChange { object: entry.object.clone(), state: None, message });
         }
     }
     changes

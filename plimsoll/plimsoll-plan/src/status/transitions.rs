@@ -1,8 +1,8 @@
-//! What people should hear when conditions of the ClusterVersion change.
+//! The events to emit when conditions of the ClusterVersion change.
 //!
-//! Only changes of what holds are told, not those of a text. What else tells of itself is left out:
-//! updates, releases that are accepted or not, and `Upgradeable` for no other reason than an update
-//! under way.
+//! Only a change of status is reported, not one of the message. What has events of its own is left
+//! out: updates, releases that are accepted or not, and `Upgradeable` for no other reason than an
+//! update under way.
 
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 
@@ -11,47 +11,47 @@ use plimsoll_api::{Condition, ConditionStatus, Reason};
 pub struct Transition {
     /// Whether somebody may have to do something.
     pub is_warning: bool,
-    /// Why.
+    /// The reason of the event.
     pub reason: Reason,
-    /// The story.
+    /// What happened, as a sentence.
     pub message: String,
 }
 
-/// A condition that is told of: what it is when somebody should care, and what is told then and
-/// after.
-struct Told {
+/// A condition whose changes are events: the reason of the event when it begins to deviate, and reason
+/// and message of the one when it is as expected again.
+struct ConditionEvents {
     type_: &'static str,
     begins: Reason,
     ends: Reason,
     ended: &'static str,
 }
 
-const TOLD: [Told; 5] = [
-    Told {
+const REPORTED: [ConditionEvents; 5] = [
+    ConditionEvents {
         type_: "Failing",
         begins: Reason::MultipleErrors,
         ends: Reason::FailureResolved,
         ended: "Nothing fails any more",
     },
-    Told {
+    ConditionEvents {
         type_: "Invalid",
         begins: Reason::InvalidClusterVersion,
         ends: Reason::ClusterVersionValid,
         ended: "The ClusterVersion is in order again",
     },
-    Told {
+    ConditionEvents {
         type_: "Upgradeable",
         begins: Reason::MinorUpdatesBlocked,
         ends: Reason::MinorUpdatesAllowed,
         ended: "Nothing objects to another minor version any more",
     },
-    Told {
+    ConditionEvents {
         type_: "RetrievedUpdates",
         begins: Reason::RemoteFailed,
         ends: Reason::UpdatesRetrieved,
         ended: "Available updates are known again",
     },
-    Told {
+    ConditionEvents {
         type_: "ImplicitlyEnabledCapabilities",
         begins: Reason::CapabilitiesImplicitlyEnabled,
         ends: Reason::AsExpected,
@@ -59,12 +59,12 @@ const TOLD: [Told; 5] = [
     },
 ];
 
-/// What to tell when conditions `after` follow those `before`.
+/// The events to emit when conditions `after` follow those `before`.
 pub fn transitions(before: &[Condition], after: &[Condition]) -> Vec<Transition> {
-    TOLD.iter().filter_map(|told| told.transition(before, after)).collect()
+    REPORTED.iter().filter_map(|reported| reported.transition(before, after)).collect()
 }
 
-impl Told {
+impl ConditionEvents {
     fn transition(&self, before: &[Condition], after: &[Condition]) -> Option<Transition> {
         let (was, is) = (self.concern(before), self.concern(after));
         match (was, is) {
@@ -113,7 +113,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    //! What is told of which change.
+    //! What is reported of which change.
 
     use jiff::Timestamp;
 
@@ -139,11 +139,11 @@ mod tests {
     fn check(before: &[&str], after: &[&str], expected: &[&str]) {
         let [old, new] = [before, after]
             .map(|list| list.iter().map(|text| condition(text)).collect::<Vec<Condition>>());
-        let told: Vec<String> = transitions(&old, &new)
+        let reported: Vec<String> = transitions(&old, &new)
             .into_iter()
             .map(|it| format!("{}{}", if it.is_warning { "!" } else { "" }, it.reason))
             .collect();
-        assert_eq!(told, expected, "{before:?} then {after:?}");
+        assert_eq!(reported, expected, "{before:?} then {after:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::render::table;
 
 /// What the command says.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
+struct CapabilityExplanation<'a> {
     #[serde(flatten)]
     description: Description<'a>,
     /// What is required and not enabled.
@@ -69,7 +69,7 @@ pub(super) fn run(
         Brings::of(enabling(name, &payload.manifests, &context(payload), enabled, registry))
     });
     let missing = subject.registry.missing_for(name, &subject.enabled);
-    let report = Report { description, missing, brings };
+    let report = CapabilityExplanation { description, missing, brings };
     if !format.write(&report, out)? {
         write_text(&report, subject, out)?;
     }
@@ -95,7 +95,11 @@ fn object<'a>(manifest: &'a Manifest, needs: BTreeSet<&'a str>) -> Object<'a> {
     Object { key: &manifest.key, file: &manifest.file, document: manifest.document, needs }
 }
 
-fn write_text(report: &Report<'_>, subject: &Subject, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(
+    report: &CapabilityExplanation<'_>,
+    subject: &Subject,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let it = &report.description;
     let enabled = match (it.implicit, it.implied_by) {
         (_, Some(by)) => format!(

@@ -12,7 +12,7 @@ use crate::exit;
 
 /// What the command says.
 #[derive(Debug, Serialize)]
-struct Report {
+struct CatalogSummary {
     packages: u64,
     channels: u64,
     entries: u64,
@@ -49,7 +49,7 @@ pub(super) fn run(
                 }
             }
         }
-        Ok(Report {
+        Ok(CatalogSummary {
             packages: counts.packages,
             channels: counts.channels,
             entries: counts.entries,

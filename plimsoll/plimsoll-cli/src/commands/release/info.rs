@@ -32,7 +32,7 @@ pub(super) fn run(
 
 /// What the command says.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
+struct ReleaseSummary<'a> {
     version: &'a str,
     digest: &'a str,
     profile: &'a str,
@@ -87,7 +87,7 @@ struct Entry<'a> {
     reason: String,
 }
 
-fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> Report<'a> {
+fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> ReleaseSummary<'a> {
     let context = payload.context(profile, feature_set);
     let mut counts = Counts::default();
     let mut manifests = Vec::with_capacity(payload.manifests.len());
@@ -103,7 +103,7 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
         count_each(payload, profiles(payload), |name| payload.context(name, feature_set));
     counts.feature_sets = count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
     let included = manifests.iter().filter(|entry| entry.included).count();
-    Report {
+    ReleaseSummary {
         version: &payload.release.version,
         digest: &payload.digest,
         profile,
@@ -166,7 +166,7 @@ fn entry(manifest: &Manifest, reason: Option<String>) -> Entry<'_> {
     }
 }
 
-fn write_text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(report: &ReleaseSummary<'_>, out: &mut dyn Write) -> io::Result<()> {
     let release = report.release;
     let mut facts = vec![
         ("Version", report.version.to_owned()),

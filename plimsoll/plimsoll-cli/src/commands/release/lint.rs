@@ -13,7 +13,7 @@ use super::LintArguments;
 use crate::exit;
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct LintReport {
     errors: usize,
     warnings: usize,
     /// Files that cannot be read; each counts as an error.
@@ -35,7 +35,7 @@ pub(super) fn run(
     findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.location)));
     let failed = !unread.is_empty() || has_errors(&findings);
     let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
-    let report = Report {
+    let report = LintReport {
         errors: errors + unread.len(),
         warnings: findings.len() - errors,
         unreadable: unread.iter().map(ReadError::to_string).collect(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use plimsoll_plan::forecast::Hindrance;
+use plimsoll_plan::forecast::ForecastBlocker;
 
 use super::{ComponentForecast, ForecastReport, field, in_words, level_name, sign};
 
@@ -50,8 +50,8 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
 
 /// What stands in the way, and the risks that are accepted by going on.
 pub(in crate::render) fn blockers(
-    stops: &[Hindrance],
-    accepted: &[Hindrance],
+    stops: &[ForecastBlocker],
+    accepted: &[ForecastBlocker],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for (heading, list) in [("Blockers", stops), ("Accepted risks", accepted)] {
@@ -59,7 +59,7 @@ pub(in crate::render) fn blockers(
             continue;
         }
         writeln!(out, "## {heading}\n")?;
-        for Hindrance { reason, message, forcible } in list {
+        for ForecastBlocker { reason, message, forcible } in list {
             let message = escaped(&message.replace('\n', " "));
             let force = if *forcible { " (a precondition; `--force` overrides it)" } else { "" };
             writeln!(out, "- **{reason}**: {message}{force}")?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{
     ComponentForecast, ForecastReport, OrphanReport, StepReport, field, in_words, level_name,
 };
-use plimsoll_plan::forecast::{ChangeKind, Hindrance};
+use plimsoll_plan::forecast::{ForecastBlocker, StepChangeKind};
 
 /// Objects of a list that are shown; the rest is counted.
 const LISTED_MAX: usize = 20;
@@ -27,14 +27,14 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool)
 
 /// What stands in the way, and the risks that are accepted by going on.
 pub(in crate::render) fn blockers(
-    stops: &[Hindrance],
-    accepted: &[Hindrance],
+    stops: &[ForecastBlocker],
+    accepted: &[ForecastBlocker],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if !stops.is_empty() {
         writeln!(out, "\nBlockers")?;
     }
-    let lines = |it: &Hindrance| it.message.replace('\n', "\n      ");
+    let lines = |it: &ForecastBlocker| it.message.replace('\n', "\n      ");
     for stop in stops {
         writeln!(out, "  ✗ {}: {}", stop.reason, lines(stop))?;
         if stop.forcible {
@@ -133,11 +133,11 @@ fn steps(lane: &ComponentForecast, out: &mut dyn Write) -> io::Result<()> {
 /// The sign of what becomes of an object; none where nothing does.
 pub(in crate::render) fn sign(step: &StepReport) -> Option<&'static str> {
     let signs = [
-        (ChangeKind::Created, "+"),
-        (ChangeKind::Changed, "~"),
-        (ChangeKind::Deleted, "-"),
-        (ChangeKind::Refused, "✗"),
-        (ChangeKind::Waiting, "…"),
+        (StepChangeKind::Created, "+"),
+        (StepChangeKind::Changed, "~"),
+        (StepChangeKind::Deleted, "-"),
+        (StepChangeKind::Refused, "✗"),
+        (StepChangeKind::Waiting, "…"),
     ];
     signs.iter().find(|(kind, _)| kind.as_str() == step.change).map(|(_, sign)| *sign)
 }

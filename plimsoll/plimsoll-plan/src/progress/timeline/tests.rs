@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{UpdateHistory, UpdateState};
 use plimsoll_api::progress::ReleaseProgressStatus;
 
-use super::{Estimate, LevelCount, Seen, Timeline, UPDATES_KEPT, estimate};
+use super::{Estimate, LevelCount, Timeline, UPDATES_KEPT, UpdateObservation, estimate};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
@@ -38,7 +38,8 @@ fn update(timeline: &mut Timeline, version: &str, started: i64, first: i64, seco
     for (time, done) in [(started, (0, 0)), (first, (4, 0)), (second, (4, 4))] {
         let state = if time == second { UpdateState::Completed } else { UpdateState::Partial };
         let levels = levels(done.0, done.1);
-        let seen = Seen { history: &history(state), levels: &levels, paused_before: None };
+        let seen =
+            UpdateObservation { history: &history(state), levels: &levels, paused_before: None };
         timeline.observe(&seen, at(time));
     }
 }
@@ -55,7 +56,7 @@ fn a_level_begins_when_the_one_before_ends_and_an_update_is_remembered() {
     // Told once more, nothing changes.
     let before = timeline.clone();
     let history = [entry("2", UpdateState::Completed, 100)];
-    let seen = Seen { history: &history, levels: &levels(4, 4), paused_before: None };
+    let seen = UpdateObservation { history: &history, levels: &levels(4, 4), paused_before: None };
     timeline.observe(&seen, at(900));
     assert_eq!(timeline, before);
     for number in 0..10 {
@@ -75,7 +76,8 @@ fn an_installation_is_told_but_teaches_nothing() {
     let mut timeline = Timeline::default();
     for state in [UpdateState::Partial, UpdateState::Completed] {
         let history = [entry("1", state, 0)];
-        let seen = Seen { history: &history, levels: &levels(4, 4), paused_before: None };
+        let seen =
+            UpdateObservation { history: &history, levels: &levels(4, 4), paused_before: None };
         timeline.observe(&seen, at(50));
     }
     assert_eq!(timeline.completed(), []);
@@ -91,7 +93,7 @@ fn check(done: (usize, usize), elapsed: i64, expected: Estimate) {
     let history = [entry("3", UpdateState::Partial, 1000), entry("2", UpdateState::Completed, 100)];
     for (time, done) in [(1000, (0, 0)), (1100, done)] {
         let levels = levels(done.0, done.1);
-        let seen = Seen { history: &history, levels: &levels, paused_before: None };
+        let seen = UpdateObservation { history: &history, levels: &levels, paused_before: None };
         timeline.observe(&seen, at(time));
     }
     // Times survive a restart.
@@ -119,7 +121,7 @@ fn what_is_left_is_learned_from_the_updates_before() {
 fn nothing_is_estimated_where_nothing_was_learned() {
     let mut timeline = Timeline::default();
     let history = [entry("2", UpdateState::Partial, 0), entry("1", UpdateState::Completed, 0)];
-    let seen = Seen { history: &history, levels: &levels(1, 0), paused_before: None };
+    let seen = UpdateObservation { history: &history, levels: &levels(1, 0), paused_before: None };
     timeline.observe(&seen, at(10));
     let update = timeline.update().expect("one is under way");
     let expected = Estimate { elapsed: 60, remaining: None, slow: false };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{ExecutionEffect, ExecutionEvent, Observation, PlanExecution};
 use crate::plan::mode::Mode;
 use crate::plan::{DELETE, GroupVersionKind, Plan, plan};
-use crate::progress::{Deleted, Mark, NamespaceState, Outcome, Scope, Trace};
+use crate::progress::{Deleted, Mark, NamespaceState, Scope, StepOutcome, Trace};
 use crate::reconciler::Uptime;
 use crate::reconciler::removals::Removals;
 
@@ -116,10 +116,10 @@ impl Script {
         };
         match words.as_slice() {
             ["applied", name] => {
-                ExecutionEvent::Executed(self.key(name).0, Outcome::Applied(ours(1)))
+                ExecutionEvent::Executed(self.key(name).0, StepOutcome::Applied(ours(1)))
             }
             ["deleted", name] => {
-                ExecutionEvent::Executed(self.key(name).0, Outcome::Deleted(Deleted::Gone))
+                ExecutionEvent::Executed(self.key(name).0, StepOutcome::Deleted(Deleted::Gone))
             }
             ["changed", name] => object(self.key(name).1, ours(2)),
             ["vanished", name] => object(self.key(name).1, Mark { revision, trace: Trace::Gone }),

@@ -15,7 +15,7 @@ use super::{InheritedObjects, Removals};
 use crate::plan::mode::Mode;
 use crate::plan::{DELETE, Plan, plan};
 use crate::progress::{
-    Deleted, Event, Mark, Outcome, Progress, Trace, Transience, TryError, World,
+    Deleted, Event, Mark, Progress, StepOutcome, Trace, Transience, TryError, World,
 };
 use crate::removal::{Prune, Terminating};
 
@@ -173,11 +173,11 @@ fn check(script: &str, expected: &str, notices: &str) {
         let steps = &progress.plan().steps;
         let step = steps.iter().position(|step| step.manifest.key.name == name);
         let outcome = match verb {
-            "requested" => Some(Outcome::Deleted(Deleted::Going)),
-            "gone" => Some(Outcome::Deleted(Deleted::Gone)),
-            "absent" => Some(Outcome::Deleted(Deleted::Absent)),
-            "applied" => Some(Outcome::Applied(mark(Trace::Ours(1)))),
-            "refused" | "timeout" => Some(Outcome::Failed(TryError {
+            "requested" => Some(StepOutcome::Deleted(Deleted::Going)),
+            "gone" => Some(StepOutcome::Deleted(Deleted::Gone)),
+            "absent" => Some(StepOutcome::Deleted(Deleted::Absent)),
+            "applied" => Some(StepOutcome::Applied(mark(Trace::Ours(1)))),
+            "refused" | "timeout" => Some(StepOutcome::Failed(TryError {
                 reason: Reason::UpdatePayloadResourceForbidden,
                 cause: "no".to_owned(),
                 transience: match verb {

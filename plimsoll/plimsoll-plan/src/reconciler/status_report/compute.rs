@@ -14,7 +14,7 @@ use super::super::removals::Removals;
 use crate::capabilities::Capabilities;
 use crate::health::failure::Failure;
 use crate::plan::Action;
-use crate::progress::timeline::{LevelCount, Seen, Timeline};
+use crate::progress::timeline::{LevelCount, Timeline, UpdateObservation};
 use crate::progress::{Problem, Progress, format_ranges};
 use crate::spec::overrides::Overrides;
 use crate::spec::validate;
@@ -80,7 +80,7 @@ impl StatusContext<'_> {
             validate::cluster_version(CLUSTER_VERSION_NAME, self.spec, &known)
                 .iter()
                 .map(ToString::to_string)
-                .chain(self.capabilities.refused.iter().map(ToString::to_string))
+                .chain(self.capabilities.unavailable.iter().map(ToString::to_string))
                 .chain(self.overrides.problems.iter().cloned())
                 .collect();
         let deletions: Vec<ObjectKey> = self.removals.ledger().unfinished().cloned().collect();
@@ -125,7 +125,8 @@ impl StatusContext<'_> {
             .map(|it| LevelCount { level: it.level, done: it.done, total: it.total })
             .collect();
         levels.sort_by_key(|count| count.level.is_none());
-        let seen = Seen { history, levels: &levels, paused_before: progress.paused_at() };
+        let seen =
+            UpdateObservation { history, levels: &levels, paused_before: progress.paused_at() };
         timeline.observe(&seen, self.now);
         let reason = match rejected.names().is_empty() {
             true => String::new(),

@@ -18,7 +18,7 @@ use super::{StatusContext, StatusReport, StatusWrite};
 use crate::capabilities::Capabilities;
 use crate::plan::mode::Mode;
 use crate::plan::{GroupVersionKind, plan};
-use crate::progress::{Event, Mark, NamespaceState, Outcome, Progress, Scope, Trace, World};
+use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, World};
 use crate::reconciler::Uptime;
 use crate::reconciler::operators::UnhealthyOperators;
 use crate::reconciler::removals::Removals;
@@ -134,7 +134,7 @@ impl Script {
                 let steps = &self.progress.plan().steps;
                 let step = steps.iter().position(|it| it.manifest.key.name == rest);
                 let mark = Mark { revision: 1, trace: Trace::Ours(1) };
-                let outcome = Outcome::Applied(mark);
+                let outcome = StepOutcome::Applied(mark);
                 let event = Event::Executed { step: step.expect("a step"), outcome };
                 self.progress.handle(event, Timestamp::UNIX_EPOCH);
                 self.report.touch();

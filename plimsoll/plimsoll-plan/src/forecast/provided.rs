@@ -1,4 +1,4 @@
-//! What a plan itself brings, so that it is no obstacle when it is not there yet.
+//! The kinds and namespaces that a plan itself provides, so that their absence is no obstacle.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use crate::progress::Obstacle;
 
 /// The steps of a plan that bring kinds and namespaces.
 #[derive(Default)]
-pub(super) struct Brought<'a> {
+pub(super) struct ProvidedKinds<'a> {
     kinds: BTreeMap<&'a GroupVersionKind, usize>,
     namespaces: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Brought<'a> {
+impl<'a> ProvidedKinds<'a> {
     pub(super) fn by(plan: &'a Plan) -> Self {
-        let mut brought = Self::default();
+        let mut provided = Self::default();
         for (index, step) in plan.steps.iter().enumerate() {
             for kind in &step.serves {
-                brought.kinds.entry(kind).or_insert(index);
+                provided.kinds.entry(kind).or_insert(index);
             }
             let key = &step.manifest.key;
             let is_namespace = key.group.is_empty() && key.kind == "Namespace";
             if is_namespace && step.action != Action::Delete {
-                brought.namespaces.entry(&key.name).or_insert(index);
+                provided.namespaces.entry(&key.name).or_insert(index);
             }
         }
-        brought
+        provided
     }
 
     /// The step that takes an obstacle away, if any does.
@@ -37,7 +37,7 @@ impl<'a> Brought<'a> {
         }
     }
 
-    /// The steps that take the obstacles away which a step meets where only what `before` brought
+    /// The steps that take the obstacles away which a step meets where only what `before` provided
     /// is there.
     pub(super) fn removers(&self, plan: &Plan, step: usize, before: &Self) -> Vec<usize> {
         let (kind, key) = (plan.steps[step].kind(), &plan.steps[step].manifest.key);
