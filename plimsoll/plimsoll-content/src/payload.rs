@@ -153,7 +153,7 @@ pub struct PayloadHeader {
 }
 
 impl PayloadHeader {
-    /// Reads the two special files; what is wrong with them is kept for [`assemble`].
+    /// Reads the two special files; what is wrong with them is kept for `assemble`.
     pub fn read(files: &[SourceFile], context: &TemplateContext) -> Self {
         let mut head = Self { digest: digest(files), ..Self::default() };
         let special = |name: &str| files.iter().find(|file| file.is_special(name));
