@@ -1,6 +1,6 @@
 //! A cluster with simulated operators and a controller on it.
 
-#![expect(clippy::panic, clippy::print_stderr, reason = "how a test fails, and says what it skips")]
+#![expect(clippy::panic, reason = "how a test fails")]
 
 use std::fmt::Debug;
 use std::path::PathBuf;
