@@ -58,8 +58,6 @@
 //! Verbs are synchronous. One that needs the response of a webhook is suspended before it has
 //! changed anything, and runs again with the response (`semantics::webhook::replay`).
 
-#![warn(missing_docs)]
-
 mod access;
 mod admission;
 mod clock;

@@ -4,8 +4,6 @@
 //! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
-#![warn(missing_docs)]
-
 pub mod bundle;
 pub mod capability;
 pub mod catalog;

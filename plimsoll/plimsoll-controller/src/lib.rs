@@ -6,8 +6,6 @@
 //! out what they return, and writes the statuses when that is due. One module, `write`, writes to
 //! the cluster.
 
-#![warn(missing_docs)]
-
 mod bootstrap;
 mod clock;
 mod controller;

@@ -1,6 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
-
 mod bundle;
 mod catalog;
 mod channel;

@@ -1,8 +1,6 @@
 //! Updates tried out before they happen: dry runs on a cluster, rehearsals on a copy of it, and
 //! simulated operators for clusters that have no nodes.
 
-#![warn(missing_docs)]
-
 pub mod clock;
 pub mod cluster_state;
 pub mod dry_run;

@@ -52,6 +52,7 @@ pub struct RbacArguments {
 /// How the controller is to run.
 #[derive(Debug, Args)]
 pub struct ManifestsArguments {
+    /// What the permissions are for.
     #[command(flatten)]
     pub rbac: RbacArguments,
     /// Image of this program

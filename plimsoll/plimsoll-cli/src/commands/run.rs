@@ -94,6 +94,7 @@ pub struct RunArguments {
     /// HTTP)
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
+    /// How long things may take.
     #[command(flatten)]
     pub limits: LimitArguments,
 }
