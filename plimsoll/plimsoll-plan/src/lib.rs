@@ -2,7 +2,7 @@
 //! cluster's status says about it.
 //!
 //! Everything here is a function from values to values. There is no client, no clock and no
-//! random source: time comes in as a timestamp, variation as an attempt number.
+//! random source: time comes in as a timestamp, the order of a sweep follows its number.
 
 pub mod apply;
 pub mod capabilities;
