@@ -12,7 +12,7 @@ use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::forecast::{DryRunOutcome, ObservedObject};
 use plimsoll_plan::plan::{Plan, Step};
-use plimsoll_plan::progress::{Obstacle, Scope, StepOutcome, Trace};
+use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Trace};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -73,7 +73,7 @@ async fn sight(
     owner: &str,
 ) -> Result<ObservedObject, Error> {
     let Some(served) = resources.get(&step.kind()) else {
-        let answer = DryRunOutcome::Obstacle(Obstacle::KindNotServed(step.kind()));
+        let answer = DryRunOutcome::Blocked(StepBlocker::KindNotServed(step.kind()));
         return Ok(ObservedObject { before: None, answer });
     };
     let key = &step.manifest.key;
@@ -84,7 +84,7 @@ async fn sight(
         Ok(Some(object)) => DryRunOutcome::Would(value(object)),
         Ok(None) => DryRunOutcome::NotTried,
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
-            StepOutcome::Obstacle(obstacle) => DryRunOutcome::Obstacle(obstacle),
+            StepOutcome::Blocked(blocker) => DryRunOutcome::Blocked(blocker),
             StepOutcome::Failed(error) => DryRunOutcome::Refused(error),
             StepOutcome::Applied(_) | StepOutcome::Deleted(_) => DryRunOutcome::NotTried,
         },

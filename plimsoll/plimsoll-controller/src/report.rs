@@ -110,7 +110,7 @@ impl Reporter {
             created: created[0],
             payload_created: created[1],
             steps: StepCounts::of(context.progress, context.now),
-            deletions_unfinished: context.removals.ledger().unfinished().count(),
+            deletions_unfinished: context.removals.tracker().unfinished().count(),
             orphans: context.removals.orphans().len(),
             overrides: context.overrides.progress(context.now),
             drift_repairs: context.progress.repairs(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
-use plimsoll_plan::progress::{Obstacle, Progress, Scope, StepOutcome};
+use plimsoll_plan::progress::{Progress, Scope, StepBlocker, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_plan::reconciler::execution::{
     ExecutionEffect, ExecutionEvent, Observation, PlanExecution,
@@ -159,8 +159,8 @@ impl Session {
         let step = &plan.steps[index];
         let Some(served) = self.resources.get(&step.kind()).cloned() else {
             // Steps start once discovery has found their kind: this one was withdrawn since.
-            let obstacle = Obstacle::KindNotServed(step.kind());
-            self.executing.spawn(async move { (index, StepOutcome::Obstacle(obstacle)) });
+            let blocker = StepBlocker::KindNotServed(step.kind());
+            self.executing.spawn(async move { (index, StepOutcome::Blocked(blocker)) });
             return;
         };
         let (writer, owner) = (self.writer.clone(), Arc::clone(&self.owner));

@@ -83,8 +83,8 @@ pub(crate) fn ended(span: &Span, outcome: &StepOutcome) {
         StepOutcome::Applied(_) | StepOutcome::Deleted(_) => {
             span.record("outcome", "success");
         }
-        StepOutcome::Obstacle(_) => {
-            span.record("outcome", "obstacle");
+        StepOutcome::Blocked(_) => {
+            span.record("outcome", "blocked");
         }
         StepOutcome::Failed(error) => {
             span.record("outcome", "error");

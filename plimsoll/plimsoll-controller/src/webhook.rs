@@ -170,8 +170,8 @@ fn configuration(client_config: &Value, owner: &str) -> Value {
 }
 
 /// Answers a review.
-fn answer(asked: &Value, rules: &CapabilityRules) -> Value {
-    let request = &asked["request"];
+fn answer(requested: &Value, rules: &CapabilityRules) -> Value {
+    let request = &requested["request"];
     let spec = |object: &Value| -> ClusterVersionSpec {
         serde_json::from_value(object["spec"].clone()).unwrap_or_default()
     };

@@ -20,7 +20,9 @@ use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::health::failure;
 use plimsoll_plan::plan::{Action, Step};
-use plimsoll_plan::progress::{Deleted, Mark, Obstacle, Scope, StepOutcome, Transience, TryError};
+use plimsoll_plan::progress::{
+    Deleted, Mark, Scope, StepBlocker, StepOutcome, Transience, TryError,
+};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -391,8 +393,8 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
             retry_after: None,
         });
     };
-    if let Some(obstacle) = obstacle(step, status) {
-        return StepOutcome::Obstacle(obstacle);
+    if let Some(blocker) = blocker(step, status) {
+        return StepOutcome::Blocked(blocker);
     }
     let (reason, cause) = failure::from_api_status(status.code, &status.reason, &status.message);
     let transient = matches!(status.code, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504);
@@ -411,7 +413,7 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
 }
 
 /// Answers that mean that something the object needs is not there.
-fn obstacle(step: &Step, status: &Status) -> Option<Obstacle> {
+fn blocker(step: &Step, status: &Status) -> Option<StepBlocker> {
     let namespace = &step.manifest.key.namespace;
     let details = status.details.as_ref();
     let about = |kind: &str, name: &str| {
@@ -421,14 +423,14 @@ fn obstacle(step: &Step, status: &Status) -> Option<Obstacle> {
         details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
     });
     if status.code == 403 && terminating {
-        Some(Obstacle::NamespaceTerminating(namespace.clone()))
+        Some(StepBlocker::NamespaceTerminating(namespace.clone()))
     } else if status.code != 404 {
         None
     } else if about("namespaces", namespace) {
-        Some(Obstacle::NamespaceMissing(namespace.clone()))
+        Some(StepBlocker::NamespaceMissing(namespace.clone()))
     } else if details.is_none_or(|details| details.name.is_empty()) {
         // Not even the path is known: the kind is not served, whatever discovery said before.
-        Some(Obstacle::KindNotServed(step.kind()))
+        Some(StepBlocker::KindNotServed(step.kind()))
     } else {
         None
     }

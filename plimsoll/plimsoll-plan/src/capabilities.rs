@@ -23,7 +23,7 @@ use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::capability::{CURRENT, CapabilityRegistry, meant};
 use plimsoll_content::inclusion::EnabledCapabilities;
 
-pub use admission::{Objection, SpecChange, review};
+pub use admission::{CapabilityViolation, SpecChange, review};
 pub use enabling::{Enabling, enabling};
 pub use implied::{Implied, applied, implied, implied_by_update, implied_within};
 
@@ -113,7 +113,7 @@ pub fn effective(
     let kept: BTreeSet<String> =
         before.iter().chain(always).filter(|name| exists(name)).cloned().collect();
     let RequestedCapabilities { names, unavailable } =
-        asked(spec.capabilities.as_ref(), &kept, registry, gates);
+        requested(spec.capabilities.as_ref(), &kept, registry, gates);
     let known = registry.capabilities().filter(|it| it.is_allowed(gates));
     Capabilities {
         known: known.map(|it| it.name.clone()).collect(),
@@ -131,7 +131,7 @@ struct RequestedCapabilities {
 }
 
 /// What a spec asks for, where the names of `kept` are enabled anyway.
-fn asked(
+fn requested(
     spec: Option<&CapabilitiesSpec>,
     kept: &BTreeSet<String>,
     registry: &CapabilityRegistry,

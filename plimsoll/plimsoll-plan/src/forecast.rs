@@ -25,7 +25,7 @@ use crate::apply::diff::FieldChange;
 use crate::capabilities::EnabledCapability;
 use crate::health::parse;
 use crate::plan::{Action, Plan, Readiness, Step};
-use crate::update::preconditions::Finding;
+use crate::update::preconditions::FailedPrecondition;
 
 /// What would happen if a plan were carried out now.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct Forecast {
     pub capabilities: Vec<EnabledCapability>,
     /// The preconditions of the update that do not hold. Those that block stand in the way; the
     /// others are risks that are accepted by asking for it.
-    pub preconditions: Vec<Finding>,
+    pub preconditions: Vec<FailedPrecondition>,
 }
 
 /// What becomes of the object of a step.
@@ -176,20 +176,20 @@ pub struct ForecastBlocker {
     pub forcible: bool,
 }
 
-/// A run level of a forecast: its lanes run side by side, and the next level waits for all of them.
+/// A run level of a forecast: its components run in parallel, and the next level waits for all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForecastLevel {
     /// Its number; `None` for files that name none.
     pub level: Option<u32>,
-    /// Its lanes, in the order of the plan.
-    pub lanes: Vec<ForecastLane>,
+    /// Its components, in the order of the plan.
+    pub components: Vec<ForecastComponent>,
 }
 
-/// A lane: its steps are done one after the other.
+/// A component within a run level: its steps run one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForecastLane {
-    /// The component, if its files name one.
-    pub component: Option<String>,
+pub struct ForecastComponent {
+    /// Its name; `None` for files that name none.
+    pub name: Option<String>,
     /// Its steps.
     pub steps: Vec<usize>,
 }
@@ -200,11 +200,11 @@ impl Forecast {
     pub fn levels(&self) -> Vec<ForecastLevel> {
         let mut levels: Vec<ForecastLevel> = Vec::new();
         for node in &self.plan.graph.nodes {
-            let lane =
-                ForecastLane { component: node.component.clone(), steps: node.tasks.clone() };
+            let component =
+                ForecastComponent { name: node.component.clone(), steps: node.tasks.clone() };
             match levels.last_mut() {
-                Some(last) if last.level == node.level => last.lanes.push(lane),
-                _ => levels.push(ForecastLevel { level: node.level, lanes: vec![lane] }),
+                Some(last) if last.level == node.level => last.components.push(component),
+                _ => levels.push(ForecastLevel { level: node.level, components: vec![component] }),
             }
         }
         levels
@@ -239,7 +239,7 @@ impl Forecast {
 
     fn findings(&self, blocking: bool) -> Vec<ForecastBlocker> {
         let findings = self.preconditions.iter().filter(|finding| finding.blocking == blocking);
-        let blockers = findings.map(|Finding { reason, message, .. }| ForecastBlocker {
+        let blockers = findings.map(|FailedPrecondition { reason, message, .. }| ForecastBlocker {
             reason: reason.clone(),
             message: message.clone(),
             forcible: blocking,

@@ -6,14 +6,14 @@
 //!
 //! # Order
 //!
-//! The plan's graph holds nodes (lanes of a level); a node begins when all nodes before it are
-//! done, but for steps set aside. While **updating**, the steps of a lane are done one after the
+//! The plan's graph holds nodes (chains of a level); a node begins when all nodes before it are
+//! done, but for steps set aside. While **updating**, the steps of a chain are done one after the
 //! other. While **initializing** or **reconciling**, nothing waits for its turn: installation is
 //! free of order but for what a step really needs, and what others may need comes first,
 //! namespaces and definitions. In every mode a step whose kind or namespace does not exist is set
-//! aside: it holds up neither its lane nor what comes after, only the completion of the plan, and
+//! aside: it holds up neither its chain nor what comes after, only the completion of the plan, and
 //! is tried the moment that what it needs appears, which may well be a later step's doing.
-//! ClusterOperators are created when their lane begins (CO-6) and gate at their
+//! ClusterOperators are created when their chain begins (CO-6) and gate at their
 //! place.
 //!
 //! # Guarantees
@@ -55,7 +55,7 @@ pub use problem::{
 };
 pub use ranges::{format_ranges, parse_ranges};
 pub use track::{Mark, Trace, Transience, TryError};
-pub use world::{NamespaceState, Obstacle, Scope, World};
+pub use world::{NamespaceState, Scope, StepBlocker, World};
 
 use track::{State, Track};
 
@@ -120,7 +120,7 @@ pub enum StepOutcome {
     /// The API server was asked to delete the object.
     Deleted(Deleted),
     /// Something that it needs is not there after all.
-    Obstacle(Obstacle),
+    Blocked(StepBlocker),
     /// It failed.
     Failed(TryError),
 }
@@ -138,7 +138,7 @@ pub enum Deleted {
 
 /// A node of the graph under way.
 #[derive(Debug, Clone, Default)]
-struct Lane {
+struct NodeProgress {
     begun: bool,
     /// Position in the node's tasks of the first one not passed.
     cursor: usize,
@@ -154,7 +154,7 @@ pub struct Progress {
     plan: Arc<Plan>,
     mode: Mode,
     tracks: Vec<Track>,
-    lanes: Vec<Lane>,
+    nodes: Vec<NodeProgress>,
     /// The steps in the order in which they are looked at when slots are free.
     order: Arc<[usize]>,
     steps_of: BTreeMap<ObjectKey, Vec<usize>>,
@@ -180,7 +180,7 @@ impl Progress {
         let mut progress = Self {
             mode: plan.mode,
             tracks: plan.steps.iter().map(|_| Track::new(now)).collect(),
-            lanes: vec![Lane::default(); plan.graph.nodes.len()],
+            nodes: vec![NodeProgress::default(); plan.graph.nodes.len()],
             order: order(&plan, plan.mode, 0),
             steps_of,
             world,
@@ -294,7 +294,7 @@ impl Progress {
         let mut wanted = Vec::new();
         for (step, track) in self.plan.steps.iter().zip(&self.tracks) {
             match &track.state {
-                State::Blocked(Obstacle::KindNotServed(kind)) => wanted.push(kind.clone()),
+                State::Blocked(StepBlocker::KindNotServed(kind)) => wanted.push(kind.clone()),
                 State::Waiting(_) => wanted.extend(
                     step.serves.iter().filter(|kind| self.world.scope(kind).is_none()).cloned(),
                 ),
@@ -349,12 +349,12 @@ impl Progress {
         if self.mode == Mode::Updating && self.world.is_unsure(step) {
             return false;
         }
-        let obstacle = self.world.obstacle(step);
+        let blocker = self.world.blocker(step);
         let track = &mut self.tracks[index];
         if step.action == Action::Delete {
             // What is not served, or whose namespace is gone or going, is gone or goes with it.
             // Only an update deletes; a refused deletion is tried on until it succeeds.
-            if obstacle.is_some() || (self.mode != Mode::Updating && track.attempts == 0) {
+            if blocker.is_some() || (self.mode != Mode::Updating && track.attempts == 0) {
                 track.enter(State::Done(None), now);
                 return false;
             }
@@ -368,8 +368,8 @@ impl Progress {
             track.enter(State::Waiting(verdict), now);
             return false;
         }
-        if let Some(obstacle) = obstacle {
-            track.enter(State::Blocked(obstacle), now);
+        if let Some(blocker) = blocker {
+            track.enter(State::Blocked(blocker), now);
             return false;
         }
         let exists = track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
@@ -452,16 +452,16 @@ impl Progress {
                 track.error = None;
                 track.enter(State::Done(None), now);
             }
-            StepOutcome::Obstacle(obstacle) => {
-                match &obstacle {
-                    Obstacle::KindNotServed(kind) => self.world.withdraw(kind),
-                    Obstacle::NamespaceMissing(name) => self.world.set_namespace(name, None),
-                    Obstacle::NamespaceTerminating(name) => {
+            StepOutcome::Blocked(blocker) => {
+                match &blocker {
+                    StepBlocker::KindNotServed(kind) => self.world.withdraw(kind),
+                    StepBlocker::NamespaceMissing(name) => self.world.set_namespace(name, None),
+                    StepBlocker::NamespaceTerminating(name) => {
                         self.world.set_namespace(name, Some(NamespaceState::Terminating));
                     }
                 }
                 self.tracks[index].error = None;
-                self.tracks[index].enter(State::Blocked(obstacle), now);
+                self.tracks[index].enter(State::Blocked(blocker), now);
             }
             StepOutcome::Failed(error) => {
                 let track = &mut self.tracks[index];
@@ -622,39 +622,39 @@ impl Progress {
         track.enter(state, now);
     }
 
-    /// Lets lanes begin and steps come to their turn; ends the pass when all is done.
+    /// Lets chains begin and steps come to their turn; ends the pass when all is done.
     fn advance(&mut self, now: Timestamp) {
         let plan = Arc::clone(&self.plan);
         let mut changed = true;
         while changed {
             changed = false;
             for (node_index, node) in plan.graph.nodes.iter().enumerate() {
-                if self.lanes[node_index].complete {
+                if self.nodes[node_index].complete {
                     continue;
                 }
-                if !self.lanes[node_index].begun {
+                if !self.nodes[node_index].begun {
                     if self.is_held(node.level)
-                        || !node.after.iter().all(|&before| self.lanes[before].cleared)
+                        || !node.after.iter().all(|&before| self.nodes[before].cleared)
                     {
                         continue;
                     }
-                    self.lanes[node_index].begun = true;
+                    self.nodes[node_index].begun = true;
                     self.begin_gates(&node.tasks, now);
                 }
                 self.advance_lane(node_index, &node.tasks, now);
-                let lane = &mut self.lanes[node_index];
-                lane.complete = node.tasks.iter().all(|&index| self.tracks[index].reached);
+                let progress = &mut self.nodes[node_index];
+                progress.complete = node.tasks.iter().all(|&index| self.tracks[index].reached);
                 let set_aside = |index: &usize| {
                     matches!(self.tracks[*index].state, State::Blocked(_))
                         || self.tracks[*index].reached
                 };
-                if !lane.cleared && node.tasks.iter().all(set_aside) {
-                    lane.cleared = true;
+                if !progress.cleared && node.tasks.iter().all(set_aside) {
+                    progress.cleared = true;
                     changed = true;
                 }
             }
         }
-        let complete = self.lanes.iter().all(|lane| lane.complete);
+        let complete = self.nodes.iter().all(|progress| progress.complete);
         if complete && self.passes == 0 {
             self.passes = 1;
             self.enter_reconciling(now);
@@ -671,18 +671,18 @@ impl Progress {
     }
 
     fn advance_lane(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
-        while let Some(&index) = tasks.get(self.lanes[node_index].cursor) {
+        while let Some(&index) = tasks.get(self.nodes[node_index].cursor) {
             if self.tracks[index].state == State::Pending {
                 self.tracks[index].enter(State::Due, now);
             }
             if !self.is_passed(index) {
                 return;
             }
-            self.lanes[node_index].cursor += 1;
+            self.nodes[node_index].cursor += 1;
         }
     }
 
-    /// Whether the next step of the lane may begin.
+    /// Whether the next step of the chain may begin.
     fn is_passed(&self, index: usize) -> bool {
         let track = &self.tracks[index];
         match &track.state {

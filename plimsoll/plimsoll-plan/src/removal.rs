@@ -1,10 +1,10 @@
-//! What a release removes: the ledger of deletions, and the objects that releases left behind.
+//! What a release removes: the tracker of deletions, and the objects that releases left behind.
 //!
 //! Deletions do not hold up an update (DEL-4): each is asked for once, and the
-//! ledger follows it to its end, through restarts, since it is kept in ReleaseProgress. What a
+//! tracker follows it to its end, through restarts, since it is kept in ReleaseProgress. What a
 //! release no longer mentions is an orphan: listed, and deleted only when somebody asks for it.
 
-mod ledger;
+mod deletions;
 mod orphans;
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::health::parse;
 
-pub use ledger::Ledger;
+pub use deletions::DeletionTracker;
 pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};
 
 /// How long an object may take to go before what holds it is named.
@@ -53,7 +53,7 @@ pub fn remaining(namespace: &Value) -> Vec<String> {
 
 /// Something about a deletion that people should hear of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct DeletionEvent {
     /// The object.
     pub key: ObjectKey,
     /// What happened.

@@ -3,7 +3,7 @@
 
 pub mod acceptance;
 pub mod acknowledge;
-pub mod offers;
+pub mod available;
 pub mod preconditions;
 pub mod target;
 pub mod upgradeable;

@@ -16,9 +16,9 @@ use plimsoll_content::Payload;
 use plimsoll_controller::{api_resource, cluster_features};
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::{self, Mode};
-use plimsoll_plan::removal::Ledger;
+use plimsoll_plan::removal::DeletionTracker;
 use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
-use plimsoll_plan::update::preconditions::{self, Facts, Finding, Objecting};
+use plimsoll_plan::update::preconditions::{self, Facts, FailedPrecondition, Objecting};
 use plimsoll_plan::update::target::{self, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -103,7 +103,7 @@ impl ClusterState {
 
     /// The preconditions that do not hold for going to a payload, in the controller's own words.
     /// One that has no store checks none: there, nothing of it blocks.
-    pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<Finding> {
+    pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<FailedPrecondition> {
         let next = target::release(payload);
         let current = self.release().filter(|current| current.image != next.image);
         let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
@@ -115,14 +115,14 @@ impl ClusterState {
         let retrieved = self.condition("RetrievedUpdates");
         let has_store = retrieved.is_some_and(|it| it.reason != Reason::NoChannel.as_str());
         let available = self.status.available_updates.clone().unwrap_or_default();
-        let ledger = Ledger::recorded(&self.progress.deletions);
+        let tracker = DeletionTracker::recorded(&self.progress.deletions);
         let mut findings = preconditions::check(
             &Facts {
                 current: &current,
                 history: &self.status.history,
                 objection: objecting.as_ref(),
                 overrides_set: !target.overrides.is_empty(),
-                repeated: &ledger.repeated(&payload.manifests, &target.context(payload)),
+                repeated: &tracker.repeated(&payload.manifests, &target.context(payload)),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
             },

@@ -19,13 +19,13 @@ pub async fn forecast(
     client: &Client,
     cluster: &ClusterState,
     payload: &Payload,
-    asked: &Target,
+    requested: &Target,
 ) -> Result<(Forecast, DryRun), anyhow::Error> {
     let mode = cluster.mode(&target::release(payload));
-    let mut plan = Arc::new(asked.plan(payload, mode));
+    let mut plan = Arc::new(requested.plan(payload, mode));
     let mut dry_run = plimsoll_controller::dry_run(client, &plan).await?;
-    let (target, capabilities) = asked.towards(payload, &dry_run.ours);
-    if target != *asked {
+    let (target, capabilities) = requested.towards(payload, &dry_run.ours);
+    if target != *requested {
         // What is enabled only because of what is there was not in the plan that was tried.
         plan = Arc::new(target.plan(payload, mode));
         dry_run = plimsoll_controller::dry_run(client, &plan).await?;

@@ -288,8 +288,8 @@ impl Rehearsal {
         clock: VirtualClock,
     ) -> Result<(Forecast, DryRun), anyhow::Error> {
         let cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
-        let asked = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
-        dry_run::forecast(client, &cluster, &self.next, &asked).await
+        let requested = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
+        dry_run::forecast(client, &cluster, &self.next, &requested).await
     }
 
     /// Starts the simulated workloads and operators, those of the outgoing release too, so that they

@@ -113,8 +113,8 @@ impl Subject {
         let mut enabled: BTreeSet<String> =
             status.capabilities.enabled_capabilities.into_iter().collect();
         enabled.extend(progress.capabilities.withheld.iter().cloned());
-        let asked = effective(&spec, &[], &[], &self.registry, &self.gates);
-        let implicit = enabled.difference(&asked.enabled);
+        let requested = effective(&spec, &[], &[], &self.registry, &self.gates);
+        let implicit = enabled.difference(&requested.enabled);
         self.cluster = Some(Cluster {
             version: status.desired.version,
             known: status.capabilities.known_capabilities.into_iter().collect(),

@@ -115,10 +115,10 @@ struct Entry<'a> {
 
 impl<'a> InstallConfigReport<'a> {
     fn of(assessment: &'a Assessment) -> Self {
-        let entry = |refusal: &'a plimsoll_plan::capabilities::install_config::Refusal| Entry {
-            field: &refusal.field,
-            message: &refusal.message,
-        };
+        let entry =
+            |refusal: &'a plimsoll_plan::capabilities::install_config::InstallConfigProblem| {
+                Entry { field: &refusal.field, message: &refusal.message }
+            };
         Self {
             valid: assessment.refusals.is_empty(),
             errors: assessment.refusals.iter().map(entry).collect(),

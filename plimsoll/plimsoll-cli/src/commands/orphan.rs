@@ -85,7 +85,7 @@ struct Pruning {
 
 /// Why nothing is asked for.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum Refusal {
+enum PruneError {
     /// There is no such orphan.
     #[error("there is no orphan {}; {there}", .names.join(", "))]
     NoSuchOrphan {
@@ -110,19 +110,19 @@ pub async fn run(
     let cluster = ClusterState::read(&client).await?;
     match command {
         OrphanCommand::List { output } => list(&cluster, output, out)?,
-        OrphanCommand::Prune(asked) => {
-            let Pruning { added, annotation } = pruning(&cluster, &asked)?;
+        OrphanCommand::Prune(requested) => {
+            let Pruning { added, annotation } = pruning(&cluster, &requested)?;
             if added.is_empty() {
                 writeln!(out, "info: The deletion of all of them is requested already")?;
                 return Ok(exit::SUCCESS.into());
             }
-            if asked.yes {
+            if requested.yes {
                 patch(&client, &json!({"metadata": {"annotations": {PRUNE: annotation}}})).await?;
             }
-            let what = if asked.yes { "Requested the deletion of" } else { "Would delete" };
+            let what = if requested.yes { "Requested the deletion of" } else { "Would delete" };
             writeln!(out, "{what}:")?;
             added.iter().try_for_each(|name| writeln!(out, "  {name}"))?;
-            let next = if asked.yes {
+            let next = if requested.yes {
                 "Watch the progress with `plimsoll orphan list`."
             } else {
                 "Nothing is deleted yet; repeat the command with --yes."
@@ -165,7 +165,7 @@ fn list(cluster: &ClusterState, output: Format, out: &mut dyn Write) -> Result<(
 
 fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> Entry<'a> {
     let deletion = deletions.iter().find(|deletion| deletion.object == orphan.object);
-    let asked = !prune.select(std::slice::from_ref(orphan)).is_empty();
+    let requested = !prune.select(std::slice::from_ref(orphan)).is_empty();
     let (state, waits_for) = match deletion {
         Some(Deletion { state: DeletionState::Requested, message, .. }) => {
             ("Requested", message.as_str())
@@ -173,7 +173,7 @@ fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> En
         Some(Deletion { state: DeletionState::Refused, message, .. }) => {
             ("Refused", message.as_str())
         }
-        Some(_) | None if asked => ("ToBeDeleted", ""),
+        Some(_) | None if requested => ("ToBeDeleted", ""),
         Some(_) | None => ("Kept", ""),
     };
     Entry { id: name(&orphan.object), orphan, state, waits_for }
@@ -181,9 +181,9 @@ fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> En
 
 /// What to write so that orphans go. Those that were asked to go before still are; what is no
 /// orphan any more is not asked for.
-fn pruning(cluster: &ClusterState, asked: &PruneArguments) -> Result<Pruning, Refusal> {
+fn pruning(cluster: &ClusterState, requested: &PruneArguments) -> Result<Pruning, PruneError> {
     let orphans = &cluster.progress.orphans;
-    let unknown: Vec<String> = asked
+    let unknown: Vec<String> = requested
         .names
         .iter()
         .filter(|name| !orphans.iter().any(|orphan| is_named(orphan, name)))
@@ -195,7 +195,7 @@ fn pruning(cluster: &ClusterState, asked: &PruneArguments) -> Result<Pruning, Re
             [] => "there are none".to_owned(),
             known => format!("there are:\n  {}", known.join("\n  ")),
         };
-        return Err(Refusal::NoSuchOrphan { names: unknown, there });
+        return Err(PruneError::NoSuchOrphan { names: unknown, there });
     }
     let annotation = cluster.annotations.get(PRUNE);
     let before = Prune::parse(annotation.map(String::as_str));
@@ -207,11 +207,15 @@ fn pruning(cluster: &ClusterState, asked: &PruneArguments) -> Result<Pruning, Re
         orphans.into_iter().map(|orphan| orphan.object).collect()
     };
     let before = keys(before.select(orphans));
-    let is_asked =
-        |orphan: &&Orphan| asked.all || asked.names.iter().any(|name| is_named(orphan, name));
-    let asked = keys(orphans.iter().filter(is_asked).cloned().collect());
-    let all: Vec<String> = before.union(&asked).map(ToString::to_string).collect();
-    Ok(Pruning { added: asked.difference(&before).map(name).collect(), annotation: all.join(",") })
+    let is_requested = |orphan: &&Orphan| {
+        requested.all || requested.names.iter().any(|name| is_named(orphan, name))
+    };
+    let requested = keys(orphans.iter().filter(is_requested).cloned().collect());
+    let all: Vec<String> = before.union(&requested).map(ToString::to_string).collect();
+    Ok(Pruning {
+        added: requested.difference(&before).map(name).collect(),
+        annotation: all.join(","),
+    })
 }
 
 /// `kind.group/namespace/name`, which no shell takes for its own.

@@ -104,12 +104,12 @@ pub async fn run(
         .context("failed to read ClusterVersion \"version\"; is a controller running?")?;
     let mut cluster = StoredOverrides::read(&object)?;
     let now = now();
-    let told = match command {
+    let reported = match command {
         OverrideCommand::List { output } => {
             list(&cluster.parsed(), now, output, out)?;
             return Ok(exit::SUCCESS.into());
         }
-        OverrideCommand::Set(mut asked) => {
+        OverrideCommand::Set(mut requested) => {
             let discovery = Discovery::new(client.clone()).run_aggregated().await;
             let discovery = discovery.context("failed to discover the kinds of the server")?;
             let served = discovery.groups().flat_map(|group| group.recommended_resources());
@@ -119,15 +119,15 @@ pub async fn run(
                 group: it.group,
                 namespaced: is.scope == Scope::Namespaced,
             });
-            asked.object.complete(&served.collect::<Vec<_>>())?;
-            let until = asked.until.or_else(|| now.checked_add(asked.duration?).ok());
-            cluster.set(&asked, until.map(whole_seconds), now)?
+            requested.object.complete(&served.collect::<Vec<_>>())?;
+            let until = requested.until.or_else(|| now.checked_add(requested.duration?).ok());
+            cluster.set(&requested, until.map(whole_seconds), now)?
         }
-        OverrideCommand::Clear(asked) => cluster.clear(&asked)?,
+        OverrideCommand::Clear(requested) => cluster.clear(&requested)?,
     };
     let version = object.metadata.resource_version.as_deref().unwrap_or_default();
     patch_as(FIELD_MANAGER, &client, &cluster.patch(version)).await?;
-    writeln!(out, "{told}")?;
+    writeln!(out, "{reported}")?;
     Ok(exit::SUCCESS.into())
 }
 
@@ -175,7 +175,7 @@ impl StoredOverrides {
 
     fn set(
         &mut self,
-        asked: &SetArguments,
+        requested: &SetArguments,
         expires: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<String, anyhow::Error> {
@@ -183,7 +183,7 @@ impl StoredOverrides {
         if let Some(at) = expires.filter(|at| *at <= now) {
             anyhow::bail!("the override would expire in the past, at {at}: use a later time");
         }
-        let SetArguments { object: named, reason, .. } = asked;
+        let SetArguments { object: named, reason, .. } = requested;
         let entry = named.entry();
         self.remove(&entry);
         let terms = Terms {
@@ -195,17 +195,17 @@ impl StoredOverrides {
             expires,
         };
         let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-        let told = format!("{} is unmanaged{until}", terms.object());
+        let reported = format!("{} is unmanaged{until}", terms.object());
         if !reason.is_empty() || expires.is_some() {
             self.terms.push(terms);
         }
         self.overrides.push(entry);
-        Ok(told)
+        Ok(reported)
     }
 
-    fn clear(&mut self, asked: &ObjectArguments) -> Result<String, anyhow::Error> {
+    fn clear(&mut self, requested: &ObjectArguments) -> Result<String, anyhow::Error> {
         self.must_be_readable()?;
-        let entry = asked.entry();
+        let entry = requested.entry();
         let is_meant = |it: &&ComponentOverride| {
             it.kind.eq_ignore_ascii_case(&entry.kind)
                 && (entry.group.is_empty() || it.group == entry.group)
@@ -217,19 +217,19 @@ impl StoredOverrides {
             anyhow::bail!(
                 "there is no override of {} {:?} in namespace {:?}; `plimsoll override list` \
                  lists them all",
-                asked.kind,
-                asked.name,
-                asked.namespace
+                requested.kind,
+                requested.name,
+                requested.namespace
             );
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for entry in meant {
             self.remove(&entry);
             let ComponentOverride { group, kind, namespace, name, .. } = entry;
-            told.push(format!("{} is managed", ObjectKey { group, kind, namespace, name }));
+            reported.push(format!("{} is managed", ObjectKey { group, kind, namespace, name }));
         }
-        told.dedup();
-        Ok(told.join("\n"))
+        reported.dedup();
+        Ok(reported.join("\n"))
     }
 
     /// Takes out what is about an object.
@@ -404,8 +404,8 @@ mod tests {
         );
         assert!(cluster.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
         cluster.clear(&object("Deployment.apps", "crane")).unwrap();
-        let told = cluster.clear(&object("configmap", "kept")).unwrap();
-        assert_eq!(told, "configmap \"n/kept\" is managed");
+        let reported = cluster.clear(&object("configmap", "kept")).unwrap();
+        assert_eq!(reported, "configmap \"n/kept\" is managed");
         assert!(cluster.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
         let patch = cluster.patch("7");
         assert_eq!(patch["spec"]["overrides"], Value::Null);
@@ -430,9 +430,9 @@ mod tests {
             served("Role", "roles", "b.io", true),
         ];
         let check = |kind: &str, expected: Result<&str, &str>| {
-            let mut asked = object(kind, "x");
-            match (asked.complete(&served), expected) {
-                (Ok(()), Ok(expected)) => assert_eq!(asked.kind, expected),
+            let mut requested = object(kind, "x");
+            match (requested.complete(&served), expected) {
+                (Ok(()), Ok(expected)) => assert_eq!(requested.kind, expected),
                 (Err(error), Err(says)) => assert!(error.to_string().contains(says), "{error}"),
                 (found, _) => panic!("{kind}: {found:?}"),
             }

@@ -150,10 +150,10 @@ mod tests {
     fn what_belongs_to_a_live_cluster_is_refused_beside_another_initial_state() {
         let check = |line: &str, refused: Option<&str>| {
             let parsed = Line::try_parse_from(format!("rehearse --to 2 {line}").split(' '));
-            let told = parsed.err().map(|error| error.to_string());
-            assert_eq!(told.is_some(), refused.is_some(), "{line}: {told:?}");
-            let told = told.unwrap_or_default();
-            assert!(told.contains(refused.unwrap_or_default()), "{line}: {told}");
+            let reported = parsed.err().map(|error| error.to_string());
+            assert_eq!(reported.is_some(), refused.is_some(), "{line}: {reported:?}");
+            let reported = reported.unwrap_or_default();
+            assert!(reported.contains(refused.unwrap_or_default()), "{line}: {reported}");
         };
         check("--from 1", None);
         check("--install", None);

@@ -116,7 +116,7 @@ pub async fn run(
                 return Ok(exit::FAILURE.into());
             }
         }
-        Some(UpdateCommand::To(asked)) => match request::update(&cluster, &asked)? {
+        Some(UpdateCommand::To(requested)) => match request::update(&cluster, &requested)? {
             UpdateDecision::Nothing(text) => writeln!(out, "{text}")?,
             UpdateDecision::Patch(spec, text) => {
                 patch(&client, &json!({ "spec": { "desiredUpdate": spec } })).await?;

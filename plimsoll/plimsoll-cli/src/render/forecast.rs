@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use plimsoll_api::Verdict;
 use plimsoll_plan::apply::diff::FieldChange;
 use plimsoll_plan::forecast::{
-    Forecast, ForecastBlocker, ForecastLane, Gate, OrphanCause, StepChange, StepChangeKind,
+    Forecast, ForecastBlocker, ForecastComponent, Gate, OrphanCause, StepChange, StepChangeKind,
     awaited, count,
 };
 use serde::Serialize;
@@ -95,15 +95,15 @@ pub struct EnabledCapability {
 pub struct LevelForecast {
     /// Its number; none for files that name none.
     pub level: Option<u32>,
-    /// Its lanes, which run in parallel.
-    pub lanes: Vec<ComponentForecast>,
+    /// Its components, which run in parallel.
+    pub components: Vec<ComponentForecast>,
 }
 
 /// Steps that are done one after the other.
 #[derive(Debug, Serialize)]
 pub struct ComponentForecast {
     /// The component.
-    pub component: Option<String>,
+    pub name: Option<String>,
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// Its steps.
@@ -144,7 +144,7 @@ pub struct StepReport {
     /// The object that has to be there first, where its turn comes only later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// What is waited for before the lane goes on.
+    /// What is waited for before the component goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<&'static str>,
 }
@@ -211,7 +211,11 @@ impl ForecastReport {
         let plan = &forecast.plan;
         let levels = forecast.levels().into_iter().map(|level| LevelForecast {
             level: level.level,
-            lanes: level.lanes.into_iter().map(|lane| self::lane(forecast, lane)).collect(),
+            components: level
+                .components
+                .into_iter()
+                .map(|component| self::component(forecast, component))
+                .collect(),
         });
         let capabilities = forecast.capabilities.iter().cloned();
         Self {
@@ -295,7 +299,7 @@ impl ForecastReport {
         let mut graph = Graph { title: self.title(), ..Graph::default() };
         for level in &self.levels {
             let first = graph.nodes.len();
-            graph.nodes.extend(level.lanes.iter().map(node));
+            graph.nodes.extend(level.components.iter().map(node));
             let nodes = (first..graph.nodes.len()).collect();
             graph.ranks.push(Rank { label: level_name(level.level), nodes });
         }
@@ -311,8 +315,8 @@ impl ForecastReport {
     }
 }
 
-fn lane(forecast: &Forecast, lane: ForecastLane) -> ComponentForecast {
-    let steps = lane.steps.iter().map(|&index| {
+fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentForecast {
+    let steps = component.steps.iter().map(|&index| {
         let (step, change) = (&forecast.plan.steps[index], &forecast.changes[index]);
         StepReport {
             file: step.manifest.file.to_string(),
@@ -338,8 +342,8 @@ fn lane(forecast: &Forecast, lane: ForecastLane) -> ComponentForecast {
         }
     });
     ComponentForecast {
-        component: lane.component,
-        counts: named(&count(lane.steps.iter().map(|&index| &forecast.changes[index]))),
+        name: component.name,
+        counts: named(&count(component.steps.iter().map(|&index| &forecast.changes[index]))),
         steps: steps.collect(),
     }
 }
@@ -376,15 +380,16 @@ pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-fn node(lane: &ComponentForecast) -> Node {
-    let mut lines = vec![lane.component.clone().unwrap_or_else(|| "(no component)".to_owned())];
-    lines.push(in_words(&lane.counts));
-    let gates = lane.steps.iter().filter(|step| step.awaits.is_some()).count();
+fn node(component: &ComponentForecast) -> Node {
+    let mut lines = vec![component.name.clone().unwrap_or_else(|| "(no component)".to_owned())];
+    lines.push(in_words(&component.counts));
+    let gates = component.steps.iter().filter(|step| step.awaits.is_some()).count();
     if gates > 0 {
         lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
     }
-    let quiet = lane.steps.iter().all(|step| step.change == StepChangeKind::Unchanged.as_str());
-    let tone = match (lane.steps.iter().any(|step| step.problem.is_some()), quiet) {
+    let quiet =
+        component.steps.iter().all(|step| step.change == StepChangeKind::Unchanged.as_str());
+    let tone = match (component.steps.iter().any(|step| step.problem.is_some()), quiet) {
         (true, _) => Tone::Bad,
         (false, true) => Tone::Faint,
         (false, false) => Tone::Active,

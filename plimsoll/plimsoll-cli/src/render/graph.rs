@@ -1,7 +1,7 @@
 //! Graphs as pictures: for Graphviz, for Mermaid, and as SVG that needs neither.
 //!
 //! What is drawn is a value; the three forms of it say the same. Nodes lie where edges lead them, or
-//! in ranks that follow each other, such as run levels and their lanes.
+//! in ranks that follow each other, such as run levels and their components.
 
 mod dot;
 mod layout;

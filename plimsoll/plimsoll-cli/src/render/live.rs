@@ -91,7 +91,7 @@ fn headline(view: &View) -> String {
 fn level_line(level: &LevelView) -> String {
     let name = level.level.map_or("  --".to_owned(), |level| format!("  {level:02}"));
     let bar = bar(level.done, level.total);
-    format!("{name} {bar} {}/{}  {}", level.done, level.total, level.lanes.join(", "))
+    format!("{name} {bar} {}/{}  {}", level.done, level.total, level.components.join(", "))
 }
 
 fn wait_line(wait: &WaitView, now: Timestamp) -> String {

@@ -98,15 +98,15 @@ pub struct LevelTimeline {
     pub began: Option<u64>,
     /// When all of it was done; none if it was not.
     pub completed: Option<u64>,
-    /// Its lanes, which run in parallel.
-    pub lanes: Vec<ComponentTimeline>,
+    /// Its components, which run in parallel.
+    pub components: Vec<ComponentTimeline>,
 }
 
 /// Steps that are done one after the other.
 #[derive(Debug, Serialize)]
 pub struct ComponentTimeline {
     /// The component.
-    pub component: Option<String>,
+    pub name: Option<String>,
     /// How many steps there are of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// Its steps.
@@ -174,29 +174,29 @@ impl RehearsalReport {
     pub fn of(result: &RehearsalResult, on: String) -> Self {
         let timeline = &result.timeline;
         let actual = Forecast { changes: result.changes.clone(), ..result.forecast.clone() };
-        let told = forecast::ForecastReport::of(&actual);
+        let reported = forecast::ForecastReport::of(&actual);
         let failing_conditions = failing_conditions(result);
         let ends_well = failing_conditions.is_empty() && timeline.end == RehearsalEnd::Complete;
         let blockers: Vec<ForecastBlocker> =
-            told.blockers.into_iter().filter(|it| it.forcible).collect();
-        let waits: Vec<&StepWait> = timeline.waits.iter().filter(|wait| is_told(wait)).collect();
-        let lanes = actual.levels().into_iter().flat_map(|level| level.lanes);
-        let mut steps = lanes.flat_map(|lane| lane.steps);
-        let mut levels = Vec::with_capacity(told.levels.len());
-        for level in told.levels {
+            reported.blockers.into_iter().filter(|it| it.forcible).collect();
+        let waits: Vec<&StepWait> = timeline.waits.iter().filter(|wait| is_shown(wait)).collect();
+        let components = actual.levels().into_iter().flat_map(|level| level.components);
+        let mut steps = components.flat_map(|component| component.steps);
+        let mut levels = Vec::with_capacity(reported.levels.len());
+        for level in reported.levels {
             let completed = timeline.levels.iter().find(|(number, _)| *number == level.level);
-            let mut lanes = Vec::with_capacity(level.lanes.len());
-            for lane in level.lanes {
+            let mut components = Vec::with_capacity(level.components.len());
+            for component in level.components {
                 let of_lane: Vec<WaitResult> = waits
                     .iter()
-                    .filter(|wait| lane.steps.iter().any(|step| step.object == wait.object))
+                    .filter(|wait| component.steps.iter().any(|step| step.object == wait.object))
                     .map(|wait| WaitResult::of(wait))
                     .collect();
-                let told = lane.steps.into_iter().zip(steps.by_ref());
-                lanes.push(ComponentTimeline {
-                    component: lane.component,
-                    counts: lane.counts,
-                    steps: told
+                let reported = component.steps.into_iter().zip(steps.by_ref());
+                components.push(ComponentTimeline {
+                    name: component.name,
+                    counts: component.counts,
+                    steps: reported
                         .map(|(step, index)| StepResult {
                             at: result.written[index].map(seconds),
                             step,
@@ -205,34 +205,35 @@ impl RehearsalReport {
                     waits: of_lane,
                 });
             }
-            let written = lanes.iter().flat_map(|lane| &lane.steps).filter_map(|step| step.at);
+            let written =
+                components.iter().flat_map(|component| &component.steps).filter_map(|step| step.at);
             levels.push(LevelTimeline {
                 level: level.level,
                 began: written.min(),
                 completed: completed.and_then(|(_, at)| at.map(seconds)),
-                lanes,
+                components,
             });
         }
         Self {
             on,
-            from: told.from,
-            to: told.to,
-            plan_hash: told.plan_hash,
+            from: reported.from,
+            to: reported.to,
+            plan_hash: reported.plan_hash,
             succeeds: blockers.is_empty() && ends_well,
             ends_well,
             blockers,
-            accepted_risks: told.accepted_risks,
+            accepted_risks: reported.accepted_risks,
             failing_conditions,
             seconds: seconds(timeline.took),
             done: timeline.done.0,
             total: timeline.done.1,
             writes: result.writes,
-            counts: told.counts,
-            capabilities: told.capabilities,
+            counts: reported.counts,
+            capabilities: reported.capabilities,
             levels,
             conditions: transitions(result),
             deviations: deviations(result),
-            orphans: told.orphans,
+            orphans: reported.orphans,
             not_copied: result.not_copied.clone(),
             unmanaged: result
                 .unmanaged
@@ -295,7 +296,7 @@ impl WaitResult {
     }
 }
 
-fn is_told(wait: &StepWait) -> bool {
+fn is_shown(wait: &StepWait) -> bool {
     wait.until.is_none_or(|until| until >= wait.from + WAIT_MIN)
 }
 

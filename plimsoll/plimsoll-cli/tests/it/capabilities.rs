@@ -169,8 +169,8 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
         // What is new in a disabled capability stays away.
         assert!(!exists(&harness, LOOKOUT).await);
         let events = harness.events().await;
-        let told = |event: &&Value| event["reason"] == "CapabilityImplied";
-        let event = events.iter().find(told).expect("it is told as an event");
+        let reported = |event: &&Value| event["reason"] == "CapabilityImplied";
+        let event = events.iter().find(reported).expect("it is told as an event");
         let note = event["note"].as_str().unwrap_or_default();
         assert!(note.starts_with("capability Build becomes enabled: "), "{note}");
         harness.stop().await;

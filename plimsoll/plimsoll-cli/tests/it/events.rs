@@ -26,25 +26,27 @@ data: { of: ours }
 "#;
 
 /// The notes of all events, by reason.
-pub(crate) async fn told(harness: &Harness) -> BTreeMap<String, Vec<String>> {
+pub(crate) async fn reported(harness: &Harness) -> BTreeMap<String, Vec<String>> {
     let events: Api<Event> = Api::namespaced(harness.client.clone(), "default");
     let list = events.list(&ListParams::default()).await.expect("a list");
-    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut reported: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for event in list.items {
         if event.reporting_controller.as_deref() == Some("plimsoll.io/controller") {
             let reason = event.reason.unwrap_or_default();
-            told.entry(reason).or_default().push(event.note.unwrap_or_default());
+            reported.entry(reason).or_default().push(event.note.unwrap_or_default());
         }
     }
-    told
+    reported
 }
 
 /// Waits for an event whose note begins so.
 async fn until_told(harness: &Harness, reason: &str, start: &str) {
     until(
         &format!("{reason} {start}"),
-        || told(harness),
-        |told| told.get(reason).is_some_and(|notes| notes.iter().any(|it| it.starts_with(start))),
+        || reported(harness),
+        |reported| {
+            reported.get(reason).is_some_and(|notes| notes.iter().any(|it| it.starts_with(start)))
+        },
     )
     .await;
 }
@@ -80,13 +82,14 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         harness.stop().await;
 
         // What was told is not told again by another process.
-        let before = told(&harness).await;
+        let before = reported(&harness).await;
         harness.control();
         harness.until(|view| view.completed).await;
         harness.stop().await;
-        let mut after = told(&harness).await;
+        let mut after = reported(&harness).await;
         after.remove("LeaderElected");
-        let gates = |told: &BTreeMap<String, Vec<String>>| told["ClusterOperatorUpdated"].len();
+        let gates =
+            |reported: &BTreeMap<String, Vec<String>>| reported["ClusterOperatorUpdated"].len();
         assert_eq!(gates(&after), gates(&before));
         assert!(after.keys().all(|reason| before.contains_key(reason)), "{after:#?}");
     });

@@ -186,14 +186,14 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         harness.stop().await;
         let events: Api<Event> = Api::namespaced(harness.client.clone(), "default");
         let list = events.list(&ListParams::default()).await.expect("a list");
-        let told: Vec<String> = list
+        let reported: Vec<String> = list
             .items
             .into_iter()
             .filter(|event| event.reason.as_deref() == Some("FeaturesChanged"))
             .filter_map(|event| event.note)
             .collect();
         let first = "The feature set is TechPreviewNoUpgrade, it was Default";
-        assert!(told.iter().any(|note| note.starts_with(first)), "{told:?}");
-        assert!(told.iter().any(|note| note.contains("now enabled: Bold")), "{told:?}");
+        assert!(reported.iter().any(|note| note.starts_with(first)), "{reported:?}");
+        assert!(reported.iter().any(|note| note.contains("now enabled: Bold")), "{reported:?}");
     });
 }

@@ -97,8 +97,8 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 /// The forecast of a live cluster.
 async fn forecast(harness: &Harness, payload: &Payload) -> Forecast {
     let cluster = ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
-    let asked = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
-    let forecast = dry_run::forecast(&harness.client, &cluster, payload, &asked);
+    let requested = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
+    let forecast = dry_run::forecast(&harness.client, &cluster, payload, &requested);
     forecast.await.expect("the cluster answers").0
 }
 
@@ -118,7 +118,7 @@ fn assert_foretold(
     };
     let mut levels = BTreeMap::new();
     for (number, level) in forecast.levels().into_iter().enumerate() {
-        for step in level.lanes.into_iter().flat_map(|lane| lane.steps) {
+        for step in level.components.into_iter().flat_map(|component| component.steps) {
             levels.insert(identity(&forecast.plan.steps[step].manifest.key), number);
         }
     }
@@ -282,7 +282,7 @@ fn rehearsal(initial_state: InitialState, next: &Arc<Payload>, faults: &str) -> 
     }
 }
 
-fn told(result: &RehearsalResult) -> String {
+fn reported(result: &RehearsalResult) -> String {
     let report = RehearsalReport::of(result, "a stage".to_owned());
     serde_json::to_string_pretty(&report).expect("it is JSON")
 }
@@ -300,7 +300,7 @@ fn the_same_rehearsal_is_told_in_the_same_words() {
     let report = RehearsalReport::of(&result, String::new());
     assert!(report.succeeds, "{:?}", report.failing_conditions);
     assert!(report.deviations.is_empty(), "{:?}", report.deviations);
-    assert_eq!(told(&result), told(&rehearse()));
+    assert_eq!(reported(&result), reported(&rehearse()));
 }
 
 #[test]
@@ -352,8 +352,11 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         assert_eq!(report.from.as_deref(), Some(first.release.version.as_str()));
         assert_eq!(kinds(&result.changes), kinds(&foretold.changes), "{kind}");
         assert_eq!(result.forecast.plan.hash, foretold.plan.hash);
-        let waited = report.levels.iter().flat_map(|level| &level.lanes);
-        assert!(waited.flat_map(|lane| &lane.waits).count() > 0, "operators take their time");
+        let waited = report.levels.iter().flat_map(|level| &level.components);
+        assert!(
+            waited.flat_map(|component| &component.waits).count() > 0,
+            "operators take their time"
+        );
     });
 }
 

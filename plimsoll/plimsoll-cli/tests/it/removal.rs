@@ -215,7 +215,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         scene.until("orphans", |it| it.len() == 2).await;
         let (name, held) =
             ("configmap \"harbour-beacon/first\"", "configmap \"harbour-beacon/second\"");
-        let asked = async |scene: &Scene, expected: Value| {
+        let requested = async |scene: &Scene, expected: Value| {
             let found = || async {
                 let object = scene.harness.get(plimsoll_api::CLUSTER_VERSION, "version").await;
                 object["metadata"]["annotations"]["plimsoll.io/prune"].clone()
@@ -224,10 +224,10 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         };
         // What is not gone yet is still asked for.
         scene.prune(&format!("{name}, {held}")).await;
-        asked(&scene, json!(held)).await;
+        requested(&scene, json!(held)).await;
         assert!(!scene.exists("first").await && scene.exists("second").await);
         scene.patch("second", json!({"metadata": {"finalizers": null}})).await;
-        asked(&scene, Value::Null).await;
+        requested(&scene, Value::Null).await;
         assert!(!scene.exists("second").await);
 
         scene.harness.release(&first);
@@ -239,7 +239,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         scene.prune(name).await;
         scene.until("orphans", |it| it.len() == 1).await;
         assert!(!scene.exists("first").await);
-        asked(&scene, Value::Null).await;
+        requested(&scene, Value::Null).await;
         scene.harness.stop().await;
     });
 }

@@ -11,7 +11,7 @@ use plimsoll_plan::progress::parse_ranges;
 use plimsoll_simulation::operators::Faults as OperatorFaults;
 use serde_json::json;
 
-use crate::events::told;
+use crate::events::reported;
 use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
 
 /// The plan on record, and the steps recorded as done.
@@ -93,7 +93,7 @@ fn what_is_not_seen_yet_keeps_its_reports_and_is_not_said_to_fail() {
         harness.stop().await;
         let status = harness.get(CLUSTER_OPERATOR, "beacon").await["status"].clone();
         assert_eq!(status["relatedObjects"], related, "{status:#}");
-        let told = told(&harness).await;
-        assert!(!told.contains_key("FailureResolved"), "{told:#?}");
+        let reported = reported(&harness).await;
+        assert!(!reported.contains_key("FailureResolved"), "{reported:#?}");
     });
 }

@@ -10,7 +10,7 @@ use crate::finding::FindingCode;
 use crate::position::Position;
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
-    // The last Deployment of each lane, as its location in the payload.
+    // The last Deployment of each component, as its location in the payload.
     let mut deployments: BTreeMap<Position<'_>, usize> = BTreeMap::new();
     for (index, manifest) in manifests.iter().enumerate() {
         if let Some(position) = Position::of(&manifest.file).filter(|_| is_deployment(manifest)) {
@@ -25,7 +25,7 @@ pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
         let last = Position::of(&manifest.file).and_then(|position| deployments.get(&position));
         if let Some(last) = last.filter(|last| **last > index) {
             let message = format!(
-                "the ClusterOperator {} comes before {} of its own lane, which waits for it",
+                "the ClusterOperator {} comes before {} of its own component, which waits for it",
                 manifest.key.name, manifests[*last].key
             );
             report.add(manifest, "kind", FindingCode::OperatorOrder, message);

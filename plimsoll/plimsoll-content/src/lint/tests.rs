@@ -133,7 +133,7 @@ fn cluster_operators_gate_after_their_deployment() {
         &format!("{crd}---\n{operator}---\n{deployment}"),
         "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
          6 (document 1): warning [operator-related-objects]: the related objects of ClusterOperator o: there are none; name a namespace and at least one other object\n\
-         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own lane, which waits for it",
+         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own component, which waits for it",
     );
     let full = format!(
         "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{group: '', resource: namespaces, name: ns}}, {{group: apps, resource: deployments, namespace: ns, name: d}}]}}\n"

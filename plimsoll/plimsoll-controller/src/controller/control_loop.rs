@@ -153,7 +153,7 @@ impl ControlLoop {
         let (uptime, execution) = (self.stopwatch.uptime(), &self.session.execution);
         let times_of_day = [
             execution.wake_at(),
-            execution.removals().ledger().due_at(),
+            execution.removals().tracker().due_at(),
             self.reconciler.requests.retry_at(),
             self.reconciler.desired.overrides().next_expiry(now),
         ];
@@ -198,7 +198,7 @@ impl ControlLoop {
         let (is_completed, completed) = reported.completed(progress);
         let operators = reported.operators(progress);
         let is_paused = paused.is_some();
-        let removals = self.session.execution.removals_mut().notices(now);
+        let removals = self.session.execution.removals_mut().deletion_events(now);
         let drifted = self.session.execution.take_drifted();
         if is_paused || !removals.is_empty() {
             self.reporter.touch();

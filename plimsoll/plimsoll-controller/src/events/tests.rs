@@ -6,7 +6,7 @@ use plimsoll_api::Reason;
 use super::correlator::{BURST, EventCorrelator, REFILL, SERIES_ENDS_AFTER, SERIES_REFRESH, Write};
 use super::{Occurrence, Severity, cluster_version, truncated};
 
-fn told(note: &str) -> Occurrence {
+fn reported(note: &str) -> Occurrence {
     Occurrence {
         severity: Severity::Normal,
         reason: Reason::PayloadLoaded,
@@ -27,7 +27,7 @@ fn check(occurrences: &[(SignedDuration, &str)], expected: &[&str]) {
         let now = Timestamp::UNIX_EPOCH + *at;
         let writes = match *note {
             "~" => correlator.tidy(now),
-            note => correlator.note(told(note), now).into_iter().collect(),
+            note => correlator.note(reported(note), now).into_iter().collect(),
         };
         written.extend(writes.into_iter().map(|write| match write {
             Write::Create(entry) => format!("+{}", entry.occurrence.note),

@@ -109,19 +109,19 @@ fn every_figure_is_told_under_its_name() {
     }
     // What is unknown is not told.
     assert!(!text.contains("\"RetrievedUpdates\""), "{text}");
-    let mut told: Vec<&str> =
+    let mut reported: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    told.sort_unstable();
+    reported.sort_unstable();
     let mut names = NAMES;
     names.sort_unstable();
-    assert_eq!(told, names);
+    assert_eq!(reported, names);
 }
 
 #[test]
 fn who_stands_by_tells_so_and_nothing_more() {
     let text = text(&View::default());
-    let told: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(told, ["plimsoll_leader 0"]);
+    let reported: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(reported, ["plimsoll_leader 0"]);
 }
 
 async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {

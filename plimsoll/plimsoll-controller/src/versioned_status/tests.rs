@@ -87,11 +87,11 @@ impl Server {
         let client = server.client();
         let object = serde_json::from_value(server.0.lock().unwrap().object()).unwrap();
         let mut guarded = VersionedStatus::of(&object);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for word in words.split_whitespace() {
             if word == "write" {
-                let status = json!(format!("ours {}", told.len()));
-                told.push(match guarded.replace(&client, CLUSTER_VERSION, &status).await {
+                let status = json!(format!("ours {}", reported.len()));
+                reported.push(match guarded.replace(&client, CLUSTER_VERSION, &status).await {
                     Ok(()) => "written".to_owned(),
                     Err(StatusWriteError::Outdated) => "outdated".to_owned(),
                     Err(StatusWriteError::Failed(_)) => "failed".to_owned(),
@@ -107,7 +107,7 @@ impl Server {
             }
         }
         let status = server.0.lock().unwrap().status.clone();
-        format!("{}: {}", told.join(", "), status.as_str().unwrap())
+        format!("{}: {}", reported.join(", "), status.as_str().unwrap())
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
 use plimsoll_content::capability::CapabilityRegistry;
 
-use super::{UnavailableCapability, asked, listed};
+use super::{UnavailableCapability, listed, requested};
 
 /// A write of a ClusterVersion.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct SpecChange<'a> {
 
 /// Why a write is refused. Its `Display` says what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Objection {
+pub enum CapabilityViolation {
     /// A name that cannot be acted on.
     Unavailable(UnavailableCapability),
     /// Capabilities that are enabled and would not be asked for any more.
@@ -39,7 +39,7 @@ pub enum Objection {
     },
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for CapabilityViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable(refused) => refused.fmt(f),
@@ -69,7 +69,7 @@ pub fn review(
     change: &SpecChange<'_>,
     registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
-) -> Vec<Objection> {
+) -> Vec<CapabilityViolation> {
     let empty = CapabilitiesSpec::default();
     let old = change.old.map(|spec| spec.capabilities.as_ref().unwrap_or(&empty));
     let new = change.new.capabilities.as_ref();
@@ -77,20 +77,21 @@ pub fn review(
         return Vec::new();
     }
     let enabled: BTreeSet<String> = change.enabled.iter().cloned().collect();
-    let after = asked(new, &enabled, registry, gates);
-    let before = old.map(|old| asked(Some(old), &enabled, registry, gates));
+    let after = requested(new, &enabled, registry, gates);
+    let before = old.map(|old| requested(Some(old), &enabled, registry, gates));
 
     let there_before = |refused: &UnavailableCapability| {
         let before = before.as_ref().map(|it| it.unavailable.as_slice()).unwrap_or_default();
         before.iter().any(|it| it.name == refused.name)
     };
     let refused = after.unavailable.iter().filter(|refused| !there_before(refused));
-    let mut objections: Vec<Objection> = refused.cloned().map(Objection::Unavailable).collect();
+    let mut violations: Vec<CapabilityViolation> =
+        refused.cloned().map(CapabilityViolation::Unavailable).collect();
 
     let mut taken_away = before.map(|it| it.names).unwrap_or_default();
     taken_away.retain(|name| enabled.contains(name) && !after.names.contains(name));
     if !taken_away.is_empty() {
-        objections.push(Objection::Disabled(taken_away));
+        violations.push(CapabilityViolation::Disabled(taken_away));
     }
     let all: BTreeSet<String> = after.names.union(&enabled).cloned().collect();
     let added = new.map(|new| new.additional_enabled_capabilities.as_slice()).unwrap_or_default();
@@ -98,8 +99,8 @@ pub fn review(
         let missing = registry.missing_for(name, &all);
         if !missing.is_empty() {
             let missing = missing.into_iter().map(str::to_owned).collect();
-            objections.push(Objection::Incomplete { capability: name.clone(), missing });
+            violations.push(CapabilityViolation::Incomplete { capability: name.clone(), missing });
         }
     }
-    objections
+    violations
 }

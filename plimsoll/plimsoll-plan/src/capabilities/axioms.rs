@@ -143,9 +143,9 @@ fn axiom_5_profiles_take_precedence_over_capabilities() {
     let context = context();
     let release = manifests(&["core", &elsewhere, "more:Console"]);
     let registry = CapabilityRegistry::built_in();
-    let brought = enabling("Console", &release, &context, &BTreeSet::new(), &registry);
-    assert_eq!(brought.manifests, [&release[2]]);
-    assert_eq!(brought.elsewhere, 1);
+    let enabling = enabling("Console", &release, &context, &BTreeSet::new(), &registry);
+    assert_eq!(enabling.manifests, [&release[2]]);
+    assert_eq!(enabling.elsewhere, 1);
 }
 
 #[test]
@@ -244,9 +244,9 @@ fn which_manifest_of_which_payload_forced_which_capability_is_told() {
 
 #[test]
 fn answer_a_name_that_does_not_match_anything_fails_validation() {
-    let asked = capabilities(&asking("None", "Consle"), "");
-    assert!(asked.enabled.is_empty());
-    assert_eq!(asked.unavailable.len(), 1);
+    let requested = capabilities(&asking("None", "Consle"), "");
+    assert!(requested.enabled.is_empty());
+    assert_eq!(requested.unavailable.len(), 1);
 }
 
 #[test]
@@ -271,6 +271,6 @@ fn answer_turning_a_component_on_is_supported_and_turning_it_off_is_not() {
 fn answer_interdependencies_are_known_and_told() {
     let registry = CapabilityRegistry::built_in();
     let release = manifests(&["market:marketplace"]);
-    let brought = enabling("marketplace", &release, &context(), &BTreeSet::new(), &registry);
-    assert_eq!(brought.missing.into_iter().collect::<Vec<_>>(), ["OperatorLifecycleManager"]);
+    let enabling = enabling("marketplace", &release, &context(), &BTreeSet::new(), &registry);
+    assert_eq!(enabling.missing.into_iter().collect::<Vec<_>>(), ["OperatorLifecycleManager"]);
 }

@@ -16,14 +16,14 @@ const ADDITIONAL: &str = "additionalEnabledCapabilities";
 
 /// Something that the installer refuses. Its `Display` is the installer's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InstallConfigProblem {
     /// Path of the field, as the installer names it.
     pub field: String,
     /// What is wrong with it.
     pub message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for InstallConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assessment {
     /// What the installer refuses, in the order of its checks.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<InstallConfigProblem>,
     /// What a cluster would have; names that do not exist are not among them.
     pub enabled: BTreeSet<String>,
     /// What it would not have, of what there is.
@@ -55,27 +55,27 @@ pub fn assess(
             &empty
         }
     };
-    let asked = RequestedComponents::read(stanza, &mut refusals);
+    let requested = RequestedComponents::read(stanza, &mut refusals);
     if !stanza.is_null() {
-        names(&asked, registry, &mut refusals);
+        names(&requested, registry, &mut refusals);
     }
-    let baseline = if asked.baseline.is_empty() { CURRENT } else { asked.baseline };
+    let baseline = if requested.baseline.is_empty() { CURRENT } else { requested.baseline };
     let set = registry.set(baseline).map(|set| set.capabilities.clone()).unwrap_or_default();
-    let additional = asked.additional.iter().flatten().map(|name| (*name).to_owned());
+    let additional = requested.additional.iter().flatten().map(|name| (*name).to_owned());
     let mut enabled: BTreeSet<String> = set.into_iter().chain(additional).collect();
     enabled.retain(|name| registry.is_known(name, gates));
     if !stanza.is_null() {
-        requirements(&asked, &enabled, registry, &mut refusals);
-        platform(config, stanza, &asked, &enabled, &mut refusals);
+        requirements(&requested, &enabled, registry, &mut refusals);
+        platform(config, stanza, &requested, &enabled, &mut refusals);
     }
     let there = registry.capabilities().filter(|it| it.is_allowed(gates));
     let disabled = there.map(|it| it.name.clone()).filter(|name| !enabled.contains(name)).collect();
     Assessment { refusals, enabled, disabled }
 }
 
-fn refusal(field: &str, message: String) -> Refusal {
+fn refusal(field: &str, message: String) -> InstallConfigProblem {
     let field = if field.is_empty() { "install-config" } else { field };
-    Refusal { field: field.to_owned(), message }
+    InstallConfigProblem { field: field.to_owned(), message }
 }
 
 /// What the stanza holds, as far as it can be read.
@@ -87,25 +87,25 @@ struct RequestedComponents<'a> {
 }
 
 impl<'a> RequestedComponents<'a> {
-    fn read(stanza: &'a Value, refusals: &mut Vec<Refusal>) -> Self {
-        let mut asked = Self { baseline: "", additional: Vec::new(), list: &Value::Null };
+    fn read(stanza: &'a Value, refusals: &mut Vec<InstallConfigProblem>) -> Self {
+        let mut requested = Self { baseline: "", additional: Vec::new(), list: &Value::Null };
         let fields = match stanza {
-            Value::Null => return asked,
+            Value::Null => return requested,
             Value::Object(fields) => fields,
             other => {
                 refusals.push(refusal(STANZA, invalid(other, "must be a mapping")));
-                return asked;
+                return requested;
             }
         };
         for (name, value) in fields {
             let path = format!("{STANZA}.{name}");
             match (name.as_str(), value) {
-                (BASELINE, Value::String(text)) => asked.baseline = text,
+                (BASELINE, Value::String(text)) => requested.baseline = text,
                 (BASELINE, Value::Null) | (ADDITIONAL, Value::Null) => {}
                 (BASELINE, other) => refusals.push(refusal(&path, invalid(other, "must be text"))),
                 (ADDITIONAL, Value::Array(names)) => {
-                    asked.list = value;
-                    asked.additional = names.iter().map(Value::as_str).collect();
+                    requested.list = value;
+                    requested.additional = names.iter().map(Value::as_str).collect();
                 }
                 (ADDITIONAL, other) => {
                     refusals.push(refusal(&path, invalid(other, "must be a list of names")));
@@ -117,7 +117,7 @@ impl<'a> RequestedComponents<'a> {
                 }
             }
         }
-        asked
+        requested
     }
 }
 
@@ -142,23 +142,23 @@ fn unsupported<'a>(
 /// Names that do not exist. An empty set is none of them, although no stanza at all means
 /// `vCurrent`.
 fn names(
-    asked: &RequestedComponents<'_>,
+    requested: &RequestedComponents<'_>,
     registry: &CapabilityRegistry,
-    refusals: &mut Vec<Refusal>,
+    refusals: &mut Vec<InstallConfigProblem>,
 ) {
-    if registry.set(asked.baseline).is_none() {
+    if registry.set(requested.baseline).is_none() {
         let sets = registry.sets().iter().map(|set| set.name.as_str());
-        let similar = registry.similar_set(asked.baseline);
-        let message = unsupported(&asked.baseline.into(), sets, similar);
+        let similar = registry.similar_set(requested.baseline);
+        let message = unsupported(&requested.baseline.into(), sets, similar);
         refusals.push(refusal(&format!("{STANZA}.{BASELINE}"), message));
     }
-    for (index, name) in asked.additional.iter().enumerate() {
+    for (index, name) in requested.additional.iter().enumerate() {
         if name.is_some_and(|name| registry.capability(name).is_some()) {
             continue;
         }
         let similar = name.and_then(|name| registry.similar(name));
         let known = registry.capabilities().map(|it| it.name.as_str());
-        let message = unsupported(&asked.list[index], known, similar);
+        let message = unsupported(&requested.list[index], known, similar);
         refusals.push(refusal(&format!("{STANZA}.{ADDITIONAL}[{index}]"), message));
     }
 }
@@ -166,12 +166,12 @@ fn names(
 /// Capabilities without what they require. The installer knows of `marketplace` alone; the others
 /// are looked at where they are asked for by name.
 fn requirements(
-    asked: &RequestedComponents<'_>,
+    requested: &RequestedComponents<'_>,
     enabled: &BTreeSet<String>,
     registry: &CapabilityRegistry,
-    refusals: &mut Vec<Refusal>,
+    refusals: &mut Vec<InstallConfigProblem>,
 ) {
-    let by_name: BTreeSet<&str> = asked.additional.iter().copied().flatten().collect();
+    let by_name: BTreeSet<&str> = requested.additional.iter().copied().flatten().collect();
     let of_note = enabled.iter().map(String::as_str);
     for name in of_note.filter(|name| *name == "marketplace" || by_name.contains(name)) {
         let missing: Vec<&str> = registry.missing_for(name, enabled).into_iter().collect();
@@ -180,7 +180,7 @@ fn requirements(
             [only] => format!("the {name} capability requires the {only} capability"),
             several => format!("the {name} capability requires {}", several.join(", ")),
         };
-        refusals.push(refusal(ADDITIONAL, invalid(asked.list, &what)));
+        refusals.push(refusal(ADDITIONAL, invalid(requested.list, &what)));
     }
 }
 
@@ -188,16 +188,16 @@ fn requirements(
 fn platform(
     config: &Value,
     stanza: &Value,
-    asked: &RequestedComponents<'_>,
+    requested: &RequestedComponents<'_>,
     enabled: &BTreeSet<String>,
-    refusals: &mut Vec<Refusal>,
+    refusals: &mut Vec<InstallConfigProblem>,
 ) {
     let platform = &config["platform"];
     let on = |name: &str| !platform[name].is_null();
     let lacks = |name: &str| !enabled.contains(name);
-    if asked.baseline == NONE && on("baremetal") && lacks("baremetal") {
+    if requested.baseline == NONE && on("baremetal") && lacks("baremetal") {
         let what = "platform baremetal requires the baremetal capability";
-        refusals.push(refusal(ADDITIONAL, invalid(asked.list, what)));
+        refusals.push(refusal(ADDITIONAL, invalid(requested.list, what)));
     }
     let mut refuse = |what: &str| refusals.push(refusal(STANZA, invalid(stanza, what)));
     if lacks("CloudCredential") && !on("none") && !on("baremetal") {

@@ -80,16 +80,16 @@ fn a_name_that_nobody_knows_is_kept() {
 
 #[test]
 fn a_capability_behind_a_gate_that_is_off_does_not_exist() {
-    let asked = spec("None", "ClusterAPI CompatibilityRequirements");
-    let off = effective(&asked, &owned("ClusterAPI"), &[]);
+    let requested = spec("None", "ClusterAPI CompatibilityRequirements");
+    let off = effective(&requested, &owned("ClusterAPI"), &[]);
     check(&off, "", "");
     assert!(!off.known.contains("ClusterAPI"));
     let gates: BTreeSet<String> =
         owned("CRDCompatibilityRequirementOperator").into_iter().collect();
-    let one = effective_with_gates(&asked, &owned("ClusterAPI"), &[], &gates);
+    let one = effective_with_gates(&requested, &owned("ClusterAPI"), &[], &gates);
     check(&one, "CompatibilityRequirements", "");
     let gates: BTreeSet<String> = owned("ClusterAPIMachineManagement").into_iter().collect();
-    let both = effective_with_gates(&asked, &[], &[], &gates);
+    let both = effective_with_gates(&requested, &[], &[], &gates);
     check(&both, "ClusterAPI CompatibilityRequirements", "");
     assert_eq!(both.known.len(), 19);
 }

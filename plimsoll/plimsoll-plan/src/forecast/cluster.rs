@@ -13,7 +13,7 @@ use super::{Forecast, StepChange, decided, gates};
 use crate::apply::diff;
 use crate::health::gate;
 use crate::plan::{Action, GroupVersionKind, Plan, Step};
-use crate::progress::{Obstacle, TryError};
+use crate::progress::{StepBlocker, TryError};
 
 /// How a step was found, and what its API server answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub enum DryRunOutcome {
     /// There is nothing to try: the object is deleted, kept, or refused beforehand.
     NotTried,
     /// Something that it needs is not there.
-    Obstacle(Obstacle),
+    Blocked(StepBlocker),
     /// It is refused.
     Refused(TryError),
 }
@@ -66,8 +66,8 @@ pub fn of_cluster(
     let places = Places::of(&plan);
     let mut set_aside = BTreeMap::new();
     for (step, observed) in observed_objects.iter().enumerate() {
-        let DryRunOutcome::Obstacle(obstacle) = &observed.answer else { continue };
-        let remover = provided.remover(obstacle).filter(|&it| !places.precedes(it, step));
+        let DryRunOutcome::Blocked(blocker) = &observed.answer else { continue };
+        let remover = provided.remover(blocker).filter(|&it| !places.precedes(it, step));
         set_aside.extend(remover.map(|remover| (step, remover)));
     }
     let (capabilities, preconditions) = (Vec::new(), Vec::new());
@@ -129,11 +129,11 @@ fn change(step: &Step, observed: &ObservedObject, provided: &ProvidedKinds<'_>) 
         }
         (DryRunOutcome::Would(_) | DryRunOutcome::NotTried, None) => StepChange::Created,
         (DryRunOutcome::NotTried, Some(_)) => StepChange::Unchanged,
-        (DryRunOutcome::Obstacle(obstacle), _) if provided.remover(obstacle).is_some() => {
+        (DryRunOutcome::Blocked(blocker), _) if provided.remover(blocker).is_some() => {
             StepChange::Created
         }
-        (DryRunOutcome::Obstacle(obstacle), _) => {
-            StepChange::Waiting { reason: obstacle.reason(), message: obstacle.message() }
+        (DryRunOutcome::Blocked(blocker), _) => {
+            StepChange::Waiting { reason: blocker.reason(), message: blocker.message() }
         }
         (DryRunOutcome::Refused(error), _) => {
             StepChange::Refused { reason: error.reason, message: error.cause.clone() }

@@ -1,9 +1,9 @@
-//! The kinds and namespaces that a plan itself provides, so that their absence is no obstacle.
+//! The kinds and namespaces that a plan itself provides, so that their absence is no blocker.
 
 use std::collections::BTreeMap;
 
 use crate::plan::{Action, GroupVersionKind, Plan};
-use crate::progress::Obstacle;
+use crate::progress::StepBlocker;
 
 /// The steps of a plan that bring kinds and namespaces.
 #[derive(Default)]
@@ -28,16 +28,16 @@ impl<'a> ProvidedKinds<'a> {
         provided
     }
 
-    /// The step that takes an obstacle away, if any does.
-    pub(super) fn remover(&self, obstacle: &Obstacle) -> Option<usize> {
-        match obstacle {
-            Obstacle::KindNotServed(kind) => self.kinds.get(kind).copied(),
-            Obstacle::NamespaceMissing(name) => self.namespaces.get(name.as_str()).copied(),
-            Obstacle::NamespaceTerminating(_) => None,
+    /// The step that takes an blocker away, if any does.
+    pub(super) fn remover(&self, blocker: &StepBlocker) -> Option<usize> {
+        match blocker {
+            StepBlocker::KindNotServed(kind) => self.kinds.get(kind).copied(),
+            StepBlocker::NamespaceMissing(name) => self.namespaces.get(name.as_str()).copied(),
+            StepBlocker::NamespaceTerminating(_) => None,
         }
     }
 
-    /// The steps that take the obstacles away which a step meets where only what `before` provided
+    /// The steps that take the blockers away which a step meets where only what `before` provided
     /// is there.
     pub(super) fn removers(&self, plan: &Plan, step: usize, before: &Self) -> Vec<usize> {
         let (kind, key) = (plan.steps[step].kind(), &plan.steps[step].manifest.key);
@@ -49,20 +49,20 @@ impl<'a> ProvidedKinds<'a> {
     }
 }
 
-/// Where the steps of a plan stand: run level, lane, and place in the lane.
+/// Where the steps of a plan stand: run level, chain, and place in the chain.
 pub(super) struct Places(BTreeMap<usize, (usize, usize, usize)>);
 
 impl Places {
     pub(super) fn of(plan: &Plan) -> Self {
         let mut places = BTreeMap::new();
         let (mut level, mut before) = (0, None);
-        for (lane, node) in plan.graph.nodes.iter().enumerate() {
+        for (chain, node) in plan.graph.nodes.iter().enumerate() {
             if before.is_some_and(|before| before != node.level) {
                 level += 1;
             }
             before = Some(node.level);
             for (place, &step) in node.tasks.iter().enumerate() {
-                places.insert(step, (level, lane, place));
+                places.insert(step, (level, chain, place));
             }
         }
         Self(places)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{DryRunOutcome, Forecast, ObservedObject, OrphanCause, between, of_cluster};
 use crate::plan::mode::Mode;
 use crate::plan::{Plan, plan};
-use crate::progress::{Obstacle, Transience, TryError};
+use crate::progress::{StepBlocker, Transience, TryError};
 
 /// A document of a file: kind, name, and what else there is in it.
 fn manifest(file: &str, kind: &str, name: &str, extra: Value) -> Manifest {
@@ -46,7 +46,7 @@ fn release(version: &str, manifests: &[Manifest]) -> Plan {
 }
 
 /// A line for each step, then one for each orphan.
-fn told(forecast: &Forecast) -> Vec<String> {
+fn reported(forecast: &Forecast) -> Vec<String> {
     let steps = forecast.plan.steps.iter().zip(&forecast.changes).map(|(step, change)| {
         let text = format!("{} {}", step.manifest.key.name, change.kind().as_str());
         match change {
@@ -105,7 +105,7 @@ fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left(
     ];
     let forecast = files(&before, &after);
     assert_eq!(
-        told(&forecast),
+        reported(&forecast),
         [
             "same unchanged",
             "other changed data.k,data.l",
@@ -134,7 +134,7 @@ fn what_an_operator_reports_is_no_change_of_the_release() {
         [manifest("0000_10_a_9.yaml", "ClusterOperator", "crane", json!({ "status": status }))]
     };
     let forecast = files(&operator("1"), &operator("2"));
-    assert_eq!(told(&forecast), ["crane unchanged"]);
+    assert_eq!(reported(&forecast), ["crane unchanged"]);
     assert_eq!(forecast.gates.len(), 1);
     assert_eq!(forecast.gates[0].expects[0].version, "2");
     assert!(forecast.stops().is_empty());
@@ -160,8 +160,9 @@ fn levels_follow_each_other_and_hold_their_lanes() {
         .levels()
         .into_iter()
         .map(|level| {
-            let lanes = level.lanes.into_iter().map(|lane| lane.steps).collect::<Vec<_>>();
-            (level.level, lanes)
+            let components =
+                level.components.into_iter().map(|component| component.steps).collect::<Vec<_>>();
+            (level.level, components)
         })
         .collect();
     assert_eq!(levels, [(Some(9), vec![vec![3]]), (Some(10), vec![vec![0, 2], vec![1]])]);
@@ -191,7 +192,7 @@ fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
         let of_files = between(Some(&from), Arc::clone(&plan), &BTreeSet::new());
         assert_eq!(of_files.set_aside.into_iter().collect::<Vec<_>>(), expected);
         let answer = match before {
-            [] => DryRunOutcome::Obstacle(Obstacle::KindNotServed(plan.steps[object].kind())),
+            [] => DryRunOutcome::Blocked(StepBlocker::KindNotServed(plan.steps[object].kind())),
             _ => DryRunOutcome::Would(json!({})),
         };
         let mut observed_objects =
@@ -275,9 +276,9 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         would(None, json!({})),
         would(Some(live("a")), live("b")),
         would(Some(json!({"metadata": {"resourceVersion": "3"}, "data": {}})), same),
-        not(DryRunOutcome::Obstacle(Obstacle::NamespaceMissing("quay".to_owned()))),
+        not(DryRunOutcome::Blocked(StepBlocker::NamespaceMissing("quay".to_owned()))),
         not(DryRunOutcome::Refused(refusal)),
-        not(DryRunOutcome::Obstacle(Obstacle::NamespaceMissing("pier".to_owned()))),
+        not(DryRunOutcome::Blocked(StepBlocker::NamespaceMissing("pier".to_owned()))),
     ];
     let key = |kind: &str, name: &str| ObjectKey {
         group: String::new(),
@@ -288,9 +289,9 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
     let ours = BTreeSet::from([key("Namespace", "quay"), key("ConfigMap", "left")]);
     let kinds = BTreeSet::from([GroupKind::new("", "Namespace")]);
     let forecast = of_cluster(None, plan, &observed_objects, &ours, &kinds);
-    let told = told(&forecast);
+    let reported = reported(&forecast);
     assert_eq!(
-        told[..5],
+        reported[..5],
         [
             "quay created",
             "drifted changed data.k",
@@ -299,8 +300,8 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
             "unwanted refused UpdatePayloadResourceForbidden not on Sundays",
         ]
     );
-    assert!(told[5].starts_with("homeless waiting NamespaceMissing"), "{}", told[5]);
-    assert_eq!(told[6], "left vanished");
+    assert!(reported[5].starts_with("homeless waiting NamespaceMissing"), "{}", reported[5]);
+    assert_eq!(reported[6], "left vanished");
     assert_eq!(forecast.stops().len(), 2);
 }
 
@@ -332,7 +333,7 @@ fn fields_that_only_the_new_definition_knows_are_foreseen() {
         ];
         let none = (BTreeSet::new(), BTreeSet::new());
         let forecast = of_cluster(None, Arc::clone(&plan), &observed_objects, &none.0, &none.1);
-        assert_eq!(told(&forecast)[1], expected);
+        assert_eq!(reported(&forecast)[1], expected);
     };
     check("new", "south changed spec.power");
     check("old", "south unchanged");

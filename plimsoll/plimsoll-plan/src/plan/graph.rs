@@ -1,29 +1,29 @@
 //! The order of a payload's manifests, from nothing but their file names (CV-6).
 //!
 //! A file called `0000_<run level>_<component>_…` belongs to a *run level* and, within it, to a
-//! *component*. The manifests of one component in one level form a *lane*: they are applied one
-//! after the other, in the order of the payload. Lanes are the nodes of the graph.
+//! *component*. The manifests of one component in one level form a *chain*: they are applied one
+//! after the other, in the order of the payload. Chains are the nodes of the graph.
 //!
 //! # Rules
 //!
-//! * **By level** (updates): lanes of one level run side by side; the next level begins when all of
+//! * **By level** (updates): chains of one level run in parallel; the next level begins when all of
 //!   them are complete. Levels follow each other by number.
-//! * **Flattened** (installation): no level waits for another; all lanes run side by side.
+//! * **Flattened** (installation): no level waits for another; all chains run in parallel.
 //! * **Shuffled** (reconciling): as flattened, in an order that changes with the attempt, so that
-//!   a lane that is stuck does not always hold up the same others.
+//!   a chain that is stuck does not always hold up the same others.
 //! * A **Job** is a barrier in every ordering: it waits for all that stands before it, and all that
 //!   stands after it waits for it.
-//! * A file whose name does not match has no level. It stays at its place: in a lane with the files
+//! * A file whose name does not match has no level. It stays at its place: in a chain with the files
 //!   beside it that do not match either, after the levels before it and before those after it.
 //!
 //! # Departures from upstream
 //!
-//! * Every level is a barrier and every component of it a lane. Upstream makes one serial chain of
+//! * Every level is a barrier and every component of it a chain. Upstream makes one serial chain of
 //!   neighbouring levels that have a single component each, also where it flattens the levels.
 //! * Levels are ordered by number even when the payload lists them otherwise: `0000_9_…` comes
 //!   before `0000_10_…`, and a file of level 90 in the first directory of a payload waits for
 //!   level 10 of the second. Upstream follows the order of the list.
-//! * There are no empty nodes: a lane names all lanes of the group before it.
+//! * There are no empty nodes: a chain names all chains of the group before it.
 
 mod shuffle;
 
@@ -86,8 +86,8 @@ pub fn build(tasks: &[Task<'_>], ordering: Ordering) -> Graph {
     for section in sections(tasks) {
         match ordering {
             Ordering::ByLevel => {
-                for lanes in levels(section) {
-                    before = graph.append(lanes, &before);
+                for chains in levels(section) {
+                    before = graph.append(chains, &before);
                 }
             }
             Ordering::Flattened => before = graph.append(section, &before),
@@ -108,14 +108,14 @@ impl Graph {
         }
     }
 
-    /// Appends lanes that run side by side, all of them after `before`; returns their indices.
-    fn append(&mut self, lanes: Vec<Lane>, before: &[usize]) -> Vec<usize> {
+    /// Appends chains that run in parallel, all of them after `before`; returns their indices.
+    fn append(&mut self, chains: Vec<Chain>, before: &[usize]) -> Vec<usize> {
         let first = self.nodes.len();
-        self.nodes.extend(lanes.into_iter().map(|lane| Node {
-            tasks: lane.tasks,
+        self.nodes.extend(chains.into_iter().map(|chain| Node {
+            tasks: chain.tasks,
             after: before.to_vec(),
-            level: lane.level,
-            component: lane.component,
+            level: chain.level,
+            component: chain.component,
         }));
         (first..self.nodes.len()).collect()
     }
@@ -123,7 +123,7 @@ impl Graph {
 
 /// Tasks that are carried out one after the other.
 #[derive(Debug, Clone)]
-struct Lane {
+struct Chain {
     /// Counts the runs of files without a level, so that these keep their place.
     place: usize,
     level: Option<u32>,
@@ -131,27 +131,27 @@ struct Lane {
     tasks: Vec<usize>,
 }
 
-/// The lanes between Jobs, each Job being a section of its own; ordered by place and level, and
+/// The chains between Jobs, each Job being a section of its own; ordered by place and level, and
 /// in a level by first appearance.
-fn sections(tasks: &[Task<'_>]) -> Vec<Vec<Lane>> {
+fn sections(tasks: &[Task<'_>]) -> Vec<Vec<Chain>> {
     let mut sections = Vec::new();
-    let mut section: Vec<Lane> = Vec::new();
+    let mut section: Vec<Chain> = Vec::new();
     for (index, place, position) in in_order(tasks) {
         let level = position.map(|position| position.level);
         let component = position.map(|position| position.component.to_owned());
-        let lane = Lane { place, level, component, tasks: vec![index] };
+        let chain = Chain { place, level, component, tasks: vec![index] };
         if tasks[index].is_job {
             sections.push(std::mem::take(&mut section));
-            sections.push(vec![lane]);
+            sections.push(vec![chain]);
             continue;
         }
         let same = section.iter_mut().find(|other| {
             (other.place, other.level, &other.component)
-                == (lane.place, lane.level, &lane.component)
+                == (chain.place, chain.level, &chain.component)
         });
         match same {
             Some(other) => other.tasks.push(index),
-            None => section.push(lane),
+            None => section.push(chain),
         }
     }
     sections.push(section);
@@ -176,11 +176,11 @@ fn in_order<'a>(tasks: &[Task<'a>]) -> Vec<(usize, usize, Option<Position<'a>>)>
     order
 }
 
-/// Splits a section into groups of lanes that run side by side.
-fn levels(section: Vec<Lane>) -> Vec<Vec<Lane>> {
-    let mut groups: BTreeMap<(usize, Option<u32>), Vec<Lane>> = BTreeMap::new();
-    for lane in section {
-        groups.entry((lane.place, lane.level)).or_default().push(lane);
+/// Splits a section into groups of chains that run in parallel.
+fn levels(section: Vec<Chain>) -> Vec<Vec<Chain>> {
+    let mut groups: BTreeMap<(usize, Option<u32>), Vec<Chain>> = BTreeMap::new();
+    for chain in section {
+        groups.entry((chain.place, chain.level)).or_default().push(chain);
     }
     groups.into_values().collect()
 }

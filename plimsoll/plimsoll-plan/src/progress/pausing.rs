@@ -19,10 +19,10 @@ impl Progress {
         let plan = self.plan.clone();
         for (index, node) in plan.graph.nodes.iter().enumerate() {
             let resting = node.tasks.iter().all(|&step| !self.is_under_way(step));
-            let open = self.lanes[index].begun && !self.lanes[index].complete;
+            let open = self.nodes[index].begun && !self.nodes[index].complete;
             if open && self.is_held(node.level) && resting {
-                self.lanes[index].begun = false;
-                self.lanes[index].cursor = 0;
+                self.nodes[index].begun = false;
+                self.nodes[index].cursor = 0;
                 for &step in &node.tasks {
                     if matches!(self.tracks[step].state, State::Due | State::Blocked(_))
                         && !self.tracks[step].reached
@@ -43,17 +43,17 @@ impl Progress {
     /// The run level that the update is held before; `None` while it goes on or something before
     /// that level is not done yet.
     pub fn paused_at(&self) -> Option<u32> {
-        let lanes = self.plan.graph.nodes.iter().zip(&self.lanes);
-        let held = lanes.filter(|(node, lane)| {
-            !lane.begun
-                && !lane.complete
+        let nodes = self.plan.graph.nodes.iter().zip(&self.nodes);
+        let held = nodes.filter(|(node, progress)| {
+            !progress.begun
+                && !progress.complete
                 && self.is_held(node.level)
-                && node.after.iter().all(|&before| self.lanes[before].cleared)
+                && node.after.iter().all(|&before| self.nodes[before].cleared)
         });
         held.filter_map(|(node, _)| node.level).min()
     }
 
-    /// Whether lanes of a level may not begin. Levels only mean something while updating.
+    /// Whether chains of a level may not begin. Levels only mean something while updating.
     pub(super) fn is_held(&self, level: Option<u32>) -> bool {
         self.mode == Mode::Updating
             && self.paused_before.is_some_and(|before| level.is_some_and(|level| level >= before))
@@ -61,12 +61,13 @@ impl Progress {
 
     /// The level under way if nothing of it has been done or tried, or else the one after it.
     fn next_level(&self) -> u32 {
-        let lanes = || self.plan.graph.nodes.iter().zip(&self.lanes);
-        let open = lanes().filter(|(_, lane)| !lane.cleared).filter_map(|(node, _)| node.level);
+        let nodes = || self.plan.graph.nodes.iter().zip(&self.nodes);
+        let open =
+            nodes().filter(|(_, progress)| !progress.cleared).filter_map(|(node, _)| node.level);
         let Some(level) = open.min() else {
-            return lanes().filter_map(|(node, _)| node.level).max().map_or(0, |last| last + 1);
+            return nodes().filter_map(|(node, _)| node.level).max().map_or(0, |last| last + 1);
         };
-        let steps = lanes().filter(|(node, _)| node.level == Some(level));
+        let steps = nodes().filter(|(node, _)| node.level == Some(level));
         let mut steps = steps.flat_map(|(node, _)| &node.tasks);
         let touched = steps.any(|&step| self.tracks[step].reached || self.is_under_way(step));
         if touched { level + 1 } else { level }

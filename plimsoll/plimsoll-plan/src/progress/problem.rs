@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::{Effect, Reason, Verdict};
 
 use super::track::{State, Transience};
-use super::{Obstacle, Progress};
+use super::{Progress, StepBlocker};
 use crate::health::failure::could_not_update;
 use crate::plan::mode::Mode;
 use crate::plan::{Action, Readiness};
@@ -89,13 +89,13 @@ impl Progress {
             State::Blocked(_) => {
                 let step = &self.plan.steps[index];
                 // What it needs may have come while there was no slot for it.
-                let obstacle = self.world.obstacle(step)?;
+                let blocker = self.world.blocker(step)?;
                 let unseen = is_beginning && self.world.is_unsure(step);
                 let overdue = is_older(since, OBSTACLE_TOLERATED, now);
                 let effect = if overdue { Effect::Fail } else { Effect::None };
                 let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
-                let message = self.blocked(index, &obstacle);
-                problem(state, obstacle.reason(), (!unseen).then_some(effect), message)
+                let message = self.blocked(index, &blocker);
+                problem(state, blocker.reason(), (!unseen).then_some(effect), message)
             }
             State::Due | State::Running | State::Retry { .. } => {
                 let error = track.error.as_ref()?;
@@ -136,8 +136,8 @@ impl Progress {
         }
     }
 
-    fn blocked(&self, index: usize, obstacle: &Obstacle) -> String {
-        self.could_not(index, &obstacle.message())
+    fn blocked(&self, index: usize, blocker: &StepBlocker) -> String {
+        self.could_not(index, &blocker.message())
     }
 
     /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (CV-12.1).

@@ -618,7 +618,7 @@ fn a_pause_holds_the_levels_after_it_and_nothing_else() {
     let run = |pause: Pause, script: &str| {
         let mut running = Script::new(plan, Mode::Updating);
         running.progress.set_pause(Some(pause), at(0));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for line in script.split("; ") {
             match line {
                 "on" => running.progress.set_pause(None, at(0)),
@@ -626,13 +626,13 @@ fn a_pause_holds_the_levels_after_it_and_nothing_else() {
                 line => running.handle(line),
             }
             let at_level = running.progress.paused_at();
-            told.push(format!(
+            reported.push(format!(
                 "{}{}",
                 running.started(),
                 at_level.map_or(String::new(), |level| { format!(" |{level}") })
             ));
         }
-        told.join("; ")
+        reported.join("; ")
     };
     // Asked for before anything began, the next level is the first one.
     assert_eq!(run(Pause::Next, "start; on; applied a1"), " |10; a1; a2");
@@ -670,7 +670,7 @@ fn a_pause_holds_a_level_of_which_something_is_in_place_already() {
                  0000_20_c_1 ConfigMap x/c1";
     for pause in [Pause::Before(20), Pause::Before(10)] {
         let progress = Progress::new(plan(lines, Mode::Updating), world(), at(0));
-        // As after a restart: of the second level, one lane is done and the other has begun.
+        // As after a restart: of the second level, one chain is done and the other has begun.
         let mut progress = progress.resume(&[0, 1, 3], at(0));
         progress.set_pause(Some(pause), at(0));
         assert_eq!(progress.start(at(0)), [] as [usize; 0]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::{Reason, Verdict};
 
-use super::world::Obstacle;
+use super::world::StepBlocker;
 
 /// An object as a write left it or a watch showed it: its revision, and what of it is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) enum State {
     /// Being executed.
     Running,
     /// Its turn has come, but something it needs is missing.
-    Blocked(Obstacle),
+    Blocked(StepBlocker),
     /// It failed and is tried again at a time.
     Retry { at: Timestamp },
     /// Executed, and not yet as it must be.

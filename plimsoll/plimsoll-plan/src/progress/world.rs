@@ -18,7 +18,7 @@ pub enum NamespaceState {
 
 /// Why a step cannot even be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum StepBlocker {
     /// The API server does not serve its kind.
     KindNotServed(GroupVersionKind),
     /// Its namespace does not exist.
@@ -27,7 +27,7 @@ pub enum Obstacle {
     NamespaceTerminating(String),
 }
 
-impl Obstacle {
+impl StepBlocker {
     /// The reason as conditions name it.
     pub fn reason(&self) -> Reason {
         match self {
@@ -91,7 +91,7 @@ impl World {
     /// Whether it will only be known soon if a step can be tried.
     pub fn is_unsure(&self, step: &Step) -> bool {
         self.awaiting_namespaces
-            && matches!(self.obstacle(step), Some(Obstacle::NamespaceMissing(_)))
+            && matches!(self.blocker(step), Some(StepBlocker::NamespaceMissing(_)))
     }
 
     /// Records that a kind is not served, or no longer.
@@ -118,10 +118,10 @@ impl World {
     }
 
     /// What keeps a step from being tried, if anything.
-    pub fn obstacle(&self, step: &Step) -> Option<Obstacle> {
+    pub fn blocker(&self, step: &Step) -> Option<StepBlocker> {
         let kind = step.kind();
         let Some(scope) = self.scope(&kind) else {
-            return Some(Obstacle::KindNotServed(kind));
+            return Some(StepBlocker::KindNotServed(kind));
         };
         let namespace = &step.manifest.key.namespace;
         if scope == Scope::Cluster || namespace.is_empty() {
@@ -130,9 +130,9 @@ impl World {
         match self.namespaces.get(namespace) {
             Some(NamespaceState::Active) => None,
             Some(NamespaceState::Terminating) => {
-                Some(Obstacle::NamespaceTerminating(namespace.clone()))
+                Some(StepBlocker::NamespaceTerminating(namespace.clone()))
             }
-            None => Some(Obstacle::NamespaceMissing(namespace.clone())),
+            None => Some(StepBlocker::NamespaceMissing(namespace.clone())),
         }
     }
 }

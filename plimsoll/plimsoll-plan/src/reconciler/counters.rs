@@ -13,7 +13,7 @@ use crate::progress::{ProblemState, Progress, StepOutcome};
 /// What happened since the process started.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
-    /// Steps executed, by action (`apply`, `create`, `delete`) and result (`success`, `obstacle`,
+    /// Steps executed, by action (`apply`, `create`, `delete`) and result (`success`, `blocked`,
     /// `error`).
     pub executions: BTreeMap<(&'static str, &'static str), u64>,
     /// Executions that failed, by version of the release.
@@ -35,7 +35,7 @@ impl Counters {
         };
         let result = match outcome {
             StepOutcome::Applied(_) | StepOutcome::Deleted(_) => "success",
-            StepOutcome::Obstacle(_) => "obstacle",
+            StepOutcome::Blocked(_) => "blocked",
             StepOutcome::Failed(_) => "error",
         };
         *self.executions.entry((action, result)).or_default() += 1;
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::progress::{Deleted, Obstacle, Transience, TryError};
+    use crate::progress::{Deleted, StepBlocker, Transience, TryError};
 
     /// Shows one ClusterOperator after the other, conditions as `TYPE=STATUS` words and `gone` for
     /// none, and compares the counted transitions of a type.
@@ -169,13 +169,13 @@ mod tests {
             transience: Transience::Lasting,
             retry_after: None,
         });
-        let obstacle = StepOutcome::Obstacle(Obstacle::NamespaceMissing("x".to_owned()));
+        let blocker = StepOutcome::Blocked(StepBlocker::NamespaceMissing("x".to_owned()));
         let deleted = StepOutcome::Deleted(Deleted::Gone);
         check(&Action::Delete, &deleted, ("delete", "success"));
         check(&Action::Delete, &failed, ("delete", "error"));
         check(&Action::Apply, &failed, ("apply", "error"));
-        check(&Action::Gate, &obstacle, ("apply", "obstacle"));
+        check(&Action::Gate, &blocker, ("apply", "blocked"));
         check(&Action::CreateOnly, &failed, ("create", "error"));
-        check(&Action::CreateOnly, &obstacle, ("create", "obstacle"));
+        check(&Action::CreateOnly, &blocker, ("create", "blocked"));
     }
 }

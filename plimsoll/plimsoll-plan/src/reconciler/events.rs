@@ -11,7 +11,7 @@ use crate::capabilities::Implied;
 use crate::plan::Action;
 use crate::plan::mode::Mode;
 use crate::progress::Progress;
-use crate::removal::Notice;
+use crate::removal::DeletionEvent;
 use crate::spec::overrides::{self, Overrides};
 use crate::status::transitions::transitions;
 use crate::update::acceptance::{LoadStatus, LoadStep};
@@ -100,8 +100,8 @@ pub fn drift_repaired(Drift { key, is_deleted }: &Drift) -> EventDraft {
 }
 
 /// Something about a deletion.
-pub fn removal(notice: Notice) -> EventDraft {
-    let Notice { key, reason, is_warning, message } = notice;
+pub fn removal(event: DeletionEvent) -> EventDraft {
+    let DeletionEvent { key, reason, is_warning, message } = event;
     let draft = EventDraft::normal(reason, message).action("Delete").related(&key);
     let severity = if is_warning { Severity::Warning } else { Severity::Normal };
     EventDraft { severity, ..draft }

@@ -15,7 +15,7 @@ pub struct LevelView {
     /// All its steps.
     pub total: usize,
     /// The components that have steps which are not done, in the order of the payload.
-    pub lanes: Vec<String>,
+    pub components: Vec<String>,
 }
 
 /// The run levels of a plan by number, those without one first. `done` are the steps that are done,
@@ -29,15 +29,15 @@ pub fn levels(progress: &Progress, done: &[usize]) -> Vec<LevelView> {
             level,
             done: 0,
             total: 0,
-            lanes: Vec::new(),
+            components: Vec::new(),
         });
         view.total += 1;
         if done.binary_search(&index).is_ok() {
             view.done += 1;
         } else if let Some(position) = position
-            && !view.lanes.iter().any(|lane| lane == position.component)
+            && !view.components.iter().any(|name| name == position.component)
         {
-            view.lanes.push(position.component.to_owned());
+            view.components.push(position.component.to_owned());
         }
     }
     levels.into_values().collect()

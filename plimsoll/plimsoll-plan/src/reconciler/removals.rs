@@ -1,4 +1,4 @@
-//! Bookkeeping of what releases remove: deletions are followed through the ledger, and objects
+//! Bookkeeping of what releases remove: deletions are followed through the tracker, and objects
 //! that releases left behind are remembered until they are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,9 @@ use plimsoll_api::{GroupKind, ObjectKey};
 
 use crate::plan::{Action, Plan};
 use crate::progress::{Deleted, Mark, Progress, StepOutcome, Trace, Transience};
-use crate::removal::{Ledger, Notice, Prune, Terminating, orphans, orphans_of_cluster};
+use crate::removal::{
+    DeletionEvent, DeletionTracker, Prune, Terminating, orphans, orphans_of_cluster,
+};
 
 /// The objects of a cluster in which an earlier process carried out another plan.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +27,7 @@ pub struct InheritedObjects {
 /// Deletions and orphans of a cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Removals {
-    ledger: Ledger,
+    tracker: DeletionTracker,
     orphans: Vec<Orphan>,
     /// The prune annotation of the ClusterVersion as last seen; `None` without one.
     annotation: Option<String>,
@@ -37,7 +39,7 @@ pub struct Removals {
     /// Orphans recorded by an earlier process that no watch has shown yet: somebody may have
     /// deleted them since.
     unseen: BTreeSet<ObjectKey>,
-    notices: Vec<Notice>,
+    deletion_events: Vec<DeletionEvent>,
 }
 
 impl Removals {
@@ -57,17 +59,17 @@ impl Removals {
         Self {
             annotation,
             prune,
-            ledger: Ledger::recorded(&recorded.deletions),
+            tracker: DeletionTracker::recorded(&recorded.deletions),
             terminating: BTreeMap::new(),
             unseen: orphans.iter().map(|orphan| orphan.object.clone()).collect(),
             orphans,
-            notices: Vec::new(),
+            deletion_events: Vec::new(),
         }
     }
 
     /// Every deletion that was requested, and how far it has come.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub fn tracker(&self) -> &DeletionTracker {
+        &self.tracker
     }
 
     /// The objects that earlier releases applied and the plan does not mention.
@@ -81,10 +83,10 @@ impl Removals {
         self.orphans.retain(|orphan| !is_planned(plan, orphan));
         let Some(InheritedObjects { version, ours, cluster_kinds }) = inherited else { return };
         // An object that was deleted and has been applied again since is an orphan again.
-        self.ledger.retain(|key| !ours.contains_key(key));
+        self.tracker.retain(|key| !ours.contains_key(key));
         for orphan in orphans_of_cluster(ours, version, plan, cluster_kinds, now) {
             let is_known = self.orphans.iter().any(|known| known.object == orphan.object)
-                || self.ledger.unfinished().any(|key| *key == orphan.object);
+                || self.tracker.unfinished().any(|key| *key == orphan.object);
             if !is_known {
                 self.orphans.push(orphan);
             }
@@ -92,9 +94,9 @@ impl Removals {
     }
 
     /// What happened since the last call, for events.
-    pub fn notices(&mut self, now: Timestamp) -> Vec<Notice> {
-        self.notices.extend(self.ledger.stuck(now));
-        std::mem::take(&mut self.notices)
+    pub fn deletion_events(&mut self, now: Timestamp) -> Vec<DeletionEvent> {
+        self.deletion_events.extend(self.tracker.stuck(now));
+        std::mem::take(&mut self.deletion_events)
     }
 
     /// A step of a plan was executed.
@@ -115,9 +117,9 @@ impl Removals {
         match outcome {
             StepOutcome::Deleted(deleted) => {
                 if *deleted != Deleted::Absent {
-                    self.notices.push(self.ledger.requested(key, file, version, now));
+                    self.deletion_events.push(self.tracker.requested(key, file, version, now));
                     if let Some(terminating) = self.terminating.get(key) {
-                        self.notices.extend(self.ledger.seen(key, Some(terminating)));
+                        self.deletion_events.extend(self.tracker.seen(key, Some(terminating)));
                     }
                 }
                 // The watch may have shown the end already.
@@ -126,9 +128,15 @@ impl Removals {
                 }
             }
             StepOutcome::Failed(error) if error.transience == Transience::Lasting => {
-                self.notices.extend(self.ledger.refused(key, file, version, &error.cause, now));
+                self.deletion_events.extend(self.tracker.refused(
+                    key,
+                    file,
+                    version,
+                    &error.cause,
+                    now,
+                ));
             }
-            StepOutcome::Failed(_) | StepOutcome::Applied(_) | StepOutcome::Obstacle(_) => {}
+            StepOutcome::Failed(_) | StepOutcome::Applied(_) | StepOutcome::Blocked(_) => {}
         }
     }
 
@@ -148,14 +156,14 @@ impl Removals {
                 Some(terminating) => self.terminating.insert(key.clone(), terminating.clone()),
                 None => self.terminating.remove(key),
             };
-            self.notices.extend(self.ledger.seen(key, terminating));
+            self.deletion_events.extend(self.tracker.seen(key, terminating));
         }
     }
 
     /// Discovery showed which kinds are served: no object of another kind exists.
     pub fn discovered(&mut self, is_served: impl Fn(&GroupKind) -> bool, now: Timestamp) {
-        let notices = self.ledger.withdrawn(is_served, now);
-        self.notices.extend(notices);
+        let deletion_events = self.tracker.withdrawn(is_served, now);
+        self.deletion_events.extend(deletion_events);
     }
 
     /// A watch has shown all objects of a kind that exist.
@@ -165,15 +173,15 @@ impl Removals {
         for key in unseen {
             self.gone(&key, now);
         }
-        let notices = self.ledger.listed(kind, now);
-        self.notices.extend(notices);
+        let deletion_events = self.tracker.listed(kind, now);
+        self.deletion_events.extend(deletion_events);
         self.forget_pruned();
     }
 
     fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
         self.terminating.remove(key);
         self.unseen.remove(key);
-        self.notices.extend(self.ledger.gone(key, now));
+        self.deletion_events.extend(self.tracker.gone(key, now));
         let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
         if self.orphans.len() < before {
@@ -182,7 +190,7 @@ impl Removals {
     }
 
     fn forget_pruned(&mut self) {
-        for deletion in self.ledger.deletions() {
+        for deletion in self.tracker.deletions() {
             if deletion.state == DeletionState::Completed {
                 self.orphans.retain(|orphan| orphan.object != deletion.object);
                 self.prune.carried_out(&deletion.object);
@@ -198,7 +206,7 @@ impl Removals {
         let deletes = |key: &ObjectKey| {
             next.steps.iter().any(|step| step.action == Action::Delete && step.manifest.key == *key)
         };
-        self.ledger.retain(deletes);
+        self.tracker.retain(deletes);
         next
     }
 
@@ -226,7 +234,7 @@ impl Removals {
     /// Whether an orphan is to be pruned that the API server has not been asked to delete.
     pub fn is_pruning_due(&self) -> bool {
         let selected = self.prune.select(&self.orphans);
-        selected.iter().any(|orphan| !self.ledger.unfinished().any(|key| *key == orphan.object))
+        selected.iter().any(|orphan| !self.tracker.unfinished().any(|key| *key == orphan.object))
     }
 }
 

@@ -22,11 +22,13 @@ use crate::plan::mode::Mode;
 use crate::spec::validate;
 use crate::status::Updates;
 use crate::update::acceptance::LoadStatus;
-use crate::update::acceptance::{self, Acceptance, Identity, Order, Verification, Wanted};
+use crate::update::acceptance::{
+    self, Acceptance, AcceptanceCommand, PayloadIdentity, RequestedRelease, Verification,
+};
 use crate::update::acknowledge::{self, Acknowledgements};
-use crate::update::offers;
+use crate::update::available;
 use crate::update::preconditions::{Facts, Objecting};
-use crate::update::upgradeable::{self, Objection};
+use crate::update::upgradeable::{self, UpgradeableCondition};
 
 /// How often preconditions that do not hold are checked again.
 pub const RECONSIDER_INTERVAL: Duration = Duration::from_secs(1);
@@ -168,7 +170,8 @@ impl UpdateRequests {
             None => {}
             Some(Ok(heads)) => {
                 let channel = &desired.spec().channel;
-                let (available, retrieved) = offers::available(desired.release(), channel, heads);
+                let (available, retrieved) =
+                    available::available(desired.release(), channel, heads);
                 updates.available = Some(available).filter(|_| retrieved.is_ok());
                 updates.retrieved = retrieved;
             }
@@ -214,7 +217,7 @@ impl UpdateRequests {
         let is_retry_due = self.retry_at().is_some_and(|at| at <= now);
         let is_reconsidered = self.reconsider_at().is_some_and(|at| at <= uptime);
         if std::mem::take(&mut self.is_changed) {
-            let order = self.acceptance.ask(self.wanted(context));
+            let order = self.acceptance.ask(self.requested(context));
             let command = self.command(order, now);
             if !command.is_nothing() {
                 return command;
@@ -246,7 +249,7 @@ impl UpdateRequests {
             LoadEvent::Loaded(ticket, result) => {
                 let payload = result.as_ref().ok().cloned();
                 let facts = PreconditionFacts::new(self, context, payload.as_deref());
-                let identity = result.map(|payload| Identity {
+                let identity = result.map(|payload| PayloadIdentity {
                     version: payload.release.version.clone(),
                     architecture: architecture(&payload, &self.default_architecture),
                 });
@@ -264,17 +267,17 @@ impl UpdateRequests {
         self.payload = None;
     }
 
-    fn command(&mut self, order: Order, now: Timestamp) -> LoadCommand {
+    fn command(&mut self, order: AcceptanceCommand, now: Timestamp) -> LoadCommand {
         match order {
-            Order::Nothing => LoadCommand::Nothing,
-            Order::Cancel => {
+            AcceptanceCommand::Nothing => LoadCommand::Nothing,
+            AcceptanceCommand::Cancel => {
                 self.payload = None;
                 LoadCommand::Cancel
             }
-            Order::Retrieve(ticket, wanted) => {
+            AcceptanceCommand::Retrieve(ticket, requested) => {
                 self.payload = None;
                 if self.heads.is_some() {
-                    return LoadCommand::Retrieve { ticket, image: wanted.image };
+                    return LoadCommand::Retrieve { ticket, image: requested.image };
                 }
                 let known = &self.acceptance.running().version;
                 let failure = format!(
@@ -284,10 +287,10 @@ impl UpdateRequests {
                 let order = self.acceptance.retrieved(ticket, Err(failure), now);
                 self.command(order, now)
             }
-            Order::Load(ticket) => {
+            AcceptanceCommand::Load(ticket) => {
                 LoadCommand::Load { ticket, image: self.acceptance.status().image.clone() }
             }
-            Order::Accept { verified, accepted_risks } => match self.payload.take() {
+            AcceptanceCommand::Accept { verified, accepted_risks } => match self.payload.take() {
                 Some(payload) => {
                     LoadCommand::Apply(AcceptedRelease { payload, verified, accepted_risks })
                 }
@@ -297,7 +300,7 @@ impl UpdateRequests {
     }
 
     /// The release that the spec requests, as far as the spec is valid.
-    fn wanted(&self, context: &UpdateContext<'_>) -> Option<Wanted> {
+    fn requested(&self, context: &UpdateContext<'_>) -> Option<RequestedRelease> {
         let desired = context.desired;
         let status = ClusterVersionStatus {
             available_updates: self.updates.available.clone(),
@@ -322,7 +325,7 @@ impl UpdateRequests {
         let head = heads.iter().find(|head| {
             head.release.version == *version && head.release.architecture == update.architecture
         })?;
-        Some(offers::release(head))
+        Some(available::release(head))
     }
 }
 
@@ -348,7 +351,7 @@ pub fn go_architecture(rust: &str) -> &str {
 struct PreconditionFacts {
     current: Release,
     history: Vec<UpdateHistory>,
-    objection: Option<Objection>,
+    objection: Option<UpgradeableCondition>,
     overrides_set: bool,
     repeated: Vec<Deletion>,
     available: Option<Vec<Release>>,
@@ -359,11 +362,11 @@ impl PreconditionFacts {
     /// `next` is the payload of the requested release, as far as it is loaded.
     fn new(requests: &UpdateRequests, context: &UpdateContext<'_>, next: Option<&Payload>) -> Self {
         let UpdateContext { desired, execution, status, now, .. } = *context;
-        let ledger = execution.removals().ledger();
+        let tracker = execution.removals().tracker();
         let repeated =
-            next.map(|payload| ledger.repeated(&payload.manifests, &desired.context(payload)));
-        let overrides = desired.overrides().told(now);
-        let deletions: Vec<ObjectKey> = ledger.unfinished().cloned().collect();
+            next.map(|payload| tracker.repeated(&payload.manifests, &desired.context(payload)));
+        let overrides = desired.overrides().reported(now);
+        let deletions: Vec<ObjectKey> = tracker.unfinished().cloned().collect();
         let objections = upgradeable::conditions(
             overrides.as_deref(),
             execution.progress().mode() != Mode::Reconciling,

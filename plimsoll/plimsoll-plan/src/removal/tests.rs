@@ -7,7 +7,7 @@ use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::Context;
 use serde_json::json;
 
-use super::{Ledger, Prune, Terminating, remaining};
+use super::{DeletionTracker, Prune, Terminating, remaining};
 use crate::plan::DELETE;
 
 /// Includes a manifest in a profile called `here`.
@@ -28,47 +28,47 @@ fn at(seconds: i64) -> Timestamp {
 
 /// Each line of a script is something that happens to ConfigMap `a`, and what is told of it.
 fn check(script: &str) {
-    let mut ledger = Ledger::default();
+    let mut tracker = DeletionTracker::default();
     let mut now = 0;
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (event, expected) = line.split_once("=>").expect("EVENT => NOTICES");
         let key = key("a");
         let (word, rest) = event.trim().split_once(' ').unwrap_or((event.trim(), ""));
-        let notices: Vec<_> = match word {
-            "requested" => vec![ledger.requested(&key, "f.yaml", rest, at(now))],
+        let deletion_events: Vec<_> = match word {
+            "requested" => vec![tracker.requested(&key, "f.yaml", rest, at(now))],
             "refused" => {
-                ledger.refused(&key, "f.yaml", "1.0.0", rest, at(now)).into_iter().collect()
+                tracker.refused(&key, "f.yaml", "1.0.0", rest, at(now)).into_iter().collect()
             }
-            "seen" => ledger.seen(&key, None).into_iter().collect(),
+            "seen" => tracker.seen(&key, None).into_iter().collect(),
             "going" => {
                 let finalizers = rest.split_whitespace().map(str::to_owned).collect();
                 let terminating = Terminating { since: at(0), finalizers, remaining: Vec::new() };
-                ledger.seen(&key, Some(&terminating)).into_iter().collect()
+                tracker.seen(&key, Some(&terminating)).into_iter().collect()
             }
-            "gone" => ledger.gone(&key, at(now)).into_iter().collect(),
-            "listed" => ledger.listed(&GroupKind::new("", "ConfigMap"), at(now)),
-            "withdrawn" => ledger.withdrawn(|kind| kind.kind != "ConfigMap", at(now)),
+            "gone" => tracker.gone(&key, at(now)).into_iter().collect(),
+            "listed" => tracker.listed(&GroupKind::new("", "ConfigMap"), at(now)),
+            "withdrawn" => tracker.withdrawn(|kind| kind.kind != "ConfigMap", at(now)),
             "restart" => {
-                let recorded: Vec<_> = ledger.deletions().cloned().collect();
-                ledger = Ledger::recorded(&recorded);
+                let recorded: Vec<_> = tracker.deletions().cloned().collect();
+                tracker = DeletionTracker::recorded(&recorded);
                 Vec::new()
             }
             "after" => {
                 now += rest.trim_end_matches('s').parse::<i64>().expect("seconds");
-                ledger.stuck(at(now))
+                tracker.stuck(at(now))
             }
             other => unreachable!("{other}"),
         };
-        let told: Vec<String> = notices
+        let reported: Vec<String> = deletion_events
             .iter()
-            .map(|notice| {
-                let mark = if notice.is_warning { "!" } else { "" };
-                format!("{}{mark}", notice.reason)
+            .map(|event| {
+                let mark = if event.is_warning { "!" } else { "" };
+                format!("{}{mark}", event.reason)
             })
             .collect();
-        let unfinished = if ledger.unfinished().next().is_some() { " (unfinished)" } else { "" };
-        let told = format!("{}{unfinished}", told.join(" "));
-        assert_eq!(told.trim(), expected.trim(), "{line}\n{script}");
+        let unfinished = if tracker.unfinished().next().is_some() { " (unfinished)" } else { "" };
+        let reported = format!("{}{unfinished}", reported.join(" "));
+        assert_eq!(reported.trim(), expected.trim(), "{line}\n{script}");
     }
 }
 
@@ -112,11 +112,11 @@ fn a_namespace_that_does_not_go_tells_what_is_left_in_it() {
     let left = "Some resources are remaining: boats. has 1: Some content has finalizers: a/b in 1";
     let terminating =
         Terminating { since: at(0), finalizers: Vec::new(), remaining: remaining(&namespace) };
-    let mut ledger = Ledger::default();
-    ledger.requested(&key, "f.yaml", "1.0.0", at(0));
-    let ongoing = ledger.seen(&key, Some(&terminating)).expect("it is told");
+    let mut tracker = DeletionTracker::default();
+    tracker.requested(&key, "f.yaml", "1.0.0", at(0));
+    let ongoing = tracker.seen(&key, Some(&terminating)).expect("it is told");
     assert_eq!(ongoing.message, format!("namespace \"pier\" is being deleted: {left}"));
-    let stuck = ledger.stuck(at(60)).pop().expect("it is told");
+    let stuck = tracker.stuck(at(60)).pop().expect("it is told");
     assert!(stuck.message.contains(left), "{}", stuck.message);
     assert!(remaining(&json!({"status": {"phase": "Active"}})).is_empty());
 }
@@ -177,27 +177,27 @@ fn what_was_never_asked_to_go_is_nobodys_business() {
 
 #[test]
 fn finished_deletions_are_kept_as_long_as_somebody_asks_for_them() {
-    let mut ledger = Ledger::default();
+    let mut tracker = DeletionTracker::default();
     for name in ["done", "held"] {
-        ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
+        tracker.requested(&key(name), "f.yaml", "1.0.0", at(0));
     }
-    ledger.gone(&key("done"), at(1));
-    ledger.retain(|_| true);
-    assert_eq!(ledger.deletions().count(), 2);
-    ledger.retain(|_| false);
-    let left: Vec<_> = ledger.deletions().map(|deletion| deletion.object.name.as_str()).collect();
+    tracker.gone(&key("done"), at(1));
+    tracker.retain(|_| true);
+    assert_eq!(tracker.deletions().count(), 2);
+    tracker.retain(|_| false);
+    let left: Vec<_> = tracker.deletions().map(|deletion| deletion.object.name.as_str()).collect();
     assert_eq!(left, ["held"]);
 }
 
 #[test]
 fn what_was_removed_is_removed_again_only_by_who_asks_again() {
-    let mut ledger = Ledger::default();
+    let mut tracker = DeletionTracker::default();
     for name in ["done", "held"] {
-        ledger.requested(&key(name), "f.yaml", "1.0.0", at(0));
+        tracker.requested(&key(name), "f.yaml", "1.0.0", at(0));
     }
-    ledger.requested(&key("pruned"), "orphan of 0.9.0: f.yaml", "1.0.0", at(0));
-    ledger.gone(&key("done"), at(1));
-    ledger.gone(&key("pruned"), at(1));
+    tracker.requested(&key("pruned"), "orphan of 0.9.0: f.yaml", "1.0.0", at(0));
+    tracker.gone(&key("done"), at(1));
+    tracker.gone(&key("pruned"), at(1));
     let manifests = ["done", "pruned", "held", "other"].map(|name| {
         let ObjectKey { kind, namespace, name, .. } = key(name);
         let annotations = json!({ DELETE: "true", INCLUDE: "true" });
@@ -209,10 +209,10 @@ fn what_was_removed_is_removed_again_only_by_who_asks_again() {
         found.into_iter().map(|deletion| deletion.object.name).collect()
     };
     let context = Context { profile: Some("here".to_owned()), ..Context::default() };
-    assert_eq!(names(ledger.repeated(&manifests, &context)), ["done"]);
-    assert!(ledger.repeated(&manifests[1..], &context).is_empty());
+    assert_eq!(names(tracker.repeated(&manifests, &context)), ["done"]);
+    assert!(tracker.repeated(&manifests[1..], &context).is_empty());
     let elsewhere = Context { profile: Some("elsewhere".to_owned()), ..Context::default() };
-    assert!(ledger.repeated(&manifests, &elsewhere).is_empty(), "they are left out there");
+    assert!(tracker.repeated(&manifests, &elsewhere).is_empty(), "they are left out there");
 }
 
 #[test]

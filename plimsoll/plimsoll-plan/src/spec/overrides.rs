@@ -65,7 +65,7 @@ impl Terms {
     }
 
     /// Why, and until when, for people; empty if neither is told.
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let until = self.expires.map(|at| format!("until {at}"));
         let parts = [Some(self.reason.clone()).filter(|it| !it.is_empty()), until];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -141,13 +141,14 @@ impl Overrides {
     }
 
     /// The terms of those in force, as a sentence after another one; `None` if none is in force.
-    pub fn told(&self, now: Timestamp) -> Option<String> {
+    pub fn reported(&self, now: Timestamp) -> Option<String> {
         let mut in_force = self.in_force(now).peekable();
         in_force.peek()?;
-        let told = in_force.map(|terms| (terms.object(), terms.told()));
-        let told = told.filter(|(_, text)| !text.is_empty());
-        let told: Vec<String> = told.map(|(object, text)| format!("{object}: {text}")).collect();
-        Some(if told.is_empty() { String::new() } else { format!(" {}.", told.join("; ")) })
+        let reported = in_force.map(|terms| (terms.object(), terms.reported()));
+        let reported = reported.filter(|(_, text)| !text.is_empty());
+        let reported: Vec<String> =
+            reported.map(|(object, text)| format!("{object}: {text}")).collect();
+        Some(if reported.is_empty() { String::new() } else { format!(" {}.", reported.join("; ")) })
     }
 
     /// How they stand, as ReleaseProgress tells it.

@@ -13,7 +13,7 @@ use crate::health::gate;
 use crate::health::readiness;
 use crate::plan::GroupVersionKind;
 use crate::plan::mode::Mode;
-use crate::progress::Obstacle;
+use crate::progress::StepBlocker;
 use crate::update::acceptance::{LoadStatus, LoadStep};
 use crate::update::upgradeable::{self, NotUpgradeable};
 
@@ -58,7 +58,7 @@ fn every_condition() -> String {
             deletions,
         ) {
             let status = objection.status.as_str();
-            let upgradeable::Objection { type_, reason, message, .. } = objection;
+            let upgradeable::UpgradeableCondition { type_, reason, message, .. } = objection;
             lines.insert(format!("{type_}={status} {reason}: {message}"));
         }
     }
@@ -237,10 +237,10 @@ fn refusals() -> Vec<Failure> {
             Failure::of_object(OBJECT, reason, Some(Effect::Fail), message)
         })
         .collect();
-    for obstacle in obstacles() {
-        let message = could_not_update(OBJECT, 3, 10, &obstacle.message());
+    for blocker in blockers() {
+        let message = could_not_update(OBJECT, 3, 10, &blocker.message());
         let effect = Some(Effect::Fail);
-        failures.push(Failure::of_object(OBJECT, obstacle.reason(), effect, message));
+        failures.push(Failure::of_object(OBJECT, blocker.reason(), effect, message));
     }
     for reason in [Reason::UpdatePayloadIntegrity, Reason::UpgradePreconditionCheckFailed] {
         failures.push(Failure::of_object(
@@ -253,15 +253,15 @@ fn refusals() -> Vec<Failure> {
     failures
 }
 
-fn obstacles() -> [Obstacle; 3] {
+fn blockers() -> [StepBlocker; 3] {
     [
-        Obstacle::KindNotServed(GroupVersionKind {
+        StepBlocker::KindNotServed(GroupVersionKind {
             group: "example.com".to_owned(),
             version: "v1".to_owned(),
             kind: "Thing".to_owned(),
         }),
-        Obstacle::NamespaceMissing("ns".to_owned()),
-        Obstacle::NamespaceTerminating("ns".to_owned()),
+        StepBlocker::NamespaceMissing("ns".to_owned()),
+        StepBlocker::NamespaceTerminating("ns".to_owned()),
     ]
 }
 

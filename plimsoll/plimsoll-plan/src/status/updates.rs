@@ -4,7 +4,7 @@ use plimsoll_api::config::Release;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::Builder;
-use crate::update::offers::Retrieved;
+use crate::update::available::Retrieved;
 
 /// Where updates lead, and what holds them up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update};
 
-use crate::update::preconditions::{self, Facts, Judgement};
+use crate::update::preconditions::{self, Facts, PreconditionVerdict};
 
 pub use load::{LoadStatus, LoadStep};
 
@@ -34,7 +34,7 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(120);
 
 /// A release that is asked for, found out from the spec.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestedRelease {
     /// The version it must have; empty for any.
     pub version: String,
     /// Pull specification.
@@ -46,24 +46,24 @@ pub struct Wanted {
 /// Which release a valid request means; `None` asks for nothing, and so does a version that is not
 /// available. `multi` is the release of several architectures that has the version asked for.
 pub fn resolve(
-    asked: Option<&Update>,
+    requested: Option<&Update>,
     available: &[Release],
     multi: Option<&Release>,
-) -> Option<Wanted> {
-    let Update { architecture, version, image, force, accept_risks: _ } = asked?;
-    let wanted = |version: &str, image: &str| Wanted {
+) -> Option<RequestedRelease> {
+    let Update { architecture, version, image, force, accept_risks: _ } = requested?;
+    let requested = |version: &str, image: &str| RequestedRelease {
         version: version.to_owned(),
         image: image.to_owned(),
         force: *force,
     };
     if !image.is_empty() {
-        return Some(wanted(version, image));
+        return Some(requested(version, image));
     }
     if !architecture.is_empty() {
-        return multi.map(|release| wanted(&release.version, &release.image));
+        return multi.map(|release| requested(&release.version, &release.image));
     }
     let is_meant = |release: &&Release| release.version == *version && !release.image.is_empty();
-    available.iter().find(is_meant).map(|release| wanted(version, &release.image))
+    available.iter().find(is_meant).map(|release| requested(version, &release.image))
 }
 
 /// What became of the signature of a release.
@@ -79,7 +79,7 @@ pub enum Verification {
 
 /// What a payload says of itself once it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct PayloadIdentity {
     /// Version of its release.
     pub version: String,
     /// Its architecture, as Go names it.
@@ -88,13 +88,13 @@ pub struct Identity {
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
+pub enum AcceptanceCommand {
     /// Nothing.
     Nothing,
     /// Give up what is under way.
     Cancel,
     /// Retrieve a release, giving up what is under way; results carry the ticket.
-    Retrieve(u64, Wanted),
+    Retrieve(u64, RequestedRelease),
     /// Load what was retrieved.
     Load(u64),
     /// Apply what was loaded.
@@ -109,7 +109,7 @@ pub enum Order {
 /// A release on its way to being applied.
 #[derive(Debug, Clone)]
 struct Attempt {
-    wanted: Wanted,
+    requested: RequestedRelease,
     step: LoadStep,
     failed: bool,
     verification: Verification,
@@ -143,26 +143,26 @@ impl Acceptance {
     }
 
     /// A release is asked for, or nothing is.
-    pub fn ask(&mut self, wanted: Option<Wanted>) -> Order {
-        let wanted = wanted.filter(|wanted| wanted.image != self.running.image);
-        let same = self.attempt.as_ref().map(|attempt| &attempt.wanted) == wanted.as_ref();
-        match wanted {
-            _ if same => Order::Nothing,
+    pub fn ask(&mut self, requested: Option<RequestedRelease>) -> AcceptanceCommand {
+        let requested = requested.filter(|requested| requested.image != self.running.image);
+        let same = self.attempt.as_ref().map(|attempt| &attempt.requested) == requested.as_ref();
+        match requested {
+            _ if same => AcceptanceCommand::Nothing,
             None => {
                 self.attempt = None;
                 self.ticket += 1;
-                Order::Cancel
+                AcceptanceCommand::Cancel
             }
-            Some(wanted) => {
-                self.attempt = Some(Attempt::new(wanted.clone()));
-                self.retrieve(wanted)
+            Some(requested) => {
+                self.attempt = Some(Attempt::new(requested.clone()));
+                self.retrieve(requested)
             }
         }
     }
 
-    fn retrieve(&mut self, wanted: Wanted) -> Order {
+    fn retrieve(&mut self, requested: RequestedRelease) -> AcceptanceCommand {
         self.ticket += 1;
-        Order::Retrieve(self.ticket, wanted)
+        AcceptanceCommand::Retrieve(self.ticket, requested)
     }
 
     /// A release was retrieved, or could not be.
@@ -171,12 +171,12 @@ impl Acceptance {
         ticket: u64,
         result: Result<Verification, String>,
         now: Timestamp,
-    ) -> Order {
+    ) -> AcceptanceCommand {
         let Some(attempt) = self.attempt.as_mut().filter(|_| ticket == self.ticket) else {
-            return Order::Nothing;
+            return AcceptanceCommand::Nothing;
         };
         let verification = match result {
-            Ok(Verification::Failed(why)) if !attempt.wanted.force => {
+            Ok(Verification::Failed(why)) if !attempt.requested.force => {
                 let text = format!("The update cannot be verified: {why}");
                 return attempt.fail(LoadStep::Retrieve, text, Some(now));
             }
@@ -185,27 +185,27 @@ impl Acceptance {
         };
         attempt.verification = verification;
         attempt.enter(LoadStep::Load);
-        Order::Load(ticket)
+        AcceptanceCommand::Load(ticket)
     }
 
     /// A release was loaded, or could not be.
     pub fn loaded(
         &mut self,
         ticket: u64,
-        result: Result<Identity, String>,
+        result: Result<PayloadIdentity, String>,
         facts: &Facts<'_>,
         now: Timestamp,
-    ) -> Order {
+    ) -> AcceptanceCommand {
         let Some(attempt) = self.attempt.as_mut().filter(|_| ticket == self.ticket) else {
-            return Order::Nothing;
+            return AcceptanceCommand::Nothing;
         };
         let identity = match result {
             Ok(identity) => identity,
             Err(failure) => return attempt.fail(LoadStep::Load, failure, Some(now)),
         };
         attempt.enter(LoadStep::VerifyVersion);
-        let Identity { version, architecture } = identity;
-        let expected = &attempt.wanted.version;
+        let PayloadIdentity { version, architecture } = identity;
+        let expected = &attempt.requested.version;
         if !expected.is_empty() && *expected != version {
             let text = format!(
                 "release image version {version} does not match the expected upstream version \
@@ -221,13 +221,13 @@ impl Acceptance {
 
     /// Checks the preconditions once more, if they are what stands in the way: the cluster may
     /// have changed.
-    pub fn reconsider(&mut self, facts: &Facts<'_>) -> Order {
+    pub fn reconsider(&mut self, facts: &Facts<'_>) -> AcceptanceCommand {
         match &mut self.attempt {
             Some(attempt) if attempt.step == LoadStep::Preconditions => {
                 let version = attempt.shown.version.clone();
                 attempt.check(facts, version)
             }
-            _ => Order::Nothing,
+            _ => AcceptanceCommand::Nothing,
         }
     }
 
@@ -237,15 +237,15 @@ impl Acceptance {
     }
 
     /// Tries a rejected release again, if it is time.
-    pub fn retry(&mut self, now: Timestamp) -> Order {
+    pub fn retry(&mut self, now: Timestamp) -> AcceptanceCommand {
         let due = |attempt: &&mut Attempt| attempt.retry_at.is_some_and(|at| at <= now);
         let Some(attempt) = self.attempt.as_mut().filter(due) else {
-            return Order::Nothing;
+            return AcceptanceCommand::Nothing;
         };
         attempt.retry_at = None;
         attempt.step = LoadStep::Retrieve;
-        let wanted = attempt.wanted.clone();
-        self.retrieve(wanted)
+        let requested = attempt.requested.clone();
+        self.retrieve(requested)
     }
 
     /// When to call [`Self::retry`].
@@ -264,22 +264,22 @@ impl Acceptance {
     }
 
     /// The release under way or rejected, and how often it was tried in vain.
-    pub fn wanted(&self) -> Option<(&Wanted, u32)> {
-        self.attempt.as_ref().map(|attempt| (&attempt.wanted, attempt.tries))
+    pub fn requested(&self) -> Option<(&RequestedRelease, u32)> {
+        self.attempt.as_ref().map(|attempt| (&attempt.requested, attempt.tries))
     }
 }
 
 impl Attempt {
-    fn new(wanted: Wanted) -> Self {
+    fn new(requested: RequestedRelease) -> Self {
         let shown = LoadStatus {
             step: LoadStep::Retrieve,
-            version: wanted.version.clone(),
-            image: wanted.image.clone(),
+            version: requested.version.clone(),
+            image: requested.image.clone(),
             architecture: String::new(),
             failure: None,
         };
         Self {
-            wanted,
+            requested,
             step: LoadStep::Retrieve,
             failed: false,
             verification: Verification::NotSigned,
@@ -297,7 +297,12 @@ impl Attempt {
         }
     }
 
-    fn fail(&mut self, step: LoadStep, failure: String, retry_from: Option<Timestamp>) -> Order {
+    fn fail(
+        &mut self,
+        step: LoadStep,
+        failure: String,
+        retry_from: Option<Timestamp>,
+    ) -> AcceptanceCommand {
         self.step = step;
         self.failed = true;
         self.shown.step = step;
@@ -308,15 +313,17 @@ impl Attempt {
                 Some(now + (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX));
             self.tries += 1;
         }
-        Order::Nothing
+        AcceptanceCommand::Nothing
     }
 
-    fn check(&mut self, facts: &Facts<'_>, version: String) -> Order {
-        let target = Release { version, image: self.wanted.image.clone(), ..Release::default() };
+    fn check(&mut self, facts: &Facts<'_>, version: String) -> AcceptanceCommand {
+        let target = Release { version, image: self.requested.image.clone(), ..Release::default() };
         let findings = preconditions::check(facts, &target);
-        let accepted = match preconditions::judge(&findings, self.wanted.force) {
-            Judgement::Rejected(text) => return self.fail(LoadStep::Preconditions, text, None),
-            Judgement::Accepted(text) => text,
+        let accepted = match preconditions::judge(&findings, self.requested.force) {
+            PreconditionVerdict::Rejected(text) => {
+                return self.fail(LoadStep::Preconditions, text, None);
+            }
+            PreconditionVerdict::Accepted(text) => text,
         };
         let mut risks = Vec::new();
         if let Verification::Failed(why) = &self.verification {
@@ -327,7 +334,7 @@ impl Attempt {
             ));
         }
         risks.extend(Some(accepted).filter(|text| !text.is_empty()));
-        Order::Accept {
+        AcceptanceCommand::Accept {
             verified: self.verification == Verification::Verified,
             accepted_risks: risks.join("\n"),
         }

@@ -27,7 +27,7 @@ pub struct Facts<'a> {
     /// Whether an override leaves an object unmanaged.
     pub overrides_set: bool,
     /// What is gone and the release asked for would delete once more
-    /// ([`crate::removal::Ledger::repeated`]).
+    /// ([`crate::removal::DeletionTracker::repeated`]).
     pub repeated: &'a [Deletion],
     /// What the payload store offers from here; `None` if there is no store.
     pub available: Option<&'a [Release]>,
@@ -46,7 +46,7 @@ pub struct Objecting<'a> {
 
 /// A precondition that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct FailedPrecondition {
     /// Name of the precondition.
     pub precondition: &'static str,
     /// Why; an operator's own word in some cases.
@@ -59,7 +59,7 @@ pub struct Finding {
 
 /// What all checks together say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum PreconditionVerdict {
     /// It may begin; with the risks that are accepted by that, empty for none.
     Accepted(String),
     /// It may not; with everything that was found.
@@ -73,16 +73,16 @@ const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
 const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
 
 /// Makes all checks for going to `target`.
-pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<Finding> {
+pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
     let mut findings = Vec::new();
     match (Version::parse(&facts.current.version), Version::parse(&target.version)) {
-        (_, Err(error)) => findings.push(Finding {
+        (_, Err(error)) => findings.push(FailedPrecondition {
             precondition: ROLLBACK,
             reason: Reason::InvalidDesiredVersion.to_string(),
             message: format!("{:?} is not a semantic version: {error}", target.version),
             blocking: true,
         }),
-        (Err(error), _) => findings.push(Finding {
+        (Err(error), _) => findings.push(FailedPrecondition {
             precondition: ROLLBACK,
             reason: Reason::InvalidCurrentVersion.to_string(),
             message: format!("{:?} is not a semantic version: {error}", facts.current.version),
@@ -100,28 +100,30 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<Finding> {
 }
 
 /// Judges what was found.
-pub fn judge(findings: &[Finding], force: bool) -> Judgement {
-    let told = |finding: &Finding| {
-        let Finding { precondition, reason, message, .. } = finding;
+pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdict {
+    let reported = |finding: &FailedPrecondition| {
+        let FailedPrecondition { precondition, reason, message, .. } = finding;
         format!("Precondition {precondition:?} failed because of {reason:?}: {message}")
     };
     let text = match findings {
         [] => String::new(),
-        [only] => told(only),
+        [only] => reported(only),
         several => several
             .iter()
             .fold("Multiple precondition checks failed:".to_owned(), |text, finding| {
-                format!("{text}\n* {}", told(finding))
+                format!("{text}\n* {}", reported(finding))
             }),
     };
     match (findings.iter().any(|finding| finding.blocking), force) {
-        (false, _) => Judgement::Accepted(text),
-        (true, true) => Judgement::Accepted(format!("Forced through blocking failures: {text}")),
-        (true, false) => Judgement::Rejected(text),
+        (false, _) => PreconditionVerdict::Accepted(text),
+        (true, true) => {
+            PreconditionVerdict::Accepted(format!("Forced through blocking failures: {text}"))
+        }
+        (true, false) => PreconditionVerdict::Rejected(text),
     }
 }
 
-fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Finding> {
+fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<FailedPrecondition> {
     if target >= current {
         return None;
     }
@@ -141,7 +143,7 @@ fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Fi
         None => format!("{start}, and the cluster has no previous version to go back to"),
     };
     let reason = Reason::LowDesiredVersion.to_string();
-    Some(Finding { precondition: ROLLBACK, reason, message, blocking: true })
+    Some(FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true })
 }
 
 /// The newest release of the history that is another than the current one.
@@ -153,7 +155,7 @@ fn previous<'a>(facts: &Facts<'a>) -> Option<&'a UpdateHistory> {
         .find(|entry| entry.version != current.version || entry.image != current.image)
 }
 
-fn giant_hop(current: &Version, target: &Version) -> Option<Finding> {
+fn giant_hop(current: &Version, target: &Version) -> Option<FailedPrecondition> {
     let single = (current.major, target.major) == MAJOR_HOP && target.minor == 0;
     let (reason, what) = if target.major > current.major && !single {
         (Reason::MajorVersionUpdate, "major")
@@ -166,7 +168,7 @@ fn giant_hop(current: &Version, target: &Version) -> Option<Finding> {
         "major" => "to another major version".to_owned(),
         _ => format!("beyond {}.{}", current.major, current.minor + 1),
     };
-    Some(Finding {
+    Some(FailedPrecondition {
         precondition: GIANT_HOP,
         reason: reason.to_string(),
         message: format!(
@@ -177,12 +179,12 @@ fn giant_hop(current: &Version, target: &Version) -> Option<Finding> {
 }
 
 /// Only minor and major updates are held up; patches get warnings.
-fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Finding> {
+fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<FailedPrecondition> {
     let Some(objecting) = facts.objection else {
         return Vec::new();
     };
     if is_to_another_minor(current, target) {
-        return vec![Finding {
+        return vec![FailedPrecondition {
             precondition: UPGRADEABLE,
             reason: objecting.reason.to_owned(),
             message: objecting.message.to_owned(),
@@ -190,7 +192,7 @@ fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Fi
         }];
     }
     let mut findings = Vec::new();
-    let warning = |reason: Reason, message: String| Finding {
+    let warning = |reason: Reason, message: String| FailedPrecondition {
         precondition: UPGRADEABLE,
         reason: reason.to_string(),
         message,
@@ -218,13 +220,17 @@ fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Fi
 
 /// A patch may go on deleting what is gone; another minor version is to have dropped that (design
 /// 001, update strategy).
-fn repeated_deletions(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Finding> {
+fn repeated_deletions(
+    facts: &Facts<'_>,
+    current: &Version,
+    target: &Version,
+) -> Option<FailedPrecondition> {
     if facts.repeated.is_empty() || !is_to_another_minor(current, target) {
         return None;
     }
     let gone = facts.repeated.iter().map(|it| format!("{} (by {})", it.object, it.version));
     let gone: Vec<String> = gone.collect();
-    Some(Finding {
+    Some(FailedPrecondition {
         precondition: REPEATED_DELETIONS,
         reason: Reason::ResourceAlreadyDeleted.to_string(),
         message: format!(
@@ -248,7 +254,7 @@ fn under_way(facts: &Facts<'_>) -> Option<Version> {
 }
 
 /// Never blocks: who asks for an image that nobody recommends knows why.
-fn recommended(facts: &Facts<'_>, target: &Release) -> Option<Finding> {
+fn recommended(facts: &Facts<'_>, target: &Release) -> Option<FailedPrecondition> {
     let available = facts.available?;
     let current = facts.current;
     let listed = available.iter().any(|release| {
@@ -262,7 +268,7 @@ fn recommended(facts: &Facts<'_>, target: &Release) -> Option<Finding> {
         .retrieved
         .filter(|condition| condition.status == ConditionStatus::False)
         .map(|condition| format!(" ({}: {})", condition.reason, condition.message));
-    Some(Finding {
+    Some(FailedPrecondition {
         precondition: RECOMMENDED,
         reason: Reason::UnknownUpdate.to_string(),
         message: format!(

@@ -50,8 +50,8 @@ impl Target {
         let implied = capabilities::implied_within(applied, next, &context, &self.enabled);
         let mut target = self.clone();
         target.enabled.extend(implied.iter().map(|implied| implied.capability.clone()));
-        let asked = target.capabilities(next).enabled;
-        let asked = asked.difference(&target.enabled).map(|name| EnabledCapability {
+        let requested = target.capabilities(next).enabled;
+        let requested = requested.difference(&target.enabled).map(|name| EnabledCapability {
             name: name.clone(),
             because: "the ClusterVersion asks for it, or for a set that holds it".to_owned(),
         });
@@ -59,7 +59,7 @@ impl Target {
             name: implied.capability.clone(),
             because: implied.to_string(),
         });
-        let enabled = implied.chain(asked).collect();
+        let enabled = implied.chain(requested).collect();
         (target, enabled)
     }
 

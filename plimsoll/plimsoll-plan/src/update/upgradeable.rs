@@ -22,7 +22,7 @@ pub struct NotUpgradeable {
 
 /// An objection as a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Objection {
+pub struct UpgradeableCondition {
     /// Type of the condition.
     pub type_: &'static str,
     /// Status of the condition.
@@ -55,11 +55,11 @@ pub fn conditions(
     operators: &[NotUpgradeable],
     acknowledgement: Option<&(Reason, String)>,
     deletions: &[ObjectKey],
-) -> Vec<Objection> {
+) -> Vec<UpgradeableCondition> {
     let mut objections = Vec::new();
     objections.extend(of_operators(operators));
     if let Some((reason, message)) = acknowledgement {
-        objections.push(Objection {
+        objections.push(UpgradeableCondition {
             type_: "UpgradeableAdminAckRequired",
             status: ConditionStatus::False,
             reason: reason.to_string(),
@@ -72,7 +72,7 @@ pub fn conditions(
             .map(|key| format!("{} \"{}\"", key.kind.to_lowercase(), key.namespaced_name()))
             .collect();
         resources.sort();
-        objections.push(Objection {
+        objections.push(UpgradeableCondition {
             type_: "UpgradeableDeletesInProgress",
             status: ConditionStatus::False,
             reason: Reason::ResourceDeletesInProgress.to_string(),
@@ -84,7 +84,7 @@ pub fn conditions(
         });
     }
     if let Some(terms) = overrides {
-        objections.push(Objection {
+        objections.push(UpgradeableCondition {
             type_: "UpgradeableClusterVersionOverrides",
             status: ConditionStatus::False,
             reason: Reason::ClusterVersionOverridesSet.to_string(),
@@ -96,7 +96,7 @@ pub fn conditions(
         });
     }
     if update_in_progress {
-        objections.push(Objection {
+        objections.push(UpgradeableCondition {
             type_: "UpgradeableUpgradeInProgress",
             // Reads as "an update is in progress", and has always been shown so.
             status: ConditionStatus::True,
@@ -109,7 +109,7 @@ pub fn conditions(
     summed_up(objections)
 }
 
-fn summed_up(mut objections: Vec<Objection>) -> Vec<Objection> {
+fn summed_up(mut objections: Vec<UpgradeableCondition>) -> Vec<UpgradeableCondition> {
     let (reason, message) = match objections.as_slice() {
         [] => return Vec::new(),
         [only] => (only.reason.clone(), only.message.clone()),
@@ -131,11 +131,11 @@ fn summed_up(mut objections: Vec<Objection>) -> Vec<Objection> {
         objections.clear();
     }
     let status = ConditionStatus::False;
-    objections.insert(0, Objection { type_: "Upgradeable", status, reason, message });
+    objections.insert(0, UpgradeableCondition { type_: "Upgradeable", status, reason, message });
     objections
 }
 
-fn of_operators(operators: &[NotUpgradeable]) -> Option<Objection> {
+fn of_operators(operators: &[NotUpgradeable]) -> Option<UpgradeableCondition> {
     let mut sorted = operators.to_vec();
     sorted.sort();
     let start = |operator: &str| {
@@ -157,7 +157,7 @@ fn of_operators(operators: &[NotUpgradeable]) -> Option<Objection> {
         }
     };
     let status = ConditionStatus::False;
-    Some(Objection { type_: "UpgradeableClusterOperators", status, reason, message })
+    Some(UpgradeableCondition { type_: "UpgradeableClusterOperators", status, reason, message })
 }
 
 #[cfg(test)]

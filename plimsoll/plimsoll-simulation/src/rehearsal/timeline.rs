@@ -235,7 +235,7 @@ mod tests {
         View {
             done,
             total: 2,
-            levels: vec![LevelView { level: Some(10), done, total: 2, lanes: Vec::new() }],
+            levels: vec![LevelView { level: Some(10), done, total: 2, components: Vec::new() }],
             waits: if waiting { vec![wait] } else { Vec::new() },
             conditions: vec![Condition {
                 type_: "Failing".to_owned(),

@@ -70,10 +70,10 @@ fn there_are_enough_manifests_levels_and_operators() {
         let payload = payload(&files);
         let names = || payload.manifests.iter().filter_map(|it| position(&it.file));
         let levels: BTreeSet<u32> = names().map(|it| it.level).collect();
-        let lanes: BTreeSet<_> = names().collect();
+        let components: BTreeSet<_> = names().collect();
         assert!(payload.manifests.len() >= 60, "{}", payload.manifests.len());
         assert!(levels.len() >= 6, "{levels:?}");
-        assert!(lanes.len() > levels.len(), "no level has parallel lanes");
+        assert!(components.len() > levels.len(), "no level has parallel components");
         let operators = payload.manifests.iter().filter(|it| it.key.kind == "ClusterOperator");
         assert_eq!(operators.count(), 8);
     }

@@ -67,7 +67,7 @@ fn each_invariant_can_fail() {
     });
     check("belongs to Console, not enabled", |result| {
         let optional = write_of(result, VERSIONS[0], "configmaps/optional");
-        result.writes[optional].asked.clear();
+        result.writes[optional].requested.clear();
     });
     check("disables capability Console", |result| {
         let last = reported(result, "history");

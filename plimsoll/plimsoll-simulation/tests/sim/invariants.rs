@@ -89,7 +89,7 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
 /// Nothing of a release is written that nobody asked for, or that cannot be loaded.
 fn requests(writes: &[Write]) -> Vec<String> {
     let unasked =
-        |write: &&Write| !write.release.is_empty() && !write.asked.contains(&write.release);
+        |write: &&Write| !write.release.is_empty() && !write.requested.contains(&write.release);
     let found = writes.iter().filter(unasked);
     found.map(|write| format!("{} is of {}, not asked for", write.path, write.release)).collect()
 }
@@ -106,8 +106,8 @@ fn pauses(writes: &[Write], releases: &[Release]) -> Vec<String> {
         if write.held.is_none() {
             held = None;
         } else if let Some(conditions) = write.reported["conditions"].as_array() {
-            let is_told = conditions.iter().any(|it| it["reason"] == "UpdatePaused");
-            let level = write.held.filter(|_| is_told);
+            let is_shown = conditions.iter().any(|it| it["reason"] == "UpdatePaused");
+            let level = write.held.filter(|_| is_shown);
             held = level.map(|level| (level, held.map_or(write.at, |(_, since)| since)));
         }
         let Some((_, _, release, item)) = applied.next_if(|it| it.0 == at) else { continue };
@@ -160,7 +160,7 @@ fn capabilities(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, write, _, item) in applied(writes, releases) {
         if let Some(name) = item.capability.filter(|name| *name != IMPLIED)
-            && !write.asked.contains(name)
+            && !write.requested.contains(name)
         {
             found.push(format!("write {at} of {} belongs to {name}, not enabled", item.path));
         }

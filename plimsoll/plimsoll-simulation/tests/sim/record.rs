@@ -37,7 +37,7 @@ pub(crate) struct Write {
     /// The versions that operators reported right before, by name.
     pub(crate) operators: BTreeMap<String, String>,
     /// The capabilities and releases that had been asked for.
-    pub(crate) asked: BTreeSet<String>,
+    pub(crate) requested: BTreeSet<String>,
     /// The run level that updates were held before; 0 for the next one, whichever that is.
     pub(crate) held: Option<u32>,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
@@ -65,7 +65,7 @@ pub(crate) enum LastWrite {
 #[derive(Debug, Default)]
 struct RecordedRun {
     writes: Vec<Write>,
-    asked: BTreeSet<String>,
+    requested: BTreeSet<String>,
     held: Option<u32>,
     kill: Option<KillOrder>,
     dead: BTreeSet<usize>,
@@ -97,7 +97,7 @@ impl Recorder {
 
     /// Somebody asks for a capability or a release.
     pub(crate) fn ask(&self, name: &str) {
-        self.lock().asked.insert(name.to_owned());
+        self.lock().requested.insert(name.to_owned());
     }
 
     /// Somebody holds updates before a run level, or lets them go on.
@@ -220,9 +220,9 @@ impl Recorder {
         let release = release.to_owned();
         let (at, status) = (self.began.elapsed(), response.status().as_u16());
         let (process, is_late) = (self.process, self.is_dead(self.process));
-        let (asked, held) = {
+        let (requested, held) = {
             let log = self.lock();
-            (log.asked.clone(), log.held)
+            (log.requested.clone(), log.held)
         };
         self.lock().writes.push(Write {
             at,
@@ -233,7 +233,7 @@ impl Recorder {
             status,
             release,
             operators,
-            asked,
+            requested,
             held,
             reported,
         });

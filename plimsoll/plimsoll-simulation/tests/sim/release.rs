@@ -168,19 +168,19 @@ impl Item {
     }
 }
 
-fn item(version: &str, level: u32, lane: &str, number: u32, kind: Kind, name: &str) -> Item {
+fn item(version: &str, level: u32, component: &str, number: u32, kind: Kind, name: &str) -> Item {
     let (api, kind_name, path, rest) = match kind {
         Kind::Namespace => ("v1", "Namespace", format!("/api/v1/namespaces/{name}"), String::new()),
         Kind::Config => (
             "v1",
             "ConfigMap",
-            format!("/api/v1/namespaces/{lane}/configmaps/{name}"),
+            format!("/api/v1/namespaces/{component}/configmaps/{name}"),
             format!("data:\n  version: \"{version}\"\n"),
         ),
         Kind::Deployment => (
             "apps/v1",
             "Deployment",
-            format!("/apis/apps/v1/namespaces/{lane}/deployments/{name}"),
+            format!("/apis/apps/v1/namespaces/{component}/deployments/{name}"),
             format!(
                 "spec:\n  selector:\n    matchLabels:\n      app: {name}\n  template:\n    \
                  metadata:\n      labels:\n        app: {name}\n    spec:\n      containers:\n      \
@@ -193,20 +193,20 @@ fn item(version: &str, level: u32, lane: &str, number: u32, kind: Kind, name: &s
             format!("/apis/config.openshift.io/v1/clusteroperators/{name}"),
             format!(
                 "spec: {{}}\nstatus:\n  versions:\n  - name: operator\n    version: \"{version}\"\n  \
-                 relatedObjects:\n  - group: \"\"\n    resource: namespaces\n    name: {lane}\n  \
-                 - group: apps\n    resource: deployments\n    namespace: {lane}\n    name: {name}\n"
+                 relatedObjects:\n  - group: \"\"\n    resource: namespaces\n    name: {component}\n  \
+                 - group: apps\n    resource: deployments\n    namespace: {component}\n    name: {name}\n"
             ),
         ),
     };
     let namespace = match kind {
         Kind::Namespace | Kind::Operator => String::new(),
-        Kind::Config | Kind::Deployment => format!("  namespace: {lane}\n"),
+        Kind::Config | Kind::Deployment => format!("  namespace: {component}\n"),
     };
     let text = format!(
         "apiVersion: {api}\nkind: {kind_name}\nmetadata:\n  name: {name}\n{namespace}  \
          annotations:\n    include.release.openshift.io/self-managed-high-availability: \"true\"\n    \
          {WRITTEN_BY}: \"{version}\"\n{rest}"
     );
-    let file = format!("0000_{level:02}_{lane}_{number:02}_{name}.yaml");
+    let file = format!("0000_{level:02}_{component}_{number:02}_{name}.yaml");
     Item { level, path, capability: None, is_deletion: false, file, text }
 }

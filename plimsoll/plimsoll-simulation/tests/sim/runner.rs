@@ -306,8 +306,8 @@ impl Runner {
             found.push((item.path.clone(), by.map(str::to_owned)));
         }
         let mut object = self.recorder.read(CLUSTER_VERSION).await;
-        let asked = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
-        let is_asked_for = asked.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
+        let requested = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
+        let is_asked_for = requested.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
         let status = object["status"].take();
         let (wanted, invalid) = match wanted {
             Wanted::Release(index) => (index, None),

@@ -34,15 +34,15 @@ fn check(store: Option<&str>, name: &str, expected: &str) {
     let root = here.path().to_str().expect("it is text");
     let full = |text: &str| text.replace('~', root);
     let payloads = store.map(|store| parse(&full(store)).expect("it names a store"));
-    let told = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE) {
+    let reported = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE) {
         Ok(payload) => {
             assert!(payload.image.contains("@sha256:"), "{}", payload.image);
             payload.release.version
         }
         Err(error) => format!("{error:#}"),
     };
-    let told = told.replace(root, "~");
-    assert!(told.starts_with(expected), "{store:?} {name}:\n{told}\nand not\n{expected}");
+    let reported = reported.replace(root, "~");
+    assert!(reported.starts_with(expected), "{store:?} {name}:\n{reported}\nand not\n{expected}");
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn cluster(annotation: &str) -> ClusterState {
 fn check(annotation: &str, names: &str, expected: &str) {
     let all = names == "--all";
     let names = names.split(' ').filter(|_| !all).map(str::to_owned).collect();
-    let told = match pruning(&cluster(annotation), &PruneArguments { names, all, yes: true }) {
+    let reported = match pruning(&cluster(annotation), &PruneArguments { names, all, yes: true }) {
         Ok(pruning) => format!("{} => {}", pruning.added.join(" "), pruning.annotation),
         Err(refusal) => refusal.to_string(),
     };
-    assert_eq!(told, expected, "{annotation:?}");
+    assert_eq!(reported, expected, "{annotation:?}");
 }
 
 const CRANE: &str = "deployment.apps \"pier/crane\"";
@@ -66,8 +66,8 @@ fn who_names_no_orphan_is_told_what_there_is() {
     let there = "there is no orphan pier/crane; there are:\n  configmap/pier/tides\n  \
                  deployment.apps/pier/crane\n  namespace/attic";
     check("", "pier/crane namespace/attic", there);
-    let asked = PruneArguments { names: vec!["a".to_owned()], ..PruneArguments::default() };
-    let refusal = pruning(&ClusterState::default(), &asked).expect_err("there is nothing");
+    let requested = PruneArguments { names: vec!["a".to_owned()], ..PruneArguments::default() };
+    let refusal = pruning(&ClusterState::default(), &requested).expect_err("there is nothing");
     assert_eq!(refusal.to_string(), "there is no orphan a; there are none");
 }
 

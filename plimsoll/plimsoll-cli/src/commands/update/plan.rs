@@ -55,8 +55,8 @@ pub async fn run(
     logs::init_quiet();
     let payload = arguments.store.load(&arguments.to, &arguments.profile)?;
     let cluster = ClusterState::read(client).await?;
-    let asked = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
-    let (forecast, _) = forecast(client, &cluster, &payload, &asked).await?;
+    let requested = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
+    let (forecast, _) = forecast(client, &cluster, &payload, &requested).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = ForecastReport::of(&forecast);
     let written = report.write(arguments.output, arguments.details, out);

@@ -75,15 +75,15 @@ pub(super) enum RequestError {
 /// Decides what to ask for.
 pub(super) fn update(
     cluster: &ClusterState,
-    asked: &UpdateToArguments,
+    requested: &UpdateToArguments,
 ) -> Result<UpdateDecision, RequestError> {
-    let (version, image) = target(cluster, asked)?;
+    let (version, image) = target(cluster, requested)?;
     let status = &cluster.status;
     let is_there = status.desired.image == image;
     let done = status.history.first().is_some_and(|it| it.state == UpdateState::Completed);
     if is_there && cluster.spec.desired_update.as_ref().is_none_or(|it| it.image == image) {
         let name = if version.is_empty() { &image } else { &version };
-        return Ok(UpdateDecision::Nothing(match (asked.latest, done) {
+        return Ok(UpdateDecision::Nothing(match (requested.latest, done) {
             (true, true) => {
                 format!("info: Cluster is already at the latest available version {name}")
             }
@@ -91,14 +91,14 @@ pub(super) fn update(
             (_, false) => format!("info: The update to {name} is already in progress"),
         }));
     }
-    if !asked.allow_update_with_warnings && !asked.force {
+    if !requested.allow_update_with_warnings && !requested.force {
         warnings(&status.conditions)?;
     }
-    let text = match (&asked.to_image, version.as_str()) {
+    let text = match (&requested.to_image, version.as_str()) {
         (Some(_), _) | (None, "") => format!("Requested update to release image {image}"),
         (None, version) => format!("Requested update to {version}"),
     };
-    let force = asked.force;
+    let force = requested.force;
     let update = Update { version, image, force, ..Update::default() };
     Ok(UpdateDecision::Patch(update, text))
 }
@@ -106,24 +106,24 @@ pub(super) fn update(
 /// Version and image of the release that is meant.
 fn target(
     cluster: &ClusterState,
-    asked: &UpdateToArguments,
+    requested: &UpdateToArguments,
 ) -> Result<(String, String), RequestError> {
     let status = &cluster.status;
     let available = status.available_updates.as_deref().unwrap_or_default();
-    if let Some(image) = &asked.to_image {
+    if let Some(image) = &requested.to_image {
         let listed =
             available.iter().any(|it| it.image == *image) || *image == status.desired.image;
-        if digest(image).is_none() && !asked.force {
+        if digest(image).is_none() && !requested.force {
             return Err(RequestError::NoDigest { image: image.clone() });
         }
-        if !listed && !asked.allow_explicit_update {
+        if !listed && !requested.allow_explicit_update {
             return Err(RequestError::Explicit { image: image.clone() });
         }
-        return Ok((asked.version.clone().unwrap_or_default(), image.clone()));
+        return Ok((requested.version.clone().unwrap_or_default(), image.clone()));
     }
     let current = &status.desired;
     let of = |release: &Release| (release.version.clone(), release.image.clone());
-    let Some(version) = &asked.version else {
+    let Some(version) = &requested.version else {
         return Ok(available.first().map_or_else(|| of(current), of));
     };
     let known = available.iter().chain([current]).find(|release| release.version == *version);

@@ -24,20 +24,20 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
     writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
     writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
     for level in &report.levels {
-        for lane in &level.lanes {
+        for component in &level.components {
             writeln!(
                 out,
                 "| {} | {} | {} | {} |",
                 level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
-                lane.component.as_deref().unwrap_or("-"),
-                in_words(&lane.counts),
-                gates(report, lane)
+                component.name.as_deref().unwrap_or("-"),
+                in_words(&component.counts),
+                gates(report, component)
             )?;
         }
     }
     writeln!(out, "\n## Objects\n")?;
     for level in &report.levels {
-        objects(&level_name(level.level), &level.lanes, out)?;
+        objects(&level_name(level.level), &level.components, out)?;
     }
     if !report.orphans.is_empty() {
         writeln!(out, "## Orphans\n\nObjects that the release no longer manages.\n")?;
@@ -69,10 +69,10 @@ pub(in crate::render) fn blockers(
     Ok(())
 }
 
-fn gates(report: &ForecastReport, lane: &ComponentForecast) -> String {
+fn gates(report: &ForecastReport, component: &ComponentForecast) -> String {
     let named = |operator: &str| {
         let object = format!("clusteroperator.config.openshift.io \"{operator}\"");
-        lane.steps.iter().any(|step| step.object == object)
+        component.steps.iter().any(|step| step.object == object)
     };
     let gates = report.gates.iter().filter(|gate| named(&gate.operator));
     let gates: Vec<String> = gates
@@ -85,10 +85,10 @@ fn gates(report: &ForecastReport, lane: &ComponentForecast) -> String {
 }
 
 /// The objects of a level that something happens to.
-fn objects(name: &str, lanes: &[ComponentForecast], out: &mut dyn Write) -> io::Result<()> {
-    let steps: Vec<_> = lanes
+fn objects(name: &str, components: &[ComponentForecast], out: &mut dyn Write) -> io::Result<()> {
+    let steps: Vec<_> = components
         .iter()
-        .flat_map(|lane| &lane.steps)
+        .flat_map(|component| &component.steps)
         .filter_map(|step| Some((sign(step)?, step)))
         .collect();
     if steps.is_empty() {

@@ -6,7 +6,7 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::forecast::{Forecast, between};
 use plimsoll_plan::plan::mode::Mode;
-use plimsoll_plan::update::preconditions::Finding;
+use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_plan::update::target::Target;
 
 use super::{ForecastReport, Format};
@@ -55,20 +55,23 @@ fn every_form_tells_the_same_plan() {
     assert_eq!(json["counts"]["changed"], report.counts["changed"]);
     let markdown = written(Format::Markdown, false);
     for level in &report.levels {
-        for lane in &level.lanes {
-            let component = lane.component.as_deref().unwrap_or("-");
+        for component in &level.components {
+            let component = component.name.as_deref().unwrap_or("-");
             assert!(markdown.contains(&format!("| {component} |")), "{component}: {markdown}");
         }
     }
-    let lanes: usize = report.levels.iter().map(|level| level.lanes.len()).sum();
-    assert_eq!(written(Format::Mermaid, false).matches("[\"").count(), lanes + report.levels.len());
+    let components: usize = report.levels.iter().map(|level| level.components.len()).sum();
+    assert_eq!(
+        written(Format::Mermaid, false).matches("[\"").count(),
+        components + report.levels.len()
+    );
     assert!(written(Format::Dot, false).starts_with("digraph {"));
     assert!(written(Format::Svg, false).starts_with("<svg "));
 }
 
 #[test]
 fn a_precondition_is_in_the_way_until_the_update_is_forced() {
-    let finding = |reason: &str, blocking| Finding {
+    let finding = |reason: &str, blocking| FailedPrecondition {
         precondition: "ClusterVersionUpgradeable",
         reason: reason.to_owned(),
         message: "WHY".to_owned(),
@@ -76,21 +79,21 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
     };
     let preconditions = vec![finding("OldNodes", true), finding("UnknownUpdate", false)];
     let forecast = Forecast { preconditions, ..forecast() };
-    let told = |forecast: &Forecast, format| {
+    let reported = |forecast: &Forecast, format| {
         let mut out = Vec::new();
         ForecastReport::of(forecast)
             .write(format, false, &mut out)
             .expect("a vector takes everything");
         String::from_utf8(out).expect("it is text")
     };
-    let text = told(&forecast, Format::Text);
+    let text = reported(&forecast, Format::Text);
     let expected = "\nBlockers\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
                     \nAccepted risks\n  ! UnknownUpdate: WHY\n";
     assert!(text.contains(expected), "{text}");
-    let markdown = told(&forecast, Format::Markdown);
+    let markdown = reported(&forecast, Format::Markdown);
     assert!(markdown.contains("## Blockers\n\n- **OldNodes**: WHY (a precondition;"), "{markdown}");
     let forced = forecast.forced();
     assert!(forced.stops().is_empty());
-    let text = told(&forced, Format::Text);
+    let text = reported(&forced, Format::Text);
     assert!(text.contains("No blockers.\n\nAccepted risks\n  ! OldNodes"), "{text}");
 }

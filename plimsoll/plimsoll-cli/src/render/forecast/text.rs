@@ -63,26 +63,27 @@ fn capabilities(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> 
 }
 
 fn levels(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
-    let lanes = report.levels.iter().flat_map(|level| &level.lanes);
-    let width = lanes.map(|lane| name(lane).chars().count()).max().unwrap_or(0);
+    let components = report.levels.iter().flat_map(|level| &level.components);
+    let width = components.map(|component| name(component).chars().count()).max().unwrap_or(0);
     for level in &report.levels {
         let mut heading = level_name(level.level);
         heading[..1].make_ascii_uppercase();
-        let lanes = match level.lanes.len() {
+        let components = match level.components.len() {
             0 | 1 => String::new(),
-            lanes => format!(" ({lanes} components in parallel)"),
+            components => format!(" ({components} components in parallel)"),
         };
         let (quiet, shown): (Vec<&ComponentForecast>, Vec<&ComponentForecast>) =
-            level.lanes.iter().partition(|lane| lane.is_quiet());
+            level.components.iter().partition(|component| component.is_quiet());
         if shown.is_empty() {
             continue;
         }
-        writeln!(out, "\n{heading}{lanes}")?;
-        for lane in shown {
-            let gate = gate(report, lane).map(|gate| format!(", then {gate}")).unwrap_or_default();
-            writeln!(out, "  {:<width$}  {}{gate}", name(lane), in_words(&lane.counts))?;
+        writeln!(out, "\n{heading}{components}")?;
+        for component in shown {
+            let gate =
+                gate(report, component).map(|gate| format!(", then {gate}")).unwrap_or_default();
+            writeln!(out, "  {:<width$}  {}{gate}", name(component), in_words(&component.counts))?;
             if details {
-                steps(lane, out)?;
+                steps(component, out)?;
             }
         }
         if !quiet.is_empty() {
@@ -92,14 +93,14 @@ fn levels(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Re
     Ok(())
 }
 
-fn name(lane: &ComponentForecast) -> &str {
-    lane.component.as_deref().unwrap_or("(no component)")
+fn name(component: &ComponentForecast) -> &str {
+    component.name.as_deref().unwrap_or("(no component)")
 }
 
-/// What the lane waits for at its end.
-fn gate(report: &ForecastReport, lane: &ComponentForecast) -> Option<String> {
+/// What the component waits for at its end.
+fn gate(report: &ForecastReport, component: &ComponentForecast) -> Option<String> {
     let prefix = "clusteroperator.config.openshift.io \"";
-    let mut gates = lane.steps.iter().filter_map(|step| {
+    let mut gates = component.steps.iter().filter_map(|step| {
         let operator = step.object.strip_prefix(prefix)?.strip_suffix('"')?;
         let gate = report.gates.iter().find(|gate| gate.operator == operator)?;
         let now = match &gate.now {
@@ -113,8 +114,8 @@ fn gate(report: &ForecastReport, lane: &ComponentForecast) -> Option<String> {
     Some(format!("waits for operator {all}"))
 }
 
-fn steps(lane: &ComponentForecast, out: &mut dyn Write) -> io::Result<()> {
-    for step in &lane.steps {
+fn steps(component: &ComponentForecast, out: &mut dyn Write) -> io::Result<()> {
+    for step in &component.steps {
         let Some(sign) = sign(step) else { continue };
         writeln!(out, "    {sign} {}", step.object)?;
         for change in &step.fields {

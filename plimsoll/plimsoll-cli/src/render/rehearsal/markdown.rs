@@ -79,8 +79,8 @@ pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result
 
 fn rows(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
     let time = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), moment);
-    for lane in &level.lanes {
-        let waits = lane.waits.iter().map(|wait| match wait.lasted() {
+    for component in &level.components {
+        let waits = component.waits.iter().map(|wait| match wait.lasted() {
             Some(lasted) => format!("{} ({}, {})", short(&wait.object), wait.reason, span(lasted)),
             None => format!("**{}, {}**, to the end", short(&wait.object), wait.reason),
         });
@@ -90,8 +90,8 @@ fn rows(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
             time(level.began),
             time(level.completed),
             level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
-            lane.component.as_deref().unwrap_or("-"),
-            in_words(&lane.counts),
+            component.name.as_deref().unwrap_or("-"),
+            in_words(&component.counts),
             waits.collect::<Vec<_>>().join(", ")
         )?;
     }
@@ -100,7 +100,7 @@ fn rows(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
 
 /// The objects of a level that something actual to.
 fn objects(level: &LevelTimeline, out: &mut dyn Write) -> io::Result<()> {
-    let steps = level.lanes.iter().flat_map(|lane| &lane.steps);
+    let steps = level.components.iter().flat_map(|component| &component.steps);
     let steps: Vec<_> = steps.filter(|step| sign(&step.step).is_some()).collect();
     if steps.is_empty() {
         return Ok(());

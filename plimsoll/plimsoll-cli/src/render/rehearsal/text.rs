@@ -7,7 +7,7 @@ use super::{
     ComponentTimeline, LevelTimeline, RehearsalReport, StepResult, WaitResult, moment, short, span,
 };
 
-/// Objects of a lane that are shown without details.
+/// Objects of a component that are shown without details.
 const OBJECTS_MAX: usize = 3;
 /// Left-behind objects that are shown without details.
 const ORPHANS_MAX: usize = 10;
@@ -26,8 +26,12 @@ pub(super) fn write(
         }
     }
     writeln!(out)?;
-    let lanes = report.levels.iter().flat_map(|level| &level.lanes).filter(|lane| is_told(lane));
-    let width = lanes.map(|lane| name(lane).chars().count()).max().unwrap_or(0);
+    let components = report
+        .levels
+        .iter()
+        .flat_map(|level| &level.components)
+        .filter(|component| is_shown(component));
+    let width = components.map(|component| name(component).chars().count()).max().unwrap_or(0);
     for level in &report.levels {
         self::level(level, width, out, details)?;
     }
@@ -96,41 +100,42 @@ fn level(
     details: bool,
 ) -> io::Result<()> {
     let Some(began) = level.began else { return Ok(()) };
-    let told: Vec<&ComponentTimeline> = level.lanes.iter().filter(|lane| is_told(lane)).collect();
-    if told.is_empty() {
+    let reported: Vec<&ComponentTimeline> =
+        level.components.iter().filter(|component| is_shown(component)).collect();
+    if reported.is_empty() {
         return Ok(());
     }
-    let side_by_side = match level.lanes.len() {
+    let side_by_side = match level.components.len() {
         0 | 1 => String::new(),
-        lanes => format!(" ({lanes} components in parallel)"),
+        components => format!(" ({components} components in parallel)"),
     };
     writeln!(out, "{:>6}  {}{side_by_side}", moment(began), level_name(level.level))?;
-    for lane in &told {
-        writeln!(out, "          {:<width$}  {}", name(lane), in_words(&lane.counts))?;
-        steps(lane, out, details)?;
-        for wait in &lane.waits {
+    for component in &reported {
+        writeln!(out, "          {:<width$}  {}", name(component), in_words(&component.counts))?;
+        steps(component, out, details)?;
+        for wait in &component.waits {
             self::wait(wait, out)?;
         }
     }
-    let quiet = level.lanes.len() - told.len();
+    let quiet = level.components.len() - reported.len();
     if quiet > 0 {
         writeln!(out, "          … and {quiet} in which nothing changes")?;
     }
     Ok(())
 }
 
-/// Whether there is anything to tell of a lane.
-fn is_told(lane: &ComponentTimeline) -> bool {
-    !lane.waits.is_empty() || lane.steps.iter().any(|step| sign(&step.step).is_some())
+/// Whether there is anything to tell of a component.
+fn is_shown(component: &ComponentTimeline) -> bool {
+    !component.waits.is_empty() || component.steps.iter().any(|step| sign(&step.step).is_some())
 }
 
-fn name(lane: &ComponentTimeline) -> &str {
-    lane.component.as_deref().unwrap_or("(no component)")
+fn name(component: &ComponentTimeline) -> &str {
+    component.name.as_deref().unwrap_or("(no component)")
 }
 
-fn steps(lane: &ComponentTimeline, out: &mut dyn Write, details: bool) -> io::Result<()> {
+fn steps(component: &ComponentTimeline, out: &mut dyn Write, details: bool) -> io::Result<()> {
     let changed: Vec<(&str, &StepResult)> =
-        lane.steps.iter().filter_map(|step| Some((sign(&step.step)?, step))).collect();
+        component.steps.iter().filter_map(|step| Some((sign(&step.step)?, step))).collect();
     // A line that says that there is one more could as well tell it.
     let all = details || changed.len() == OBJECTS_MAX + 1;
     let shown = if all { changed.len() } else { OBJECTS_MAX };

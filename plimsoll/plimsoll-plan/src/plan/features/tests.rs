@@ -77,16 +77,16 @@ fn custom_gates_are_switched_from_the_default_ones() {
 
 #[test]
 fn a_change_is_told_and_what_makes_no_difference_is_none() {
-    let told = |before: &Value, after: &Value| {
+    let reported = |before: &Value, after: &Value| {
         let [before, after] = [before, after].map(Features::of_cluster);
         after.change(&before, &payload(), DEFAULT_PROFILE)
     };
     let default = json!({});
     let preview = json!({ "spec": { "featureSet": "TechPreviewNoUpgrade" } });
     let other = json!({ "status": { "featureGates": [{ "version": "2.0.0", "enabled": [] }] } });
-    assert_eq!(told(&default, &other), None);
+    assert_eq!(reported(&default, &other), None);
     assert_eq!(
-        told(&default, &preview).as_deref(),
+        reported(&default, &preview).as_deref(),
         Some(
             "The feature set is TechPreviewNoUpgrade, it was Default; feature gates now enabled: \
              Bold; feature gates now disabled: Steady"

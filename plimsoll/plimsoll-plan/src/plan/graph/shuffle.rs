@@ -1,10 +1,10 @@
-//! The order in which a reconciling pass begins its lanes: random looking, but the same for the
+//! The order in which a reconciling pass begins its chains: random looking, but the same for the
 //! same attempt.
 
-/// Attempts that share a shuffle; between them the lanes only rotate.
+/// Attempts that share a shuffle; between them the chains only rotate.
 const STRIDE: u32 = 8;
 
-/// Shuffles by the attempt's round, then rotates by its step within the round: whatever lane
+/// Shuffles by the attempt's round, then rotates by its step within the round: whatever chain
 /// comes first and is stuck, within [`STRIDE`] attempts others have come first.
 pub(super) fn reorder<T>(mut items: Vec<T>, attempt: u32) -> Vec<T> {
     let mut random = SplitMix(u64::from(attempt / STRIDE));
@@ -16,17 +16,17 @@ pub(super) fn reorder<T>(mut items: Vec<T>, attempt: u32) -> Vec<T> {
     items
 }
 
-/// How far `lanes` lanes are rotated in a step: by one lane each step if there are few, else so
+/// How far `chains` chains are rotated in a step: by one chain each step if there are few, else so
 /// that the steps of a round are spread over all of them.
-pub(super) fn shift(step: u32, stride: u32, lanes: usize) -> usize {
-    if lanes == 0 {
+pub(super) fn shift(step: u32, stride: u32, chains: usize) -> usize {
+    if chains == 0 {
         return 0;
     }
     let (step, stride) = (step as usize, stride as usize);
-    if lanes < stride { step % lanes } else { (step * lanes / stride) % lanes }
+    if chains < stride { step % chains } else { (step * chains / stride) % chains }
 }
 
-/// The SplitMix64 generator: tiny, and good enough to mix lanes.
+/// The SplitMix64 generator: tiny, and good enough to mix chains.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -40,7 +40,7 @@ impl SplitMix {
 
     /// A number below `bound`; the bias of the remainder is far below what a shuffle shows.
     fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound).expect("a count of lanes");
+        let bound = u64::try_from(bound).expect("a count of chains");
         usize::try_from(self.next() % bound).expect("below a usize")
     }
 }

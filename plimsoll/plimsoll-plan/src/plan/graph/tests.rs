@@ -26,7 +26,7 @@ fn graph(tasks: &[(String, bool)], ordering: Ordering) -> Graph {
     build(&tasks, ordering)
 }
 
-/// `a b | c` are lanes `[a, b]` and `[c]` side by side; `>` separates what waits for all before.
+/// `a b | c` are chains `[a, b]` and `[c]` in parallel; `>` separates what waits for all before.
 fn render(words: &str, graph: &Graph) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut text = String::new();
@@ -35,8 +35,8 @@ fn render(words: &str, graph: &Graph) -> String {
             let same_group = graph.nodes[index - 1].after == node.after;
             text.push_str(if same_group { " | " } else { " > " });
         }
-        let lane: Vec<&str> = node.tasks.iter().map(|&task| words[task]).collect();
-        text.push_str(&lane.join(" "));
+        let chain: Vec<&str> = node.tasks.iter().map(|&task| words[task]).collect();
+        text.push_str(&chain.join(" "));
     }
     text
 }
@@ -48,7 +48,7 @@ fn check(words: &str, ordering: Ordering, expected: &str) {
 
 #[test]
 fn every_level_is_a_barrier_and_every_component_a_lane() {
-    // CVS-11. Upstream makes one lane of 07 and 08, and one of 10 and 11.
+    // CVS-11. Upstream makes one chain of 07 and 08, and one of 10 and 11.
     check(
         "07_a_0 08_a_0 09_a_0 09_a_1 09_b_0 09_b_1 10_a_0 10_a_1 11_a_0 11_a_1",
         Ordering::ByLevel,
@@ -91,7 +91,7 @@ fn a_job_is_a_barrier_in_every_ordering() {
 
 #[test]
 fn flattened_levels_do_not_wait_for_each_other() {
-    // CVS-13. Upstream makes one lane of these, as no level has two components.
+    // CVS-13. Upstream makes one chain of these, as no level has two components.
     check("01_a_0 02_b_0 02_b_1 03_c_0", Ordering::Flattened, "01_a_0 | 02_b_0 02_b_1 | 03_c_0");
     check("01_a_0 02_a_0", Ordering::Flattened, "01_a_0 | 02_a_0");
 }
@@ -107,9 +107,9 @@ fn files_without_a_level_stay_at_their_place() {
 #[test]
 fn lanes_know_their_level_and_component() {
     let graph = graph(&tasks("05_config-operator_0 x"), Ordering::ByLevel);
-    let lanes: Vec<_> =
+    let chains: Vec<_> =
         graph.nodes.iter().map(|node| (node.level, node.component.as_deref())).collect();
-    assert_eq!(lanes, [(Some(5), Some("config-operator")), (None, None)]);
+    assert_eq!(chains, [(Some(5), Some("config-operator")), (None, None)]);
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn a_position_is_read_from_names_of_the_pattern_only() {
 #[test]
 fn lanes_rotate_as_documented() {
     // CVS-14.
-    let check = |lanes: &[u8], step, stride, expected: &[u8]| {
-        let mut lanes = lanes.to_vec();
-        let shift = shift(step, stride, lanes.len());
-        lanes.rotate_left(shift);
-        assert_eq!(lanes, expected, "step {step} of {stride}");
+    let check = |chains: &[u8], step, stride, expected: &[u8]| {
+        let mut chains = chains.to_vec();
+        let shift = shift(step, stride, chains.len());
+        chains.rotate_left(shift);
+        assert_eq!(chains, expected, "step {step} of {stride}");
     };
     check(&[1, 2, 3], 1, 2, &[2, 3, 1]);
     check(&[1, 2], 1, 8, &[2, 1]);
@@ -265,12 +265,12 @@ proptest! {
 
     #[test]
     fn orderings_differ_in_order_only(tasks in any_tasks(), attempt in 0u32..40) {
-        let lanes = |ordering| -> BTreeSet<Vec<usize>> {
+        let chains = |ordering| -> BTreeSet<Vec<usize>> {
             graph(&tasks, ordering).nodes.into_iter().map(|node| node.tasks).collect()
         };
         let shuffled = Ordering::Shuffled { attempt };
-        prop_assert_eq!(lanes(Ordering::ByLevel), lanes(Ordering::Flattened));
-        prop_assert_eq!(lanes(Ordering::ByLevel), lanes(shuffled));
+        prop_assert_eq!(chains(Ordering::ByLevel), chains(Ordering::Flattened));
+        prop_assert_eq!(chains(Ordering::ByLevel), chains(shuffled));
         prop_assert_eq!(graph(&tasks, shuffled), graph(&tasks, shuffled));
     }
 }

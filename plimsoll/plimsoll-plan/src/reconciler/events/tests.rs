@@ -8,7 +8,7 @@ use crate::plan::mode::Mode;
 use crate::progress::pause::Pause;
 use crate::reconciler::execution::Drift;
 use crate::reconciler::testing::{apply, at, desired, execution, payload, requesting};
-use crate::removal::Notice;
+use crate::removal::DeletionEvent;
 use crate::spec::overrides::Overrides;
 use crate::update::acceptance::{LoadStatus, LoadStep};
 
@@ -190,14 +190,14 @@ fn events_name_what_happened_to_what() {
         &drift(true),
         &format!("DriftRepaired Repair: {object} was deleted by somebody else and is reverted [a]"),
     );
-    let notice = Notice {
+    let event = DeletionEvent {
         key: key("a"),
         reason: Reason::ResourceDeletionStuck,
         is_warning: true,
         message: "M".to_owned(),
     };
-    assert_eq!(super::removal(notice.clone()).severity, Severity::Warning);
-    check(&super::removal(notice), "ResourceDeletionStuck Delete: M [a]");
+    assert_eq!(super::removal(event.clone()).severity, Severity::Warning);
+    check(&super::removal(event), "ResourceDeletionStuck Delete: M [a]");
     check(
         &super::capability_enabled("Console"),
         "CapabilityEnabled Update: Capability Console is enabled, as the ClusterVersion requests",

@@ -347,7 +347,7 @@ fn executions_are_counted() {
     let executions = &run.execution.counters().executions;
     assert_eq!(executions[&("apply", "success")], 1);
     assert_eq!(executions[&("delete", "success")], 1);
-    assert_eq!(run.execution.removals().ledger().deletions().count(), 1);
+    assert_eq!(run.execution.removals().tracker().deletions().count(), 1);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn describe(removals: &Removals) -> String {
     let orphans: Vec<&str> =
         removals.orphans().iter().map(|orphan| orphan.object.name.as_str()).collect();
     let unfinished: Vec<&str> =
-        removals.ledger().unfinished().map(|object| object.name.as_str()).collect();
+        removals.tracker().unfinished().map(|object| object.name.as_str()).collect();
     let stale = match removals.stale_annotation() {
         None => "current".to_owned(),
         Some((_, Prune::None)) => "nothing remains".to_owned(),
@@ -154,12 +154,12 @@ fn a_process_finds_the_orphans_of_another_plan() {
 }
 
 /// Runs a script on a cluster that is updated to a release which deletes `a` and leaves behind the
-/// orphan `o`; compares what `describe` shows at the end, and the reasons of all notices.
+/// orphan `o`; compares what `describe` shows at the end, and the reasons of all deletion_events.
 ///
 /// `requested|gone|absent|refused|timeout NAME` (a delete request of the plan's step), `seen`,
 /// `going`, `vanished NAME` (a watch), `listed KIND`, `withdrawn`, `prune NAMES`, `wait SECONDS`.
 #[track_caller]
-fn check(script: &str, expected: &str, notices: &str) {
+fn check(script: &str, expected: &str, deletion_events: &str) {
     let recorded =
         ReleaseProgressStatus { orphans: vec![orphan("o")], ..ReleaseProgressStatus::default() };
     let mut removals = Removals::recorded(&recorded, None);
@@ -213,14 +213,14 @@ fn check(script: &str, expected: &str, notices: &str) {
             "wait" => now += name.parse::<i64>().expect("seconds"),
             _ => assert!(step.is_some(), "no such verb: {verb}"),
         }
-        reasons.extend(removals.notices(at(now)).iter().map(|notice| notice.reason));
+        reasons.extend(removals.deletion_events(at(now)).iter().map(|event| event.reason));
     }
     assert_eq!(describe(&removals), expected, "{script}");
     let reasons: Vec<String> = reasons
         .iter()
         .map(|it| it.as_str().trim_start_matches("ResourceDeletion").to_owned())
         .collect();
-    assert_eq!(reasons.join(" "), notices, "{script}");
+    assert_eq!(reasons.join(" "), deletion_events, "{script}");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_finished_deletion_is_forgotten_once_no_plan_asks_for_it() {
         };
         let mut removals = Removals::recorded(&recorded, None);
         removals.replanned(&planned("1.0.0", "keep"), planned("1.1.0", next), at(5));
-        assert_eq!(removals.ledger().deletions().count(), kept, "{state:?} {next}");
+        assert_eq!(removals.tracker().deletions().count(), kept, "{state:?} {next}");
     }
     check(DeletionState::Completed, "keep", 0);
     check(DeletionState::Completed, "keep -a", 1);

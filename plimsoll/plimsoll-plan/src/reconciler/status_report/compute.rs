@@ -83,7 +83,7 @@ impl StatusContext<'_> {
                 .chain(self.capabilities.unavailable.iter().map(ToString::to_string))
                 .chain(self.overrides.problems.iter().cloned())
                 .collect();
-        let deletions: Vec<ObjectKey> = self.removals.ledger().unfinished().cloned().collect();
+        let deletions: Vec<ObjectKey> = self.removals.tracker().unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: self.now,
             limits: self.limits,
@@ -99,7 +99,7 @@ impl StatusContext<'_> {
             invalid: &invalid,
             load: Some(self.load),
             capabilities: self.capabilities,
-            overrides: self.overrides.told(self.now).as_deref(),
+            overrides: self.overrides.reported(self.now).as_deref(),
             not_upgradeable: &self.objections,
             deletions: &deletions,
             updates: &updates,
@@ -144,7 +144,7 @@ impl StatusContext<'_> {
             update: timeline.update().cloned(),
             completed_updates: timeline.completed().to_vec(),
             operators: Some(self.operators(&done, problems)),
-            deletions: self.removals.ledger().deletions().cloned().collect(),
+            deletions: self.removals.tracker().deletions().cloned().collect(),
             orphans: self.removals.orphans().to_vec(),
             capabilities: CapabilitiesProgress {
                 implied: self.implied.to_vec(),

@@ -78,7 +78,7 @@ fn an_override_that_manages_is_none() {
     let mut managed = spec(&["crane"]);
     managed[0].unmanaged = false;
     let overrides = Overrides::parse(&managed, None);
-    assert_eq!(overrides.told(time(BEFORE)), None);
+    assert_eq!(overrides.reported(time(BEFORE)), None);
     assert_eq!(overrides.entries(), &[]);
 }
 
@@ -88,10 +88,10 @@ fn terms_are_told_and_the_next_expiry_is_known() {
     let annotation = format!("[{}]", terms("crane", &rest));
     let overrides = Overrides::parse(&spec(&["crane", "pier"]), Some(&annotation));
     let now = time(BEFORE);
-    let told = " deployment.apps \"harbour/crane\": waits for a gearbox, until \
+    let reported = " deployment.apps \"harbour/crane\": waits for a gearbox, until \
                 2026-02-01T00:00:00Z.";
-    assert_eq!(overrides.told(now).as_deref(), Some(told));
-    assert_eq!(overrides.told(time(EXPIRY)).as_deref(), Some(""));
+    assert_eq!(overrides.reported(now).as_deref(), Some(reported));
+    assert_eq!(overrides.reported(time(EXPIRY)).as_deref(), Some(""));
     assert_eq!(overrides.next_expiry(now), Some(time(EXPIRY)));
     assert_eq!(overrides.next_expiry(time(EXPIRY)), None);
     let left = overrides.for_inclusion(time(EXPIRY));
@@ -106,13 +106,13 @@ fn what_became_of_overrides_is_told_once() {
     let first = overrides.progress(time(BEFORE));
     let second = overrides.progress(time(EXPIRY));
     let steps = [(&[][..], &first[..]), (&first, &first), (&first, &second), (&second, &[])];
-    let told: Vec<String> = steps
+    let reported: Vec<String> = steps
         .into_iter()
         .map(|(before, after)| {
             changes(before, after).into_iter().map(|change| change.message + "\n").collect()
         })
         .collect();
-    insta::assert_snapshot!(told.join("--\n"), @r#"
+    insta::assert_snapshot!(reported.join("--\n"), @r#"
     deployment.apps "harbour/crane" is left alone until 2026-02-01T00:00:00Z: waits for a gearbox
     deployment.apps "harbour/pier" is left alone
     --

@@ -4,7 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{Release, Update};
 
-use super::{Acceptance, Identity, Order, Verification, Wanted, resolve};
+use super::{
+    Acceptance, AcceptanceCommand, PayloadIdentity, RequestedRelease, Verification, resolve,
+};
 use crate::update::preconditions::{Facts, Objecting};
 
 fn release(version: &str) -> Release {
@@ -28,8 +30,9 @@ fn check(script: &str, expected: &str) {
         objects: false,
         now: Timestamp::UNIX_EPOCH,
     };
-    let told: Vec<String> = script.split("; ").filter_map(|line| script_state.step(line)).collect();
-    assert_eq!(told.join("; "), expected, "{script}");
+    let reported: Vec<String> =
+        script.split("; ").filter_map(|line| script_state.step(line)).collect();
+    assert_eq!(reported.join("; "), expected, "{script}");
 }
 
 struct Script {
@@ -42,9 +45,9 @@ struct Script {
 impl Script {
     fn step(&mut self, line: &str) -> Option<String> {
         let (verb, object) = line.split_once(' ').unwrap_or((line, ""));
-        let wanted = |force| {
+        let requested = |force| {
             let Release { version, image, .. } = release(object);
-            Some(Wanted { version, image, force })
+            Some(RequestedRelease { version, image, force })
         };
         let current = release("4.3.2");
         let objecting = Objecting { reason: "OldNodes", message: "WHY" };
@@ -60,8 +63,8 @@ impl Script {
         let (ticket, now) = (self.ticket, self.now);
         let acceptance = &mut self.acceptance;
         let order = match verb {
-            "ask" => acceptance.ask(wanted(false)),
-            "force" => acceptance.ask(wanted(true)),
+            "ask" => acceptance.ask(requested(false)),
+            "force" => acceptance.ask(requested(true)),
             "clear" => acceptance.ask(None),
             "fetched" => acceptance.retrieved(ticket, Ok(Verification::NotSigned), now),
             "unsigned" => {
@@ -71,7 +74,12 @@ impl Script {
             "lost" => acceptance.retrieved(ticket, Err("WHY".to_owned()), now),
             "loaded" => {
                 let (version, architecture) = (object.to_owned(), "amd64".to_owned());
-                acceptance.loaded(ticket, Ok(Identity { version, architecture }), &facts, now)
+                acceptance.loaded(
+                    ticket,
+                    Ok(PayloadIdentity { version, architecture }),
+                    &facts,
+                    now,
+                )
             }
             "broken" => acceptance.loaded(ticket, Err("WHY".to_owned()), &facts, now),
             "look" => acceptance.reconsider(&facts),
@@ -94,15 +102,17 @@ impl Script {
             }
         };
         Some(match order {
-            Order::Nothing => return None,
-            Order::Cancel => "cancel".to_owned(),
-            Order::Retrieve(ticket, wanted) => {
+            AcceptanceCommand::Nothing => return None,
+            AcceptanceCommand::Cancel => "cancel".to_owned(),
+            AcceptanceCommand::Retrieve(ticket, requested) => {
                 self.ticket = ticket;
-                format!("retrieve {}", wanted.version)
+                format!("retrieve {}", requested.version)
             }
-            Order::Load(_) => "load".to_owned(),
-            Order::Accept { accepted_risks, .. } if accepted_risks.is_empty() => "accept".into(),
-            Order::Accept { accepted_risks, .. } => format!("accept: {accepted_risks}"),
+            AcceptanceCommand::Load(_) => "load".to_owned(),
+            AcceptanceCommand::Accept { accepted_risks, .. } if accepted_risks.is_empty() => {
+                "accept".into()
+            }
+            AcceptanceCommand::Accept { accepted_risks, .. } => format!("accept: {accepted_risks}"),
         })
     }
 }
@@ -159,17 +169,24 @@ fn force_accepts_with_the_risks_on_record() {
 #[test]
 fn another_request_takes_the_place_of_the_one_under_way() {
     let mut acceptance = Acceptance::new(&release("4.3.2"), "amd64");
-    let wanted = |version| {
+    let requested = |version| {
         let Release { version, image, .. } = release(version);
-        Some(Wanted { version, image, force: false })
+        Some(RequestedRelease { version, image, force: false })
     };
-    let Order::Retrieve(first, _) = acceptance.ask(wanted("4.3.3")) else { unreachable!() };
-    assert_eq!(acceptance.ask(wanted("4.3.3")), Order::Nothing);
-    let Order::Retrieve(second, _) = acceptance.ask(wanted("4.3.4")) else { unreachable!() };
+    let AcceptanceCommand::Retrieve(first, _) = acceptance.ask(requested("4.3.3")) else {
+        unreachable!()
+    };
+    assert_eq!(acceptance.ask(requested("4.3.3")), AcceptanceCommand::Nothing);
+    let AcceptanceCommand::Retrieve(second, _) = acceptance.ask(requested("4.3.4")) else {
+        unreachable!()
+    };
     let now = Timestamp::UNIX_EPOCH;
-    assert_eq!(acceptance.retrieved(first, Ok(Verification::NotSigned), now), Order::Nothing);
+    assert_eq!(
+        acceptance.retrieved(first, Ok(Verification::NotSigned), now),
+        AcceptanceCommand::Nothing
+    );
     let order = acceptance.retrieved(second, Ok(Verification::NotSigned), now);
-    assert_eq!(order, Order::Load(second));
+    assert_eq!(order, AcceptanceCommand::Load(second));
 }
 
 #[test]
@@ -185,8 +202,8 @@ fn a_request_means_an_image_or_an_available_version() {
             ..Update::default()
         };
         let found = resolve(Some(&update), &available, Some(&multi));
-        assert!(found.as_ref().is_none_or(|wanted| wanted.force));
-        assert_eq!(found.map(|wanted| wanted.image).as_deref(), expected, "{update:?}");
+        assert!(found.as_ref().is_none_or(|requested| requested.force));
+        assert_eq!(found.map(|requested| requested.image).as_deref(), expected, "{update:?}");
     };
     check("4.3.3", "", "", Some("registry/release@sha256:4.3.3"));
     check("", "any@sha256:x", "", Some("any@sha256:x"));

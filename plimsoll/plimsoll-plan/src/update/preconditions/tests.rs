@@ -5,7 +5,7 @@ use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 
-use super::{Facts, Judgement, Objecting, REPEATED_DELETIONS, check, digest, judge};
+use super::{Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest, judge};
 
 fn release(version: &str) -> Release {
     Release {
@@ -129,7 +129,7 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
         let Some(found) = found else { return };
         assert!(found.blocking && found.reason == "ResourceAlreadyDeleted", "{found:?}");
         assert!(found.message.contains("configmap \"pier/tides\" (by 4.2.0)"), "{found:?}");
-        let Judgement::Accepted(risks) = judge(&findings, true) else {
+        let PreconditionVerdict::Accepted(risks) = judge(&findings, true) else {
             unreachable!("what is forced is accepted")
         };
         assert!(risks.contains(REPEATED_DELETIONS), "{risks}");
@@ -153,7 +153,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         retrieved: None,
     };
     let findings = check(&facts, &release("4.7.0"));
-    let told = "Multiple precondition checks failed:\n\
+    let reported = "Multiple precondition checks failed:\n\
                 * Precondition \"ClusterVersionGiantHop\" failed because of \
                 \"MultipleMinorVersionsUpdate\": 4.7.0 is too far from the current target 4.5.0: an \
                 update does not lead beyond 4.6\n\
@@ -162,11 +162,13 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
                 * Precondition \"ClusterVersionRecommendedUpdate\" failed because of \
                 \"UnknownUpdate\": No update from 4.5.0 to 4.7.0 is known: it is probably neither \
                 recommended nor supported";
-    assert_eq!(judge(&findings, false), Judgement::Rejected(told.to_owned()));
-    let forced = format!("Forced through blocking failures: {told}");
-    assert_eq!(judge(&findings, true), Judgement::Accepted(forced));
-    assert!(matches!(judge(&findings[2..], false), Judgement::Accepted(risk) if !risk.is_empty()));
-    assert_eq!(judge(&[], false), Judgement::Accepted(String::new()));
+    assert_eq!(judge(&findings, false), PreconditionVerdict::Rejected(reported.to_owned()));
+    let forced = format!("Forced through blocking failures: {reported}");
+    assert_eq!(judge(&findings, true), PreconditionVerdict::Accepted(forced));
+    assert!(
+        matches!(judge(&findings[2..], false), PreconditionVerdict::Accepted(risk) if !risk.is_empty())
+    );
+    assert_eq!(judge(&[], false), PreconditionVerdict::Accepted(String::new()));
 }
 
 #[test]

@@ -47,25 +47,25 @@ fn cluster(true_conditions: &[&str], state: UpdateState) -> ClusterState {
 /// Flags and version, conditions that are true: the request as `version image[!]` or what is said.
 #[track_caller]
 fn check(arguments: &str, conditions: &[&str], expected: &str) {
-    let mut asked = UpdateToArguments::default();
+    let mut requested = UpdateToArguments::default();
     for word in arguments.split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
-            ("--to-image", image) => asked.to_image = Some(image.to_owned()),
-            ("--latest", _) => asked.latest = true,
-            ("--force", _) => asked.force = true,
-            ("--allow-explicit-update", _) => asked.allow_explicit_update = true,
-            ("--allow-update-with-warnings", _) => asked.allow_update_with_warnings = true,
-            (version, _) => asked.version = Some(version.to_owned()),
+            ("--to-image", image) => requested.to_image = Some(image.to_owned()),
+            ("--latest", _) => requested.latest = true,
+            ("--force", _) => requested.force = true,
+            ("--allow-explicit-update", _) => requested.allow_explicit_update = true,
+            ("--allow-update-with-warnings", _) => requested.allow_update_with_warnings = true,
+            (version, _) => requested.version = Some(version.to_owned()),
         }
     }
-    let told = match update(&cluster(conditions, UpdateState::Completed), &asked) {
+    let reported = match update(&cluster(conditions, UpdateState::Completed), &requested) {
         Ok(UpdateDecision::Nothing(text)) => text,
         Ok(UpdateDecision::Patch(Update { version, image, force, .. }, _)) => {
             format!("{version} {image}{}", if force { "!" } else { "" })
         }
         Err(refusal) => refusal.to_string(),
     };
-    assert!(told.starts_with(expected), "{arguments}: {told}");
+    assert!(reported.starts_with(expected), "{arguments}: {reported}");
     assert!(!expected.is_empty());
 }
 
@@ -97,10 +97,10 @@ fn guards_name_the_flag_that_lets_pass() {
 
 #[test]
 fn taking_a_request_back_does_not_turn_an_update_around() {
-    let check = |state, asked: bool, expected: &str| {
+    let check = |state, requested: bool, expected: &str| {
         let mut cluster = cluster(&[], state);
         cluster.spec.desired_update =
-            asked.then(|| Update { version: "1.1.0".to_owned(), ..Update::default() });
+            requested.then(|| Update { version: "1.1.0".to_owned(), ..Update::default() });
         assert_eq!(cleared(&cluster), expected);
     };
     check(UpdateState::Completed, false, "info: No update is requested");

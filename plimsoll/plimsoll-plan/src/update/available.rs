@@ -100,9 +100,10 @@ mod tests {
             ..Release::default()
         };
         let (offered, retrieved) = available(&current, channel, &heads);
-        let mut told: Vec<String> = offered.into_iter().map(|release| release.version).collect();
-        told.extend(retrieved.err().map(|(reason, _)| reason.to_string()));
-        assert_eq!(told.join(" "), expected, "{heads:?}");
+        let mut reported: Vec<String> =
+            offered.into_iter().map(|release| release.version).collect();
+        reported.extend(retrieved.err().map(|(reason, _)| reason.to_string()));
+        assert_eq!(reported.join(" "), expected, "{heads:?}");
     }
 
     #[test]

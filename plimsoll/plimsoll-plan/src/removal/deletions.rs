@@ -10,28 +10,28 @@ use plimsoll_content::inclusion::{self, Context, Decision};
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 
-use super::{Notice, STUCK_AFTER, Terminating};
+use super::{DeletionEvent, STUCK_AFTER, Terminating};
 
 /// The deletions of this and earlier releases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
-    entries: BTreeMap<ObjectKey, Entry>,
+pub struct DeletionTracker {
+    entries: BTreeMap<ObjectKey, TrackedDeletion>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct TrackedDeletion {
     deletion: Deletion,
-    /// Whether a watch of this process has shown the object since it was asked to go.
+    /// Whether a watch of this process has shown the object since it was requested to be deleted.
     seen: bool,
-    /// Told that it is stuck.
-    told: bool,
+    /// Whether an event has reported that it is stuck.
+    reported_stuck: bool,
     /// What is left in a namespace, as far as a watch of this process has shown it.
     remaining: Vec<String>,
 }
 
-impl Entry {
+impl TrackedDeletion {
     fn new(deletion: Deletion) -> Self {
-        Self { deletion, seen: false, told: false, remaining: Vec::new() }
+        Self { deletion, seen: false, reported_stuck: false, remaining: Vec::new() }
     }
 
     fn is_unfinished(&self) -> bool {
@@ -39,12 +39,12 @@ impl Entry {
     }
 }
 
-impl Ledger {
+impl DeletionTracker {
     /// Takes up what an earlier process recorded.
     pub fn recorded(deletions: &[Deletion]) -> Self {
         let entries = deletions
             .iter()
-            .map(|deletion| (deletion.object.clone(), Entry::new(deletion.clone())));
+            .map(|deletion| (deletion.object.clone(), TrackedDeletion::new(deletion.clone())));
         Self { entries: entries.collect() }
     }
 
@@ -89,13 +89,13 @@ impl Ledger {
         file: &str,
         version: &str,
         now: Timestamp,
-    ) -> Notice {
+    ) -> DeletionEvent {
         let entry = self.entry(key, file, version, now);
         entry.deletion.state = DeletionState::Requested;
         entry.deletion.completed_at = None;
         entry.deletion.message = String::new();
-        (entry.seen, entry.told) = (false, false);
-        Notice {
+        (entry.seen, entry.reported_stuck) = (false, false);
+        DeletionEvent {
             key: key.clone(),
             reason: Reason::ResourceDeletionRequested,
             is_warning: false,
@@ -111,14 +111,14 @@ impl Ledger {
         version: &str,
         why: &str,
         now: Timestamp,
-    ) -> Option<Notice> {
+    ) -> Option<DeletionEvent> {
         let entry = self.entry(key, file, version, now);
         let is_known =
             entry.deletion.state == DeletionState::Refused && entry.deletion.message == why;
         entry.deletion.state = DeletionState::Refused;
         entry.deletion.completed_at = None;
         entry.deletion.message = why.to_owned();
-        (!is_known).then(|| Notice {
+        (!is_known).then(|| DeletionEvent {
             key: key.clone(),
             reason: Reason::ResourceDeletionRefused,
             is_warning: true,
@@ -126,13 +126,23 @@ impl Ledger {
         })
     }
 
-    fn entry(&mut self, key: &ObjectKey, file: &str, version: &str, now: Timestamp) -> &mut Entry {
+    fn entry(
+        &mut self,
+        key: &ObjectKey,
+        file: &str,
+        version: &str,
+        now: Timestamp,
+    ) -> &mut TrackedDeletion {
         let deletion = || Deletion::new(key, file, version, now);
-        self.entries.entry(key.clone()).or_insert_with(|| Entry::new(deletion()))
+        self.entries.entry(key.clone()).or_insert_with(|| TrackedDeletion::new(deletion()))
     }
 
     /// A watch showed an object.
-    pub fn seen(&mut self, key: &ObjectKey, terminating: Option<&Terminating>) -> Option<Notice> {
+    pub fn seen(
+        &mut self,
+        key: &ObjectKey,
+        terminating: Option<&Terminating>,
+    ) -> Option<DeletionEvent> {
         let entry = self.entries.get_mut(key)?;
         let deletion = &mut entry.deletion;
         entry.seen = true;
@@ -161,11 +171,11 @@ impl Ledger {
             }
             _ => return None,
         };
-        Some(Notice { key: key.clone(), reason, is_warning, message })
+        Some(DeletionEvent { key: key.clone(), reason, is_warning, message })
     }
 
     /// An object is gone, or was not there.
-    pub fn gone(&mut self, key: &ObjectKey, now: Timestamp) -> Option<Notice> {
+    pub fn gone(&mut self, key: &ObjectKey, now: Timestamp) -> Option<DeletionEvent> {
         let entry = self.entries.get_mut(key)?;
         let was_asked = entry.is_unfinished();
         let deletion = &mut entry.deletion;
@@ -177,7 +187,7 @@ impl Ledger {
         deletion.terminating_since = None;
         deletion.finalizers.clear();
         deletion.message.clear();
-        was_asked.then(|| Notice {
+        was_asked.then(|| DeletionEvent {
             key: key.clone(),
             reason: Reason::ResourceDeletionCompleted,
             is_warning: false,
@@ -186,7 +196,7 @@ impl Ledger {
     }
 
     /// A watch has shown every object of a kind that exists: what it did not show is gone.
-    pub fn listed(&mut self, kind: &GroupKind, now: Timestamp) -> Vec<Notice> {
+    pub fn listed(&mut self, kind: &GroupKind, now: Timestamp) -> Vec<DeletionEvent> {
         self.all_gone(|key, entry| key.group_kind() == *kind && !entry.seen, now)
     }
 
@@ -195,15 +205,15 @@ impl Ledger {
         &mut self,
         is_served: impl Fn(&GroupKind) -> bool,
         now: Timestamp,
-    ) -> Vec<Notice> {
+    ) -> Vec<DeletionEvent> {
         self.all_gone(|key, _| !is_served(&key.group_kind()), now)
     }
 
     fn all_gone(
         &mut self,
-        is_gone: impl Fn(&ObjectKey, &Entry) -> bool,
+        is_gone: impl Fn(&ObjectKey, &TrackedDeletion) -> bool,
         now: Timestamp,
-    ) -> Vec<Notice> {
+    ) -> Vec<DeletionEvent> {
         let entries = self.entries.iter();
         let gone: Vec<ObjectKey> = entries
             .filter(|(key, entry)| entry.is_unfinished() && is_gone(key, entry))
@@ -213,29 +223,30 @@ impl Ledger {
     }
 
     /// Names, once, what has been going for too long and what holds it.
-    pub fn stuck(&mut self, now: Timestamp) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    pub fn stuck(&mut self, now: Timestamp) -> Vec<DeletionEvent> {
+        let mut deletion_events = Vec::new();
         for (key, entry) in &mut self.entries {
             let Some(since) = overdue_since(entry, now) else { continue };
-            entry.told = true;
+            entry.reported_stuck = true;
             let deletion = &mut entry.deletion;
             deletion.message = format!(
                 "{key} has been going since {since}{}; see what should handle that",
                 held_by(&deletion.finalizers, &entry.remaining)
             );
-            notices.push(Notice {
+            deletion_events.push(DeletionEvent {
                 key: key.clone(),
                 reason: Reason::ResourceDeletionStuck,
                 is_warning: true,
                 message: deletion.message.clone(),
             });
         }
-        notices
+        deletion_events
     }
 
     /// When [`Self::stuck`] may have something to tell next.
     pub fn due_at(&self) -> Option<Timestamp> {
-        let waiting = self.entries.values().filter(|entry| !entry.told && entry.is_unfinished());
+        let waiting =
+            self.entries.values().filter(|entry| !entry.reported_stuck && entry.is_unfinished());
         waiting.filter_map(|entry| entry.deletion.terminating_since).map(due).min()
     }
 }
@@ -246,9 +257,9 @@ fn due(since: Timestamp) -> Timestamp {
         .expect("a span of time without units of the calendar")
 }
 
-fn overdue_since(entry: &Entry, now: Timestamp) -> Option<Timestamp> {
+fn overdue_since(entry: &TrackedDeletion, now: Timestamp) -> Option<Timestamp> {
     let since = entry.deletion.terminating_since?;
-    (entry.is_unfinished() && !entry.told && due(since) <= now).then_some(since)
+    (entry.is_unfinished() && !entry.reported_stuck && due(since) <= now).then_some(since)
 }
 
 fn held_by(finalizers: &[String], remaining: &[String]) -> String {
