@@ -74,6 +74,10 @@ pub struct Bundle {
     /// It carries `olm.deprecated` and is not to be chosen any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deprecated: bool,
+    /// The message of its deprecation (`olm.deprecations`); none when it is not deprecated. It can
+    /// still be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecation: Option<String>,
     /// What is wrong with it: each as a sentence without a stop. A bundle with defects is never
     /// selected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,6 +103,7 @@ impl Bundle {
             architectures: Vec::new(),
             capabilities: Vec::new(),
             deprecated: false,
+            deprecation: None,
             defects: Vec::new(),
             properties: Vec::new(),
         }

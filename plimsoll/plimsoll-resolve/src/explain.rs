@@ -8,7 +8,7 @@ mod suggestions;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use explainer::explanation_steps;
-pub(crate) use format::{channel_of, described, named};
+pub(crate) use format::{channel_of, described, named, shortened};
 pub(crate) use suggestions::suggestions;
 pub use suggestions::{SuggestedChange, SuggestedChangeKind};
 
@@ -16,14 +16,24 @@ pub use suggestions::{SuggestedChange, SuggestedChangeKind};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// A minimal conflict: without any of its steps there would be none. From the requests to the
-    /// blockers.
-    pub conflict: Vec<ExplanationStep>,
-    /// What would make the problem solvable: the smallest changes, each of them tried out.
-    pub changes: Vec<SuggestedChange>,
+    /// The conflicts, each between other requests and installed bundles than the others; at least
+    /// one.
+    pub conflicts: Vec<ExplainedConflict>,
     /// Defects of the catalogs that were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A conflict, and what would resolve it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedConflict {
+    /// A minimal conflict: without any of its steps there would be none. From the requests to the
+    /// blockers, then the conclusion.
+    pub steps: Vec<ExplanationStep>,
+    /// What would resolve it: the smallest changes, each of them tried out without the requests and
+    /// installed bundles of the other conflicts.
+    pub changes: Vec<SuggestedChange>,
 }
 
 /// One step of an explanation.
@@ -58,4 +68,6 @@ pub enum ExplanationStepKind {
     Ineligible,
     /// Bundles conflict.
     Exclusion,
+    /// What follows from the steps before.
+    Conclusion,
 }

@@ -9,6 +9,7 @@ mod explain;
 mod matching;
 mod model;
 mod package;
+pub mod printable;
 mod problem;
 mod properties;
 pub mod range;
@@ -23,7 +24,8 @@ pub use bundle::{Api, Bundle, Constraint, InstallMode, Property, Requirement};
 pub use catalog::{Catalog, CatalogSource, Expressions};
 pub use collect::collect_problem;
 pub use explain::{
-    Explanation, ExplanationStep, ExplanationStepKind, SuggestedChange, SuggestedChangeKind,
+    ExplainedConflict, Explanation, ExplanationStep, ExplanationStepKind, SuggestedChange,
+    SuggestedChangeKind,
 };
 pub use package::{Channel, ChannelEntry, Package};
 pub use problem::{
@@ -35,4 +37,4 @@ pub use properties::{CONSTRAINT_BYTES_MAX, bundle_from_properties};
 pub use solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
 };
-pub use solve::{Resolution, solve, solve_path};
+pub use solve::{PathEnd, Resolution, UpdatePath, solve, solve_path};

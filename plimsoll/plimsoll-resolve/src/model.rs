@@ -18,8 +18,8 @@ use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, InstalledBundle, Problem};
 
 pub(crate) use candidates::provider_allowed;
-pub(crate) use eligibility::Ineligible;
-pub(crate) use index::Index;
+pub(crate) use eligibility::{Ineligible, excludes};
+pub(crate) use index::{CatalogPackage, Index};
 
 pub(crate) type SolvableId = usize;
 pub(crate) type ChoiceId = usize;
@@ -32,6 +32,8 @@ pub(crate) struct Model<'p> {
     pub(crate) choices: Vec<Choice>,
     /// How many choices have no owner.
     pub(crate) roots: usize,
+    /// Of each request, what of the installed it is about.
+    pub(crate) claims: Vec<Option<usize>>,
     /// Of each solvable, what it needs.
     pub(crate) needs: Vec<Vec<ChoiceId>>,
     /// Sets of which only one solvable may be part of the solution.
@@ -74,6 +76,24 @@ pub(crate) struct CatalogEntry<'p> {
     pub(crate) package: &'p Package,
     pub(crate) channel: &'p Channel,
     pub(crate) entry: &'p ChannelEntry,
+}
+
+impl<'p> CatalogEntry<'p> {
+    /// The message of the first deprecation that concerns it, with what is deprecated.
+    pub(crate) fn deprecation<'b>(&self, bundle: &'b Bundle) -> Option<(String, &'b str)>
+    where
+        'p: 'b,
+    {
+        let Self { catalog: _, package, channel, entry: _ } = *self;
+        if let Some(message) = &bundle.deprecation {
+            return Some(("it".to_owned(), message));
+        }
+        if let Some(message) = &channel.deprecation {
+            return Some((format!("channel `{}`", channel.name), message));
+        }
+        let message = package.deprecation.as_ref()?;
+        Some((format!("package `{}`", package.name), message))
+    }
 }
 
 impl<'p> Solvable<'p> {

@@ -13,6 +13,9 @@ pub struct Package {
     /// The channel that is meant when none is named; none when the catalog does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_channel: Option<String>,
+    /// The message of its deprecation (`olm.deprecations`); none when it is not deprecated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecation: Option<String>,
     /// Its channels.
     pub channels: Vec<Channel>,
     /// All of its bundles that can be read well enough to have a name and a version.
@@ -25,6 +28,9 @@ pub struct Package {
 pub struct Channel {
     /// Its name, unique in its package.
     pub name: String,
+    /// The message of its deprecation (`olm.deprecations`); none when it is not deprecated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecation: Option<String>,
     /// Its entries, in any order.
     pub entries: Vec<ChannelEntry>,
 }

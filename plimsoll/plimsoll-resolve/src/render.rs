@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::explain::{Explanation, ExplanationStep};
+use crate::printable::on_one_line;
 use crate::problem::CatalogName;
 use crate::solution::{InstallReason, RefusedCandidate, Solution};
 
@@ -24,19 +25,29 @@ impl Solution {
             let instead = item.updates.as_ref();
             let instead = instead.map(|old| format!(", replacing {old}")).unwrap_or_default();
             line(&mut text, 1, &format!("{} from {from}{place}{instead}", item.bundle));
+            if let Some(range) = &item.towards {
+                let step = format!("a step towards `{range}`, which no update leads to directly");
+                line(&mut text, 1, &step);
+            }
             if explained {
                 because(&mut text, &item.because);
-                alternatives(&mut text, &item.instead_of, Some(&item.catalog));
-                for rather in &item.rather_than {
+            }
+            alternatives(&mut text, &item.instead_of, Some(&item.catalog));
+            for rather in &item.rather_than {
+                let newer = rather.version.cmp_precedence(&item.version).is_gt();
+                if explained || (rather.package == item.package && newer) {
                     line(&mut text, 1, &rather.why);
                 }
             }
         }
         for kept in &self.stays {
-            if explained || !kept.instead_of.is_empty() {
+            if explained || kept.is_explained() {
                 line(&mut text, 0, &format!("keep {}", kept.bundle));
                 because(&mut text, &kept.because);
                 alternatives(&mut text, &kept.instead_of, None);
+                for rather in &kept.rather_than {
+                    line(&mut text, 1, &rather.why);
+                }
             }
         }
         for decision in &self.overrides {
@@ -50,15 +61,26 @@ impl Solution {
 impl Explanation {
     /// The explanation as a text: the chain, then what could be done.
     pub fn text(&self) -> String {
-        let mut text = String::from("no solution found:\n");
-        chain(&mut text, 1, &self.conflict);
-        match self.changes.as_slice() {
-            [] => {}
-            [_] => text.push_str("\nhelp: this change makes it solvable:\n"),
-            _ => text.push_str("\nhelp: each of these changes makes it solvable:\n"),
-        }
-        for change in &self.changes {
-            line(&mut text, 1, &change.text);
+        let mut text = match self.conflicts.len() {
+            0 | 1 => String::from("no solution found:\n"),
+            count => format!("no solution found: {count} independent conflicts\n"),
+        };
+        for (at, conflict) in self.conflicts.iter().enumerate() {
+            let effect = if self.conflicts.len() > 1 {
+                let _ = writeln!(text, "\nconflict {}:", at + 1);
+                "resolves this conflict"
+            } else {
+                "makes it solvable"
+            };
+            chain(&mut text, 1, &conflict.steps);
+            match conflict.changes.as_slice() {
+                [] => {}
+                [_] => text.push_str(&format!("\nhelp: this change {effect}:\n")),
+                _ => text.push_str(&format!("\nhelp: each of these changes {effect}:\n")),
+            }
+            for change in &conflict.changes {
+                line(&mut text, 1, &change.text);
+            }
         }
         warnings(&mut text, &self.warnings);
         text
@@ -67,7 +89,7 @@ impl Explanation {
 
 fn line(text: &mut String, depth: usize, words: &str) {
     // Writing to a text cannot fail.
-    let _ = writeln!(text, "{:indent$}{words}", "", indent = 2 * depth);
+    let _ = writeln!(text, "{:indent$}{}", "", on_one_line(words), indent = 2 * depth);
 }
 
 fn because(text: &mut String, because: &[InstallReason]) {
@@ -88,7 +110,7 @@ fn alternatives(text: &mut String, alternatives: &[RefusedCandidate], taken: Opt
     for alternative in alternatives {
         let more = match alternative.and_more {
             0 => String::new(),
-            more => format!(" (or {more} more)"),
+            more => format!(", the first of {} that cannot be selected", more + 1),
         };
         let from = match &alternative.catalog {
             Some(catalog) if taken.is_some_and(|taken| taken != catalog) => {

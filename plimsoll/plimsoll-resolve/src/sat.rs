@@ -1,12 +1,36 @@
 //! The one door to a solver of satisfiability. Which one it is, only this file knows.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 
-/// Conflicts after which a solver gives up: far beyond what catalogs that people write lead to
-/// (tens), and some seconds of work.
-pub(crate) const CONFLICTS_MAX: u64 = 50_000;
+/// Conflicts that all solvers of a resolution may meet together: far beyond what catalogs that
+/// people write lead to (tens), and a few seconds of work.
+const WORK_MAX: u64 = 20_000;
+/// Assumptions that cost as much as a conflict.
+const ASSUMPTIONS_PER_CONFLICT: usize = 1_024;
+
+/// What is left of the work that a resolution may cost, in conflicts: shared by the search, the
+/// explanation and the trials of changes.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkBudget {
+    left: Rc<Cell<u64>>,
+}
+
+impl WorkBudget {
+    pub(crate) fn new() -> Self {
+        Self { left: Rc::new(Cell::new(WORK_MAX)) }
+    }
+
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    fn spend(&self, conflicts: u64) {
+        self.left.set(self.left.get().saturating_sub(conflicts));
+    }
+}
 
 /// A variable, or its negation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,30 +76,27 @@ pub(crate) trait Satisfiability {
 /// The solver in use: batsat, a port of MiniSat without randomness, so that the same clauses have
 /// the same answers.
 pub(crate) struct Batsat {
-    solver: Solver<Budget>,
+    solver: Solver<WorkBudget>,
+    budget: WorkBudget,
     clause: Vec<Lit>,
     assumptions: Vec<Lit>,
 }
 
-#[derive(Default)]
-struct Budget {
-    conflicts: Cell<u64>,
-}
-
-impl Callbacks for Budget {
+impl Callbacks for WorkBudget {
     fn on_new_clause(&mut self, _clause: &[Lit], _kind: ClauseKind) {
-        self.conflicts.set(self.conflicts.get() + 1);
+        self.spend(1);
     }
 
     fn stop(&self) -> bool {
-        self.conflicts.get() > CONFLICTS_MAX
+        self.is_exhausted()
     }
 }
 
 impl Batsat {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(budget: &WorkBudget) -> Self {
         Self {
-            solver: Solver::new(SolverOpts::default(), Budget::default()),
+            solver: Solver::new(SolverOpts::default(), budget.clone()),
+            budget: budget.clone(),
             clause: Vec::new(),
             assumptions: Vec::new(),
         }
@@ -97,6 +118,7 @@ impl Satisfiability for Batsat {
     fn solve(&mut self, assumptions: &[Literal]) -> SatResult {
         self.assumptions.clear();
         self.assumptions.extend(assumptions.iter().map(|literal| lit(*literal)));
+        self.budget.spend((assumptions.len() / ASSUMPTIONS_PER_CONFLICT) as u64);
         let found = self.solver.solve_limited(&self.assumptions);
         if found == lbool::TRUE {
             SatResult::Satisfiable

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::encode::Encoding;
 use crate::model::{ChoiceId, Model, Owner, SolvableId};
-use crate::sat::{Batsat, Literal, SatResult};
+use crate::sat::{Batsat, Literal, SatResult, WorkBudget};
 
 /// What became of the search.
 pub(crate) enum SearchResult {
@@ -36,9 +36,9 @@ pub(crate) struct Selection {
     pub(crate) refused: BTreeMap<ChoiceId, Vec<SolvableId>>,
 }
 
-pub(crate) fn search(model: &Model<'_>) -> SearchResult {
+pub(crate) fn search(model: &Model<'_>, budget: &WorkBudget) -> SearchResult {
     let mut without = BTreeSet::new();
-    let mut encoding = Encoding::new(model, Batsat::new(), false);
+    let mut encoding = Encoding::new(model, Batsat::new(budget), false);
     loop {
         let mut search = Search::new(model, &mut encoding, &without);
         let selection = match search.run() {
@@ -63,8 +63,8 @@ struct Search<'a, 'p> {
     exclusions_of: Vec<Vec<usize>>,
     state: State,
     refused: BTreeMap<ChoiceId, Vec<SolvableId>>,
-    /// What is refused, to be found again.
-    tried: BTreeSet<(ChoiceId, SolvableId)>,
+    /// Of choices whose first candidates are refused, how many that are.
+    tried: BTreeMap<ChoiceId, usize>,
 }
 
 /// How far the choices have been made.
@@ -105,7 +105,7 @@ impl<'a, 'p> Search<'a, 'p> {
             exclusions_of,
             state,
             refused: BTreeMap::new(),
-            tried: BTreeSet::new(),
+            tried: BTreeMap::new(),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a, 'p> Search<'a, 'p> {
         self.accept(decisions);
         let Decision { choice, solvable, passed: mut refused } = refused;
         refused.push(solvable);
-        self.tried.extend(refused.iter().map(|solvable| (choice, *solvable)));
+        *self.tried.entry(choice).or_default() += refused.len();
         self.refused.entry(choice).or_default().extend(refused);
     }
 
@@ -206,7 +206,8 @@ impl<'a, 'p> Search<'a, 'p> {
             }
             let mut passed = Vec::new();
             let mut solvable = None;
-            for candidate in candidates.iter().filter(|it| !self.tried.contains(&(choice, **it))) {
+            let tried = self.tried.get(&choice).copied().unwrap_or_default();
+            for candidate in &candidates[tried..] {
                 if self.possible(&state, *candidate) {
                     solvable = Some(*candidate);
                     break;

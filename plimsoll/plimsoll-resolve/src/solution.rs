@@ -43,6 +43,9 @@ pub struct PlannedBundle {
     /// The installed bundle whose place it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<String>,
+    /// The range that is requested, when this is only a step towards it: the version is outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub towards: Option<String>,
     /// The bundle that it follows in its channel, whether that is installed or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
@@ -51,15 +54,18 @@ pub struct PlannedBundle {
     /// The preferred candidates that could not be selected, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instead_of: Vec<RefusedCandidate>,
-    /// Candidates that also qualify but rank lower, and by which rule.
+    /// Candidates that also qualify but rank lower, and by which rule; and newer versions in
+    /// channels that are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rather_than: Vec<LowerRanked>,
 }
 
-/// A bundle that also qualifies but ranks lower.
+/// A bundle that also qualifies but ranks lower, or that is in a channel that is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LowerRanked {
+    /// The package, by name.
+    pub package: String,
     /// The bundle's name.
     pub bundle: String,
     /// Its version.
@@ -85,6 +91,16 @@ pub struct KeptBundle {
     /// The updates that could not be selected, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instead_of: Vec<RefusedCandidate>,
+    /// The updates that rank lower than keeping it, and by which rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rather_than: Vec<LowerRanked>,
+}
+
+impl KeptBundle {
+    /// Whether there are updates that were not selected.
+    pub(crate) fn is_explained(&self) -> bool {
+        !self.instead_of.is_empty() || !self.rather_than.is_empty()
+    }
 }
 
 /// Why a bundle is in a solution.

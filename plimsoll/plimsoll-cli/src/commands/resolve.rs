@@ -16,7 +16,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use plimsoll_content::expressions::Cel;
-use plimsoll_resolve::{Explanation, Problem, Resolution, Solution, solve, solve_path};
+use plimsoll_resolve::{
+    Explanation, PathEnd, Problem, Resolution, Solution, UpdatePath, solve, solve_path,
+};
 use semver::Version;
 use serde::Serialize;
 
@@ -109,8 +111,15 @@ enum Output {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
 enum ResolutionOutput<'a> {
-    Solved { steps: &'a [Solution] },
-    Unsatisfiable { explanation: &'a Explanation },
+    Solved {
+        steps: &'a [Solution],
+    },
+    Unsatisfiable {
+        /// The steps of a path that lead to where there is no solution.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        steps: &'a [Solution],
+        explanation: &'a Explanation,
+    },
 }
 
 /// Runs the command.
@@ -124,21 +133,32 @@ pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode
         fs::write(path, problem.write())
             .with_context(|| format!("failed to write `{}`", path.display()))?;
     }
-    let outcome = if arguments.path {
+    let UpdatePath { steps, end } = if arguments.path {
         solve_path(&problem, &Cel)
     } else {
         match solve(&problem, &Cel) {
-            Resolution::Solved(solution) => Ok(vec![solution]),
-            other => Err(other),
+            Resolution::Solved(solution) => {
+                UpdatePath { steps: vec![solution], end: PathEnd::Complete }
+            }
+            Resolution::Unsatisfiable(explanation) => {
+                UpdatePath { steps: Vec::new(), end: PathEnd::Blocked(explanation) }
+            }
+            Resolution::LimitExceeded => {
+                UpdatePath { steps: Vec::new(), end: PathEnd::LimitExceeded }
+            }
         }
     };
-    let (text, code) = match outcome {
-        Ok(steps) => (solved(&steps, arguments)?, exit::SUCCESS),
-        Err(Resolution::Unsatisfiable(explanation)) => {
-            (unsatisfiable(&explanation, arguments.output)?, exit::UNSATISFIABLE)
+    let (text, code) = match end {
+        PathEnd::Complete => (solved(&steps, arguments)?, exit::SUCCESS),
+        PathEnd::Blocked(explanation) => {
+            (unsatisfiable(&steps, &explanation, arguments)?, exit::UNSATISFIABLE)
         }
-        Err(_) => bail!(
-            "the dependencies are too complex: no solution or proof of none was found within the limit"
+        PathEnd::Circular => bail!(
+            "the update path leads back to where it was after {} steps: the entries of a channel update each other; choose another with `--channel`, or end the path with `--version`",
+            steps.len()
+        ),
+        PathEnd::LimitExceeded => bail!(
+            "the dependencies are too complex: no solution or proof of none was found within the limit; request fewer packages, or exclude some with `--exclude`"
         ),
     };
     ignore_broken_pipe(out.write_all(text.as_bytes()))?;
@@ -162,13 +182,7 @@ fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, an
     let Some(last) = steps.last() else { bail!("a solution has at least one step") };
     match arguments.output {
         Output::Text if steps.len() == 1 => Ok(last.text(arguments.explain)),
-        Output::Text => {
-            let mut text = String::new();
-            for (at, step) in steps.iter().enumerate() {
-                text.push_str(&format!("step {}:\n{}", at + 1, step.text(arguments.explain)));
-            }
-            Ok(text)
-        }
+        Output::Text => Ok(numbered(steps, arguments.explain)),
         Output::Json => json(&ResolutionOutput::Solved { steps }),
         Output::Mermaid => Ok(graph::of_solution(last).draw(Picture::Mermaid)),
         Output::Svg => Ok(graph::of_solution(last).draw(Picture::Svg)),
@@ -176,10 +190,24 @@ fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, an
     }
 }
 
-fn unsatisfiable(explanation: &Explanation, output: Output) -> Result<String, anyhow::Error> {
-    match output {
-        Output::Text => Ok(explanation.text()),
-        Output::Json => json(&ResolutionOutput::Unsatisfiable { explanation }),
+fn numbered(steps: &[Solution], explained: bool) -> String {
+    let step =
+        |(number, step): (usize, &Solution)| format!("step {number}:\n{}", step.text(explained));
+    (1..).zip(steps).map(step).collect()
+}
+
+fn unsatisfiable(
+    steps: &[Solution],
+    explanation: &Explanation,
+    arguments: &ResolveArguments,
+) -> Result<String, anyhow::Error> {
+    match arguments.output {
+        Output::Text if steps.is_empty() => Ok(explanation.text()),
+        Output::Text => {
+            let (path, why) = (numbered(steps, arguments.explain), explanation.text());
+            Ok(format!("{path}the path ends here, before what is requested; {why}"))
+        }
+        Output::Json => json(&ResolutionOutput::Unsatisfiable { steps, explanation }),
         Output::Mermaid => Ok(graph::of_explanation(explanation).draw(Picture::Mermaid)),
         Output::Svg => Ok(graph::of_explanation(explanation).draw(Picture::Svg)),
         Output::Dot => Ok(graph::of_explanation(explanation).draw(Picture::Dot)),

@@ -75,6 +75,7 @@ fn package(package: &IndexedPackage<'_>) -> resolve::Package {
     resolve::Package {
         name: package.name.to_string(),
         default_channel: (!default.is_empty()).then(|| default.to_string()),
+        deprecation: package.deprecated.as_ref().map(Text::to_string),
         channels: package.channels.iter().map(channel).collect(),
         bundles: package.bundles.iter().map(|it| bundle(package, it)).collect(),
     }
@@ -89,6 +90,7 @@ fn channel(channel: &IndexedChannel<'_>) -> resolve::Channel {
     };
     resolve::Channel {
         name: channel.name.to_string(),
+        deprecation: channel.deprecated.as_ref().map(Text::to_string),
         entries: channel.entries.iter().map(entry).collect(),
     }
 }
@@ -101,6 +103,7 @@ fn bundle(package: &IndexedPackage<'_>, from: &IndexedBundle<'_>) -> resolve::Bu
     bundle.labels = from.labels.iter().map(Text::to_string).collect();
     bundle.max_openshift_version = from.maximum_open_shift.as_ref().map(Text::to_string);
     bundle.deprecated = from.withdrawn;
+    bundle.deprecation = from.deprecated.as_ref().map(Text::to_string);
     bundle.defects = from.invalid.iter().map(Text::to_string).collect();
     if package.invalid {
         let errors = package.defects.iter().filter(|it| it.code.invalidates_package());

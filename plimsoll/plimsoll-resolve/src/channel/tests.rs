@@ -15,7 +15,7 @@ fn channel(text: &str) -> Channel {
         };
         ChannelEntry { name: name.to_owned(), replaces, skips, skip_range: None }
     });
-    Channel { name: "stable".to_owned(), entries: entries.collect() }
+    Channel { name: "stable".to_owned(), entries: entries.collect(), ..Channel::default() }
 }
 
 fn check(text: &str, expected: &str) {

@@ -9,6 +9,7 @@ use crate::catalog::Expressions;
 use crate::model::ChoiceId;
 use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogName, CatalogPart, PackageRequest, Problem, Query};
+use crate::sat::WorkBudget;
 
 struct NoExpressions;
 
@@ -47,8 +48,9 @@ fn problem(sketch: &Sketch) -> Problem {
         Package {
             name: name.to_owned(),
             default_channel: Some("stable".to_owned()),
-            channels: vec![Channel { name: "stable".to_owned(), entries }],
+            channels: vec![Channel { name: "stable".to_owned(), entries, ..Channel::default() }],
             bundles,
+            ..Package::default()
         }
     });
     let request =
@@ -93,7 +95,7 @@ proptest! {
     ) {
         let problem = problem(&sketch);
         let model = Model::new(&problem, &NoExpressions);
-        let conflict = Conflicts::new(&model).between(&[]);
+        let conflict = Conflicts::new(&model, &WorkBudget::new()).between(&[]);
         let all: Vec<Reason> = (0..model.choices.len()).map(Reason::Choice)
             .chain((0..model.exclusions.len()).map(Reason::Exclusion))
             .chain((0..model.solvables.len()).filter(|id| model.solvables[*id].ineligible.is_some()).map(Reason::Ineligible))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::format::{bundles, described, named, several};
+use super::format::{bundles, described, joined, named, several};
 use super::{ExplanationStep, ExplanationStepKind, diagnosis};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
@@ -30,6 +30,9 @@ pub(crate) fn explanation_steps(
     }
     explainer.requirements();
     explainer.rest();
+    if refused.is_none() {
+        explainer.conclusion();
+    }
     explainer.steps
 }
 
@@ -118,12 +121,13 @@ impl<'a, 'p> Explainer<'a, 'p> {
                 let request = &query.requests[at];
                 let text = match candidates.as_slice() {
                     [] => {
-                        let why = diagnosis::of_request(&model.index, request);
+                        let installed = model.claims[at].map(|at| &query.installed[at]);
+                        let why = diagnosis::of_request(&model.index, request, installed);
                         format!("{} is requested, but {why}", named(request))
                     }
                     _ => {
                         let what = bundles(model, &candidates);
-                        format!("{} is requested, satisfied by {what}", named(request))
+                        format!("{} is requested, candidates: {what}", named(request))
                     }
                 };
                 (ExplanationStepKind::Request, text)
@@ -136,7 +140,10 @@ impl<'a, 'p> Explainer<'a, 'p> {
             Owner::Follows(at) => {
                 let name = &query.installed[at].bundle.name;
                 let text = match candidates.as_slice() {
-                    [_] => format!("{name} is installed and its channel has no update for it"),
+                    [_] => {
+                        let why = diagnosis::of_followed(&model.index, &query.installed[at]);
+                        format!("{name} is installed and {why}")
+                    }
                     [_, updates @ ..] => {
                         let updates = bundles(model, updates);
                         format!("{name} is installed and can be kept or updated to {updates}")
@@ -162,7 +169,10 @@ impl<'a, 'p> Explainer<'a, 'p> {
             else {
                 return;
             };
-            let Some(owners) = self.needs.remove(&key) else { return };
+            let Some(mut owners) = self.needs.remove(&key) else { return };
+            if reached(&owners) {
+                owners.retain(|(owner, _)| self.reached.contains(owner));
+            }
             self.requirement(&key.1, &owners);
         }
     }
@@ -183,7 +193,7 @@ impl<'a, 'p> Explainer<'a, 'p> {
                 let why = diagnosis::of_requirement(&model.index, namespace, requirement);
                 format!("{who} {verb} {needed}, but {why}")
             }
-            _ => format!("{who} {verb} {needed}, satisfied by {}", bundles(model, &candidates)),
+            _ => format!("{who} {verb} {needed}, candidates: {}", bundles(model, &candidates)),
         };
         self.push_step(ExplanationStepKind::Requirement, text, &about, &candidates);
     }
@@ -234,6 +244,41 @@ impl<'a, 'p> Explainer<'a, 'p> {
             };
             self.push_step(ExplanationStepKind::Exclusion, text, &involved, &[]);
         }
+    }
+}
+
+impl Explainer<'_, '_> {
+    /// What cannot be, in the end.
+    fn conclusion(&mut self) {
+        let query = &self.model.problem().query;
+        let (mut requested, mut kept) = (Vec::new(), Vec::new());
+        let mut verb = "updated";
+        for choice in &self.roots {
+            match self.model.choices[*choice].owner {
+                Owner::Request(at) => {
+                    requested.push(named(&query.requests[at]));
+                    if self.model.claims[at].is_none() {
+                        verb = "installed";
+                    }
+                }
+                Owner::Stays(at) | Owner::Follows(at) => {
+                    kept.push(query.installed[at].bundle.name.clone());
+                }
+                Owner::Solvable(..) => {}
+            }
+        }
+        let together = if requested.len() > 1 { " together" } else { "" };
+        let text = match (requested.as_slice(), kept.as_slice()) {
+            ([], []) => return,
+            ([], _) => format!("so {} cannot be kept", joined(&kept, "and")),
+            (_, []) => format!("so {} cannot be {verb}{together}", joined(&requested, "and")),
+            _ => format!(
+                "so {} cannot be {verb}{together} beside {}",
+                joined(&requested, "and"),
+                joined(&kept, "and")
+            ),
+        };
+        self.push_step(ExplanationStepKind::Conclusion, text, &[], &[]);
     }
 }
 

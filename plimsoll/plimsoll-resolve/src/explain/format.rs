@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::bundle::{Constraint, Requirement};
 use crate::model::{CatalogEntry, Model, SolvableId};
-use crate::problem::PackageRequest;
+use crate::problem::{CatalogName, PackageRequest};
 
 /// A requirement as the object of a sentence.
 pub(crate) fn described(requirement: &Requirement) -> String {
@@ -19,8 +19,7 @@ pub(crate) fn described(requirement: &Requirement) -> String {
 
 fn constraint(of: &Constraint) -> String {
     let all = |members: &[Requirement], between: &str| {
-        let texts: Vec<String> =
-            members.iter().map(|member| constraint(&member.constraint)).collect();
+        let texts: Vec<String> = members.iter().map(|member| operand(&member.constraint)).collect();
         texts.join(between)
     };
     match of {
@@ -31,15 +30,36 @@ fn constraint(of: &Constraint) -> String {
         Constraint::All(members) => format!("one bundle that is {}", all(members, " and also ")),
         Constraint::Any(members) if members.is_empty() => "an unsatisfiable constraint".to_owned(),
         Constraint::Any(members) => all(members, " or "),
+        Constraint::Not(members) if members.is_empty() => "any bundle".to_owned(),
         Constraint::Not(members) => format!("a bundle that is not {}", all(members, " nor ")),
         Constraint::Cel { rule } => format!("a bundle for which `{}`", shortened(rule)),
+    }
+}
+
+/// A constraint inside another: one that has several parts is in brackets.
+fn operand(of: &Constraint) -> String {
+    let text = constraint(of);
+    match of {
+        Constraint::All(members) | Constraint::Any(members) | Constraint::Not(members)
+            if !members.is_empty() =>
+        {
+            format!("({text})")
+        }
+        Constraint::All(_)
+        | Constraint::Any(_)
+        | Constraint::Not(_)
+        | Constraint::Api(_)
+        | Constraint::Package { .. }
+        | Constraint::Label(_)
+        | Constraint::Cel { .. } => text,
     }
 }
 
 /// Longest text of somebody else's that a sentence repeats, in characters.
 const QUOTED_MAX: usize = 200;
 
-fn shortened(text: &str) -> String {
+/// At most [`QUOTED_MAX`] characters of a text.
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -68,20 +88,30 @@ pub(crate) fn named(request: &PackageRequest) -> String {
     text
 }
 
-/// Nodes as people call them: each package with its versions.
+/// Solvables as people call them: each package with its versions, and with its catalogs when
+/// several carry it.
 pub(crate) fn bundles(model: &Model<'_>, solvables: &[SolvableId]) -> String {
-    let mut packages: BTreeMap<&str, BTreeSet<&Version>> = BTreeMap::new();
+    let mut packages: BTreeMap<(&str, Option<&CatalogName>), BTreeSet<&Version>> = BTreeMap::new();
     for id in solvables {
         let solvable = &model.solvables[*id];
         let name = solvable.package().unwrap_or(&solvable.bundle.name);
-        packages.entry(name).or_default().insert(&solvable.bundle.version);
+        let several = model.index.named(name).len() > 1;
+        let catalog = solvable.catalog_entry().filter(|_| several);
+        let catalog = catalog.map(|entry| &entry.catalog.name);
+        packages.entry((name, catalog)).or_default().insert(&solvable.bundle.version);
     }
-    let texts: Vec<String> =
-        packages.iter().map(|(name, versions)| format!("{name} {}", spanned(versions))).collect();
+    let texts: Vec<String> = packages
+        .iter()
+        .map(|((name, catalog), versions)| match catalog {
+            Some(catalog) => format!("{name} {} of catalog {catalog}", spanned(versions)),
+            None => format!("{name} {}", spanned(versions)),
+        })
+        .collect();
     joined(&texts, "and")
 }
 
-fn spanned(versions: &BTreeSet<&Version>) -> String {
+/// Versions, the lowest first: all of few, the ends of many.
+pub(super) fn spanned(versions: &BTreeSet<&Version>) -> String {
     match (versions.first(), versions.last(), versions.len()) {
         (Some(first), _, 1) => first.to_string(),
         (Some(first), Some(last), 2) => format!("{first} and {last}"),

@@ -2,18 +2,22 @@
 
 mod proposals;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Expressions;
 use crate::conflict::Conflict;
 use crate::model::Model;
 use crate::problem::Problem;
+use crate::sat::WorkBudget;
 use crate::search::{SearchResult, Selection, search};
 
-/// Most changes that are told.
+/// Most changes that are named.
 const CHANGES_MAX: usize = 3;
-/// Most changes that are tried out: solving once takes about as long as the query itself.
-const TRIALS_MAX: usize = 16;
+/// Most changes that are tried out, of all kinds in turn: solving once takes about as long as the
+/// query itself.
+const TRIALS_MAX: usize = 32;
 
 /// A change after which the problem has a solution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +35,9 @@ pub struct SuggestedChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SuggestedChangeKind {
-    /// Ask for other versions.
+    /// Request other versions.
     Version,
-    /// Ask for, or follow, another channel.
+    /// Request, or follow, another channel.
     Channel,
     /// Take back an override.
     Override,
@@ -45,9 +49,9 @@ pub enum SuggestedChangeKind {
     Catalog,
     /// Let the author of a bundle widen a range.
     Range,
-    /// SuggestedChange the cluster.
+    /// Change the cluster.
     Cluster,
-    /// Do without something that was asked for.
+    /// Drop a request.
     LeaveOut,
     /// Install something without its dependencies.
     IgnoreDependencies,
@@ -60,7 +64,7 @@ pub(super) struct Proposal {
     apply: Box<dyn Fn(&mut Problem)>,
 }
 
-/// How a change is told once it is known what it leads to.
+/// The text of a change once it is known what it leads to.
 pub(super) enum Wording {
     Plain(String),
     /// The version of a package that would be installed comes after the text.
@@ -80,22 +84,37 @@ pub(crate) fn suggestions(
     model: &Model<'_>,
     conflict: &Conflict,
     expressions: &dyn Expressions,
+    budget: &WorkBudget,
 ) -> Vec<SuggestedChange> {
-    let mut proposals = proposals::proposals(model, conflict);
-    proposals.sort_by_key(|proposal| proposal.kind);
+    let proposals = in_turn(proposals::proposals(model, conflict));
     let problem = model.problem();
     let mut found: Vec<SuggestedChange> = Vec::new();
     for proposal in proposals.into_iter().take(TRIALS_MAX) {
-        if found.len() == CHANGES_MAX {
+        if found.len() == CHANGES_MAX || budget.is_exhausted() {
             break;
         }
         let mut changed = problem.clone();
         (proposal.apply)(&mut changed);
         let model = Model::new(&changed, expressions);
-        let SearchResult::Selection(selection) = search(&model) else { continue };
+        let SearchResult::Selection(selection) = search(&model, budget) else { continue };
         found.push(change(&model, &selection, proposal));
     }
+    found.sort_by_key(|change| change.kind);
     found
+}
+
+/// The first proposals of each kind, the smallest kind first, then the second ones and so on: many
+/// of one kind, such as the channels of a package, leave room for the others.
+fn in_turn(proposals: Vec<Proposal>) -> Vec<Proposal> {
+    let mut numbers: BTreeMap<SuggestedChangeKind, usize> = BTreeMap::new();
+    let mut numbered: Vec<(usize, SuggestedChangeKind, Proposal)> = Vec::new();
+    for proposal in proposals {
+        let number = numbers.entry(proposal.kind).or_default();
+        numbered.push((*number, proposal.kind, proposal));
+        *number += 1;
+    }
+    numbered.sort_by_key(|(number, kind, _)| (*number, *kind));
+    numbered.into_iter().map(|(_, _, proposal)| proposal).collect()
 }
 
 fn change(model: &Model<'_>, selection: &Selection, proposal: Proposal) -> SuggestedChange {

@@ -21,6 +21,7 @@ pub(super) fn build(index: Index<'_>) -> Model<'_> {
             solvables: Vec::new(),
             choices: Vec::new(),
             roots: 0,
+            claims: Vec::new(),
             needs: Vec::new(),
             exclusions: Vec::new(),
         },
@@ -66,6 +67,7 @@ impl<'p> Builder<'p> {
         let query = &self.model.problem().query;
         let claims: Vec<Option<usize>> =
             query.requests.iter().map(|request| claim(request, &query.installed)).collect();
+        self.model.claims.clone_from(&claims);
         for (at, item) in query.installed.iter().enumerate() {
             if !claims.contains(&Some(at)) && item.follows.is_none() {
                 self.choose(Owner::Stays(at), Rc::from([at]));
@@ -79,7 +81,7 @@ impl<'p> Builder<'p> {
             if let Some((at, item)) = claimed {
                 self.succession(at, &solvables);
                 if may_stay(request, item) {
-                    solvables.push(at);
+                    solvables.insert(self.before_deprecated(item, &solvables), at);
                 }
             }
             self.choose(Owner::Request(at), solvables.into());
@@ -94,6 +96,15 @@ impl<'p> Builder<'p> {
             }
         }
         self.model.roots = self.model.choices.len();
+    }
+
+    /// Where among its updates what is installed stands: before bundles that are deprecated, unless
+    /// it is deprecated itself.
+    fn before_deprecated(&self, item: &InstalledBundle, updates: &[SolvableId]) -> usize {
+        let deprecated = |id: &SolvableId| self.model.solvables[*id].bundle.deprecation.is_some();
+        let first =
+            updates.iter().position(deprecated).filter(|_| item.bundle.deprecation.is_none());
+        first.unwrap_or(updates.len())
     }
 
     /// What takes the place of something does not stand beside it. For those of one package that
@@ -216,13 +227,18 @@ impl<'p> Builder<'p> {
             .filter(|at| {
                 let solvable = &self.model.solvables[*at];
                 let evaluate = |rule: &str| index.rule_holds(rule, solvable.bundle);
-                solvable.namespace == namespace
+                super::overlap::covers(index, solvable.namespace, namespace)
                     && matcher.holds(solvable.bundle, solvable.package(), &evaluate)
             })
             .collect();
-        let requester = Requester { namespace, catalog };
-        let found = candidates::satisfying(index, requester, &requirement.constraint);
-        solvables.extend(self.solvables_for(namespace, &found));
+        let mut found: Vec<(&'p str, Vec<Candidate<'p>>)> = Vec::new();
+        for place in super::overlap::covering(index, namespace) {
+            let requester = Requester { namespace: place, catalog };
+            found.push((place, candidates::satisfying(index, requester, &requirement.constraint)));
+        }
+        for (place, found) in found {
+            solvables.extend(self.solvables_for(place, &found));
+        }
         let solvables: Rc<[SolvableId]> = solvables.into();
         self.known.insert(key, Rc::clone(&solvables));
         solvables

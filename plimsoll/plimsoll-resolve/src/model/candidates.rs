@@ -18,6 +18,8 @@ pub(crate) struct Preference<'p> {
     pub(crate) chosen_catalog: usize,
     pub(crate) other_catalog: bool,
     pub(crate) other_namespace: bool,
+    /// It, its channel or its package is deprecated.
+    pub(crate) deprecated: bool,
     pub(crate) weight: i64,
     pub(crate) catalog: &'p CatalogName,
     pub(crate) other_channel: bool,
@@ -220,15 +222,21 @@ fn preference<'p>(
     let catalog = catalog_package.catalog;
     let preferred = &index.problem.query.overrides.prefer_catalogs;
     let chosen = preferred.iter().position(|name| *name == catalog.name);
-    let channel = &catalog_package.package.channels[channel].name;
+    let package = catalog_package.package;
+    let of = &package.channels[channel];
+    let deprecated = package.deprecation.is_some()
+        || of.deprecation.is_some()
+        || catalog_package.bundle(bundle).is_some_and(|bundle| bundle.deprecation.is_some());
+    let channel = &of.name;
     Preference {
         chosen_catalog: chosen.unwrap_or(preferred.len()),
         other_catalog: requester.catalog.is_some_and(|own| own.name != catalog.name),
         other_namespace: catalog.name.namespace != requester.namespace,
+        deprecated,
         weight: catalog.weight,
         catalog: &catalog.name,
         other_channel: catalog_package.default_channel() != Some(channel),
-        package: &catalog_package.package.name,
+        package: &package.name,
         channel,
         position,
         bundle,

@@ -5,6 +5,7 @@ use semver::Version;
 use super::Index;
 use crate::bundle::{Api, Bundle, InstallMode};
 use crate::matching::unreadable_range;
+use crate::problem::BundleExclusion;
 use crate::range::blang;
 use crate::version::parse_tolerant;
 
@@ -72,14 +73,16 @@ fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
 }
 
 fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
-    index.problem.query.overrides.exclude.iter().any(|exclusion| {
-        let in_range = |text: &String| {
-            blang::Range::parse(text).is_ok_and(|range| range.matches(&bundle.version))
-        };
-        exclusion.package == package
-            && exclusion.bundle.as_ref().is_none_or(|name| *name == bundle.name)
-            && exclusion.versions.as_ref().is_none_or(in_range)
-    })
+    let mut exclusions = index.problem.query.overrides.exclude.iter();
+    exclusions.any(|exclusion| exclusion.package == package && excludes(exclusion, bundle))
+}
+
+/// Whether an exclusion concerns a bundle of its package.
+pub(crate) fn excludes(exclusion: &BundleExclusion, bundle: &Bundle) -> bool {
+    let in_range =
+        |text: &String| blang::Range::parse(text).is_ok_and(|range| range.matches(&bundle.version));
+    exclusion.bundle.as_ref().is_none_or(|name| *name == bundle.name)
+        && exclusion.versions.as_ref().is_none_or(in_range)
 }
 
 fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Ineligible> {

@@ -151,6 +151,11 @@ impl<'p> Index<'p> {
         global.is_empty() || theirs == namespace || global.contains(theirs)
     }
 
+    /// Whether a request or what is installed names a channel of a package in a namespace.
+    pub(crate) fn is_channel_named(&self, namespace: &str, package: &str) -> bool {
+        self.named_channels.contains_key(&(namespace, package))
+    }
+
     /// The channels of a package that count in a namespace, the most preferred first: those that
     /// are named there; else the default one, and with [`ChannelPolicy::PreferDefault`] the
     /// others by name.

@@ -1,8 +1,8 @@
 //! Which providers of an API get in each other's way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Model, SolvableId};
+use super::{Index, Model, SolvableId};
 use crate::problem::OperatorGroup;
 
 /// Of solvables that provide one API, the sets of which only one may be installed: those of one
@@ -32,6 +32,33 @@ pub(super) fn groups(model: &Model<'_>, solvables: &[SolvableId]) -> Vec<Vec<Sol
         }
     }
     groups
+}
+
+/// Whether operators of one namespace serve another: it is their own, or they watch everything that
+/// the operators of the other watch.
+pub(super) fn covers(index: &Index<'_>, operators: &str, namespace: &str) -> bool {
+    let groups = &index.problem.query.operator_groups;
+    let group = |name: &str| groups.iter().find(|group| group.namespace == name);
+    let Some(theirs) = group(operators).filter(|_| operators != namespace) else {
+        return operators == namespace;
+    };
+    let all_of = |others: &OperatorGroup| {
+        !others.targets.is_empty() && others.targets.iter().all(|it| theirs.targets.contains(it))
+    };
+    theirs.targets.is_empty() || group(namespace).is_some_and(all_of)
+}
+
+/// The namespaces whose operators serve another, that one first: those that something is requested
+/// for or installed in.
+pub(super) fn covering<'p>(index: &Index<'p>, namespace: &'p str) -> Vec<&'p str> {
+    let query = &index.problem.query;
+    let requested = query.requests.iter().map(|request| request.namespace.as_str());
+    let installed = query.installed.iter().map(|item| item.namespace.as_str());
+    let others: BTreeSet<&'p str> = requested
+        .chain(installed)
+        .filter(|other| *other != namespace && covers(index, other, namespace))
+        .collect();
+    std::iter::once(namespace).chain(others).collect()
 }
 
 /// Whether the operators of two namespaces watch a common one. Of a namespace without a group

@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bundle::Constraint;
+use crate::bundle::{Bundle, Constraint};
 use crate::conflict::Conflicts;
 use crate::explain::{
     ExplanationStep, ExplanationStepKind, channel_of, described, explanation_steps, named,
+    shortened,
 };
-use crate::model::{CatalogEntry, ChoiceId, ExclusionCause, Ineligible, Model, Owner, SolvableId};
+use crate::model::{
+    CatalogEntry, ChoiceId, ExclusionCause, Ineligible, Model, Owner, Solvable, SolvableId,
+};
+use crate::range::masterminds;
+use crate::sat::WorkBudget;
 use crate::search::{Selection, choices_of};
 use crate::solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
 };
 
-pub(super) fn solution(model: &Model<'_>, selection: &Selection) -> Solution {
-    let mut builder = SolutionBuilder::new(model, selection);
+pub(super) fn solution(model: &Model<'_>, selection: &Selection, budget: &WorkBudget) -> Solution {
+    let mut builder = SolutionBuilder::new(model, selection, budget);
     let mut solution = Solution::default();
     for id in &selection.chosen {
         match model.solvables[*id].catalog_entry() {
@@ -37,7 +42,23 @@ pub(super) fn solution(model: &Model<'_>, selection: &Selection) -> Solution {
     });
     solution.overrides = overrides(model, selection);
     solution.warnings = warnings(model);
+    solution.warnings.extend(deprecations(model, selection));
     solution
+}
+
+/// What of the selected bundles is deprecated.
+fn deprecations(model: &Model<'_>, selection: &Selection) -> BTreeSet<String> {
+    let chosen = selection.chosen.iter().map(|id| &model.solvables[*id]);
+    let warning = |solvable: &Solvable<'_>| {
+        let entry = solvable.catalog_entry()?;
+        let (what, message) = entry.deprecation(solvable.bundle)?;
+        let name = &solvable.bundle.name;
+        Some(match solvable.bundle.deprecation {
+            Some(_) => format!("{name} is deprecated: {}", shortened(message)),
+            None => format!("{name}: {what} is deprecated: {}", shortened(message)),
+        })
+    };
+    chosen.filter_map(warning).collect()
 }
 
 /// What is wrong in the catalogs as far as it was looked at.
@@ -69,12 +90,13 @@ struct SolutionBuilder<'a, 'p> {
     selection: &'a Selection,
     /// The choices that each chosen solvable satisfies.
     satisfied: BTreeMap<SolvableId, Vec<ChoiceId>>,
+    budget: &'a WorkBudget,
     /// Only made when something was refused.
-    conflicts: Option<Conflicts>,
+    conflicts: Option<Conflicts<'a, 'p>>,
 }
 
 impl<'a, 'p> SolutionBuilder<'a, 'p> {
-    fn new(model: &'a Model<'p>, selection: &'a Selection) -> Self {
+    fn new(model: &'a Model<'p>, selection: &'a Selection, budget: &'a WorkBudget) -> Self {
         let chosen: BTreeSet<SolvableId> = selection.chosen.iter().copied().collect();
         let mut satisfied: BTreeMap<SolvableId, Vec<ChoiceId>> = BTreeMap::new();
         for choice in choices_of(model, selection) {
@@ -84,7 +106,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
                 }
             }
         }
-        Self { model, selection, satisfied, conflicts: None }
+        Self { model, selection, satisfied, budget, conflicts: None }
     }
 
     fn item(&mut self, id: SolvableId, offered: &CatalogEntry<'p>) -> PlannedBundle {
@@ -97,6 +119,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
             channel: offered.channel.name.clone(),
             catalog: offered.catalog.name.clone(),
             updates: self.updated(id),
+            towards: self.towards(id),
             replaces: offered.entry.replaces.clone(),
             because: self.because(id),
             instead_of: self.instead_of(id),
@@ -108,7 +131,8 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         let solvable = &self.model.solvables[id];
         let because = self.because(id);
         let instead_of = self.instead_of(id);
-        if because.is_empty() && instead_of.is_empty() {
+        let rather_than = self.updates_not_taken(id);
+        if because.is_empty() && instead_of.is_empty() && rather_than.is_empty() {
             return None;
         }
         Some(KeptBundle {
@@ -117,7 +141,46 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
             version: solvable.bundle.version.clone(),
             because,
             instead_of,
+            rather_than,
         })
+    }
+
+    /// The range that is requested, when a solvable is outside of it.
+    fn towards(&self, id: SolvableId) -> Option<String> {
+        let version = &self.model.solvables[id].bundle.version;
+        self.choices(id).into_iter().find_map(|choice| {
+            let Owner::Request(at) = self.model.choices[choice].owner else { return None };
+            let text = self.model.problem().query.requests[at].version.as_ref()?;
+            let range = masterminds::Range::parse(text).ok()?;
+            (!range.matches(version)).then(|| text.clone())
+        })
+    }
+
+    /// The updates of something that stays which rank lower than that.
+    fn updates_not_taken(&self, id: SolvableId) -> Vec<LowerRanked> {
+        let model = self.model;
+        let of_request =
+            |choice: &ChoiceId| matches!(model.choices[*choice].owner, Owner::Request(_));
+        let choice = self.choices(id).into_iter().find(of_request);
+        let candidates = choice.map(|choice| &model.choices[choice].candidates);
+        let later = candidates.into_iter().flat_map(|list| list.iter());
+        let update =
+            later.skip_while(|solvable| **solvable != id).nth(1).map(|id| &model.solvables[*id]);
+        let described = update.and_then(|solvable| {
+            let entry = solvable.catalog_entry()?;
+            let (what, message) = entry.deprecation(solvable.bundle)?;
+            let (name, from) = (&solvable.bundle.name, channel_of(model, &entry));
+            Some(LowerRanked {
+                package: entry.package.name.clone(),
+                bundle: name.clone(),
+                version: solvable.bundle.version.clone(),
+                why: format!(
+                    "{name} from {from} would update it, but {what} is deprecated: {}",
+                    shortened(message)
+                ),
+            })
+        });
+        described.into_iter().collect()
     }
 
     fn choices(&self, id: SolvableId) -> Vec<ChoiceId> {
@@ -176,8 +239,9 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
             let candidates = &self.model.choices[choice].candidates;
             let better = candidates.iter().take_while(|solvable| **solvable != id).count();
             let Some(refused) = self.selection.refused.get(&choice) else { continue };
+            let better: BTreeSet<SolvableId> = candidates[..better].iter().copied().collect();
             let refused: Vec<SolvableId> =
-                refused.iter().copied().filter(|it| candidates[..better].contains(it)).collect();
+                refused.iter().copied().filter(|it| better.contains(it)).collect();
             let Some(first) = refused.first() else { continue };
             let solvable = &self.model.solvables[*first];
             if found.iter().any(|known| known.bundle == solvable.bundle.name) {
@@ -199,7 +263,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
     /// Why a solvable could not be chosen beside what was chosen before another.
     fn why_not(&mut self, instead: SolvableId, refused: SolvableId) -> Vec<ExplanationStep> {
         let model = self.model;
-        let conflicts = self.conflicts.get_or_insert_with(|| Conflicts::new(model));
+        let conflicts = self.conflicts.get_or_insert_with(|| Conflicts::new(model, self.budget));
         let before =
             self.selection.chosen.iter().copied().take_while(|solvable| *solvable != instead);
         let mut solvables: Vec<SolvableId> = before.collect();
@@ -242,9 +306,11 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
                 Owner::Solvable(owner, _) => model.solvables[owner].catalog_entry(),
                 Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => None,
             };
-            let why = rule(model, owner.as_ref(), chosen, &offered);
+            let own = (chosen, model.solvables[id].bundle);
+            let why = rule(model, owner.as_ref(), own, (&offered, solvable.bundle));
             let from = channel_of(model, &offered);
             let rather = LowerRanked {
+                package: offered.package.name.clone(),
                 bundle: solvable.bundle.name.clone(),
                 version: solvable.bundle.version.clone(),
                 why: format!("{} from {from} also qualifies, but {why}", solvable.bundle.name),
@@ -253,7 +319,49 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
                 found.push(rather);
             }
         }
+        found.extend(self.newer_elsewhere(id, chosen));
         found
+    }
+
+    /// The newest version of a package when it is only in channels that are not used, and nobody
+    /// named the channel that is. Pre-releases are of no interest to who has a release.
+    fn newer_elsewhere(&self, id: SolvableId, chosen: &CatalogEntry<'p>) -> Option<LowerRanked> {
+        let model = self.model;
+        let solvable = &model.solvables[id];
+        let (package, version) = (chosen.package, &solvable.bundle.version);
+        let package_ids = model.index.named(&package.name).iter();
+        let mut package_ids =
+            package_ids.filter(|at| std::ptr::eq(model.index.packages[**at].package, package));
+        let package_id = *package_ids.next()?;
+        if model.index.is_channel_named(solvable.namespace, &package.name) {
+            return None;
+        }
+        let catalog_package = &model.index.packages[package_id];
+        let used = model.index.channels(solvable.namespace, package_id);
+        let elsewhere =
+            (0..package.channels.len()).filter(|at| !used.contains(at)).flat_map(|at| {
+                let channel = &package.channels[at];
+                let entries = catalog_package.order(at).entries.iter();
+                let entries = entries.map(move |entry| &channel.entries[*entry].name);
+                entries.filter_map(move |name| Some((catalog_package.bundle(name)?, channel)))
+            });
+        let usable = elsewhere.filter(|(bundle, _)| {
+            bundle.version.cmp_precedence(version).is_gt()
+                && (bundle.version.pre.is_empty() || !version.pre.is_empty())
+                && !bundle.deprecated
+                && bundle.defects.is_empty()
+        });
+        let (newest, channel) =
+            usable.max_by(|left, right| left.0.version.cmp_precedence(&right.0.version))?;
+        Some(LowerRanked {
+            package: package.name.clone(),
+            bundle: newest.name.clone(),
+            version: newest.version.clone(),
+            why: format!(
+                "{} is newer, but in channel `{}`, and only the default channel is used",
+                newest.name, channel.name
+            ),
+        })
     }
 }
 
@@ -261,9 +369,13 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
 fn rule(
     model: &Model<'_>,
     owner: Option<&CatalogEntry<'_>>,
-    chosen: &CatalogEntry<'_>,
-    other: &CatalogEntry<'_>,
+    (chosen, bundle): (&CatalogEntry<'_>, &Bundle),
+    (other, other_bundle): (&CatalogEntry<'_>, &Bundle),
 ) -> String {
+    let deprecated = |entry: &CatalogEntry<'_>, bundle: &Bundle| {
+        let (what, message) = entry.deprecation(bundle)?;
+        Some(format!("{what} is deprecated: {}", shortened(message)))
+    };
     let names = (&chosen.catalog.name, &other.catalog.name);
     let default = |offered: &CatalogEntry<'_>| {
         offered.package.default_channel.as_ref() == Some(&offered.channel.name)
@@ -279,10 +391,16 @@ fn rule(
         if names.0.namespace != names.1.namespace && chosen.catalog.weight >= other.catalog.weight {
             return format!("catalog {} is in the same namespace", names.0);
         }
+        if let (None, Some(why)) = (deprecated(chosen, bundle), deprecated(other, other_bundle)) {
+            return why;
+        }
         if chosen.catalog.weight != other.catalog.weight {
             return format!("catalog {} has the lower weight", names.0);
         }
         return format!("catalog {} comes first by name", names.0);
+    }
+    if let (None, Some(why)) = (deprecated(chosen, bundle), deprecated(other, other_bundle)) {
+        return why;
     }
     if default(chosen) != default(other) {
         return format!("channel `{}` is the default channel", chosen.channel.name);

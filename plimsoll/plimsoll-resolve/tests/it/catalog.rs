@@ -40,7 +40,11 @@ impl InMemoryCatalog {
                     catalog.package_mut(&document.name).default_channel = document.default_channel;
                 }
                 "olm.channel" => {
-                    let channel = Channel { name: document.name, entries: document.entries };
+                    let channel = Channel {
+                        name: document.name,
+                        entries: document.entries,
+                        ..Channel::default()
+                    };
                     catalog.package_mut(&document.package).channels.push(channel);
                 }
                 "olm.bundle" => {
@@ -52,6 +56,14 @@ impl InMemoryCatalog {
             }
         }
         catalog
+    }
+
+    pub(crate) fn deprecate(&mut self, package: &str, bundle: &str, message: &str) {
+        for found in &mut self.package_mut(package).bundles {
+            if found.name == bundle {
+                found.deprecation = Some(message.to_owned());
+            }
+        }
     }
 
     fn package_mut(&mut self, package: &str) -> &mut Package {

@@ -24,8 +24,9 @@ fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<ChannelEntry>) -> Pack
     Package {
         name: name.to_owned(),
         default_channel: Some("stable".to_owned()),
-        channels: vec![Channel { name: "stable".to_owned(), entries }],
+        channels: vec![Channel { name: "stable".to_owned(), entries, ..Channel::default() }],
         bundles,
+        ..Package::default()
     }
 }
 
@@ -54,7 +55,7 @@ fn a_circle_is_a_broken_channel() {
     let Resolution::Unsatisfiable(explanation) = solve(&problem, &NoExpressions) else {
         panic!("a circle")
     };
-    assert!(explanation.conflict[0].text.contains("its entries replace each other"));
+    assert!(explanation.conflicts[0].steps[0].text.contains("its entries replace each other"));
 }
 
 #[test]
@@ -109,4 +110,42 @@ fn a_problem_of_another_format_is_refused() {
     let text = problem(Vec::new()).write().replacen("\"format\": 1", "\"format\": 2", 1);
     let error = Problem::read(text.as_bytes()).expect_err("another format");
     assert_eq!(error.to_string(), "unsupported problem format 2, expected 1");
+}
+
+#[test]
+fn many_versions_that_lack_the_same_are_explained_together() {
+    const VERSIONS: u64 = 5_000;
+    let versions = (0..VERSIONS).map(|minor| {
+        let mut bundle = Bundle::new(format!("a{minor}"), Version::new(1, minor, 0));
+        bundle.requires.push(Constraint::Label("missing".to_owned()).into());
+        bundle
+    });
+    let entries = (0..VERSIONS)
+        .map(|at| entry(&format!("a{at}"), at.checked_sub(1).map(|at| format!("a{at}"))));
+    let problem = problem(vec![package("a", versions.collect(), entries.collect())]);
+    let Resolution::Unsatisfiable(explanation) = solve(&problem, &NoExpressions) else {
+        panic!("nothing has the label")
+    };
+    assert_eq!(
+        explanation.conflicts[0].steps[1].text,
+        "a 1.0.0 to 1.4999.0 (5000 versions) require a bundle with label `missing`, but no catalog \
+         has one"
+    );
+}
+
+#[test]
+fn text_of_others_stays_on_its_line() {
+    let mut a = Bundle::new("a1", Version::new(1, 0, 0));
+    let label = "x\n  so all is well\u{202e}\u{1b}[2J".to_owned();
+    a.requires.push(Requirement {
+        message: Some("\r\nhelp: run this".to_owned()),
+        ..Constraint::Label(label).into()
+    });
+    let problem = problem(vec![package("a", vec![a], vec![entry("a1", None)])]);
+    let Resolution::Unsatisfiable(explanation) = solve(&problem, &NoExpressions) else {
+        panic!("nothing has the label")
+    };
+    let text = explanation.text();
+    assert!(!text.contains(['\u{202e}', '\u{1b}', '\r']), "{text}");
+    assert!(text.contains(r"x\n  so all is well\u{202e}\u{1b}[2J"), "{text}");
 }

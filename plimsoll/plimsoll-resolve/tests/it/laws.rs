@@ -77,8 +77,13 @@ fn problem(sketch: &Sketch) -> Problem {
         Package {
             name: name.to_owned(),
             default_channel: Some("stable".to_owned()),
-            channels: vec![Channel { name: "stable".to_owned(), entries: entries.collect() }],
+            channels: vec![Channel {
+                name: "stable".to_owned(),
+                entries: entries.collect(),
+                ..Channel::default()
+            }],
             bundles: bundles.collect(),
+            ..Package::default()
         }
     });
     let requests = sketch.requests.iter().map(|(package, major)| PackageRequest {

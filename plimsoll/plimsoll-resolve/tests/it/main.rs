@@ -5,6 +5,7 @@
     reason = "these are tests, also where they are not test functions"
 )]
 
+mod answers;
 mod catalog;
 mod hostile;
 mod laws;

@@ -2,19 +2,19 @@
 //!
 //! A line is a bundle, `name@version` with what it has: `<-b` replaces, `!b` skips, `+K` provides,
 //! `?K` requires an API, `?p:range` a package, `#channel`, `kube=1.30.0`, `modes=OwnNamespace`,
-//! `native=K`, `arch=arm64`, `broken`. The package is the name up to its first dot.
+//! `native=K`, `arch=arm64`, `broken`, `~message` that it is deprecated. The package is the name up to its first dot.
 
 use plimsoll_resolve::{
-    Api, BundleExclusion, CatalogName, CatalogSource, ChannelPolicy, FollowedChannel,
-    InstalledBundle, OperatorGroup, PackageRequest, ProviderChoice, Query, Resolution,
-    bundle_from_properties, collect_problem, solve, solve_path,
+    Api, BundleExclusion, CatalogName, CatalogSource, ChannelPolicy, ExplainedConflict,
+    FollowedChannel, InstalledBundle, OperatorGroup, PackageRequest, ProviderChoice, Query,
+    Resolution, bundle_from_properties, collect_problem, solve, solve_path,
 };
 use serde_json::{Value, json};
 
 use crate::NoExpressions;
 use crate::catalog::InMemoryCatalog;
 
-fn api(kind: &str) -> Api {
+pub(crate) fn api(kind: &str) -> Api {
     Api { group: "g".into(), version: "v1".into(), kind: kind.into() }
 }
 
@@ -22,9 +22,10 @@ fn package_of(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-fn catalog(text: &str) -> InMemoryCatalog {
+pub(crate) fn catalog(text: &str) -> InMemoryCatalog {
     let mut blobs: Vec<Value> = Vec::new();
     let mut channels: Vec<(String, String, Vec<Value>)> = Vec::new();
+    let mut deprecations = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let (name, version) = words.next().unwrap().split_once('@').unwrap();
@@ -61,6 +62,8 @@ fn catalog(text: &str) -> InMemoryCatalog {
             } else if let Some(name) = word.strip_prefix("arch=") {
                 let label = format!("operatorframework.io/arch.{name}");
                 metadata["labels"] = json!({label: "supported"});
+            } else if let Some(message) = word.strip_prefix('~') {
+                deprecations.push((package, name, message));
             } else if word == "broken" {
                 properties.push(json!({"type": "olm.constraint", "value": {}}));
             } else {
@@ -82,15 +85,19 @@ fn catalog(text: &str) -> InMemoryCatalog {
             "entries": entries}));
     }
     let lines: Vec<String> = blobs.iter().map(Value::to_string).collect();
-    InMemoryCatalog::read(&lines.join("\n"))
+    let mut memory = InMemoryCatalog::read(&lines.join("\n"));
+    for (package, bundle, message) in deprecations {
+        memory.deprecate(package, bundle, message);
+    }
+    memory
 }
 
-fn request(package: &str) -> PackageRequest {
+pub(crate) fn request(package: &str) -> PackageRequest {
     PackageRequest { package: package.to_owned(), ..PackageRequest::default() }
 }
 
 /// Something of one line of a catalog, installed.
-fn installed(line: &str, channel: Option<&str>) -> InstalledBundle {
+pub(crate) fn installed(line: &str, channel: Option<&str>) -> InstalledBundle {
     let memory = catalog(line);
     let name = line.trim().split('@').next().unwrap();
     let package = package_of(name);
@@ -129,15 +136,18 @@ fn answer(catalogs: &[(&str, &str, i64, &str)], query: Query) -> String {
             names.join(" ")
         }
         Resolution::Unsatisfiable(explanation) => {
-            let steps = explanation.conflict.iter().skip(1).map(|step| step.text.clone());
-            let helps = explanation.changes.iter().map(|change| format!("=> {}", change.text));
-            steps.chain(helps).collect::<Vec<_>>().join("; ")
+            let conflict = |conflict: &ExplainedConflict| {
+                let steps = conflict.steps.iter().skip(1).map(|step| step.text.clone());
+                let helps = conflict.changes.iter().map(|change| format!("=> {}", change.text));
+                steps.chain(helps).collect::<Vec<_>>().join("; ")
+            };
+            explanation.conflicts.iter().map(conflict).collect::<Vec<_>>().join(" | ")
         }
         Resolution::LimitExceeded => "gave up".to_owned(),
     }
 }
 
-fn check(text: &str, query: Query, expected: &str) {
+pub(crate) fn check(text: &str, query: Query, expected: &str) {
     assert_eq!(answer(&[("", "cat", 0, text)], query), expected, "{text}");
 }
 
@@ -160,7 +170,7 @@ fn bundles_must_fit_the_cluster() {
         "a.v1@1.0.0 kube=1.40.0",
         cluster(),
         "a 1.0.0 requires Kubernetes 1.40.0 or later; the cluster runs 1.31.2-gke.1; \
-         => update the cluster to Kubernetes 1.40.0 or later",
+         so `a` cannot be installed; => update the cluster to Kubernetes 1.40.0 or later",
     );
 }
 
@@ -185,7 +195,7 @@ fn only_channels_that_count_are_used() {
     let query = |channels| Query { requests: vec![request("a")], channels, ..Query::default() };
     check(text, query(ChannelPolicy::PreferDefault), "a.v1 b.v2");
     let why = "a 1.0.0 requires b in `>=2.0.0`, but the catalogs have b 2.0.0 in channel `edge`, and only \
-               the default channel or a requested one is used; => allow channels other than the \
+               the default channel or a requested one is used; so `a` cannot be installed; => allow channels other than the \
                default one; => add a catalog that has b in `>=2.0.0`; => widen the requirement of \
                a 1.0.0 on b from `>=2.0.0` to include 1.0.0";
     check(text, query(ChannelPolicy::DefaultOnly), why);
@@ -209,9 +219,9 @@ fn what_is_installed_stays_unless_it_has_to_move() {
     check(text, with(installed("b.v1@1.0.0", Some("stable"))), "a.v1");
     let newer = "a.v1@1.0.0 ?b:>=2.0.0\nb.v1@1.0.0\nb.v2@2.0.0 <-b.v1";
     check(newer, with(installed("b.v1@1.0.0", Some("stable"))), "a.v1 b.v2");
-    let why = "`a` is requested, satisfied by a 1.0.0; a 1.0.0 requires b in `>=2.0.0`, satisfied by b \
-               2.0.0; only one version of b can be installed: b 1.0.0 and 2.0.0 conflict; \
-               => uninstall b.v1; => install a without its dependencies and provide them yourself";
+    let why = "`a` is requested, candidates: a 1.0.0; a 1.0.0 requires b in `>=2.0.0`, candidates: b \
+               2.0.0; only one version of b can be installed: b 1.0.0 and 2.0.0 conflict; so `a` \
+               cannot be installed beside b.v1; => let b.v1 follow channel `stable`; => uninstall b.v1; => install a without its dependencies and provide them yourself";
     check(newer, with(installed("b.v1@1.0.0", None)), why);
 }
 
@@ -229,8 +239,7 @@ fn updates_go_step_by_step_towards_what_is_asked_for() {
     let memory = catalog(text);
     let source = CatalogSource { name: "cat", namespace: "", weight: 0, catalog: &memory };
     let steps =
-        solve_path(&collect_problem(&[source], query(None), &NoExpressions), &NoExpressions)
-            .expect("a path");
+        solve_path(&collect_problem(&[source], query(None), &NoExpressions), &NoExpressions).steps;
     let names: Vec<&str> = steps.iter().map(|step| step.install[0].bundle.as_str()).collect();
     assert_eq!(names, ["a.v2", "a.v3"]);
 }
@@ -316,12 +325,12 @@ fn what_is_missing_is_said_with_what_there_is() {
     assert_eq!(
         explanation(PackageRequest { version: Some(">=4".into()), ..request("a") }),
         "no solution found:\n  `a` with version `>=4` is requested, but no version matches `>=4`; \
-         available: 1.0.0 to 3.0.0 (3 versions)\n\nhelp: this change makes it solvable:\n  request \
-         another version of a, such as 3.0.0\n"
+         available: 1.0.0 to 3.0.0 (3 versions)\n  so `a` with version `>=4` cannot be installed\n\n\
+         help: this change makes it solvable:\n  request another version of a, such as 3.0.0\n"
     );
     assert_eq!(
         explanation(request("z")),
-        "no solution found:\n  `z` is requested, but no catalog has a package `z`\n\nhelp: this change \
-         makes it solvable:\n  add a catalog that has package z\n"
+        "no solution found:\n  `z` is requested, but no catalog has a package `z`\n  so `z` cannot \
+         be installed\n\nhelp: this change makes it solvable:\n  add a catalog that has package z\n"
     );
 }

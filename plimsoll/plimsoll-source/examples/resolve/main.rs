@@ -75,7 +75,7 @@ fn result(outcome: &Resolution) -> Result<String> {
         Resolution::Unsatisfiable(explanation) => format!(
             "unsatisfiable, told in {} bytes with {} changes",
             explanation.text().len(),
-            explanation.changes.len()
+            explanation.conflicts.iter().map(|it| it.changes.len()).sum::<usize>()
         ),
         Resolution::LimitExceeded => bail!("it gave up"),
     })

@@ -1,5 +1,4 @@
-//! Solutions and explanations as graphs: from what was asked to what is installed, or to what is
-//! in the way.
+//! Solutions and explanations as graphs: from the requests to what is installed, or to the blockers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +9,7 @@ use crate::render::graph::{Edge, Graph, Node, Tone};
 /// Widest line of a node, in characters.
 const LINE_MAX: usize = 48;
 
-/// Who asked for what, and what needs what.
+/// The requests with what is installed for them, and what requires what.
 pub(super) fn of_solution(solution: &Solution) -> Graph {
     let mut graph = Graph::default();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -49,19 +48,20 @@ pub(super) fn of_solution(solution: &Solution) -> Graph {
     graph
 }
 
-/// The chain of reasons; what is in the way stands out.
+/// The chain of reasons; the blockers stand out.
 pub(super) fn of_explanation(explanation: &Explanation) -> Graph {
     let mut graph = Graph::default();
     let mut offered: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-    for sentence in &explanation.conflict {
-        let in_the_way = match sentence.kind {
+    for sentence in explanation.conflicts.iter().flat_map(|conflict| &conflict.steps) {
+        let blocks = match sentence.kind {
             ExplanationStepKind::Ineligible | ExplanationStepKind::Exclusion => true,
             ExplanationStepKind::Request | ExplanationStepKind::Requirement => {
                 sentence.candidates.is_empty()
             }
             ExplanationStepKind::Installed | ExplanationStepKind::Chosen => false,
+            ExplanationStepKind::Conclusion => continue,
         };
-        let tone = if in_the_way { Tone::Strong } else { Tone::Plain };
+        let tone = if blocks { Tone::Strong } else { Tone::Plain };
         let at = vertex(&mut graph, &plain(&sentence.text), tone);
         let named = sentence.bundles.iter().filter_map(|name| offered.get(name.as_str()));
         let before: BTreeSet<usize> = named.flatten().copied().collect();

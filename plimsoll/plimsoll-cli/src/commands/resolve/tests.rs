@@ -75,8 +75,8 @@ fn what_cannot_be_had_is_said_with_what_can() {
         "lantern --version >=9 --catalog examples/catalog",
         3,
         "no solution found:\n  `lantern` with version `>=9` is requested, but no version matches \
-         `>=9`; available: 1.0.0 to 2.0.0 (3 versions)\n\nhelp: this change makes it solvable:\n  \
-         request another version of lantern, such as 2.0.0\n",
+         `>=9`; available: 1.0.0 to 2.0.0 (3 versions)\n  so `lantern` with version `>=9` cannot be \
+         installed\n\nhelp: this change makes it solvable:\n  request another version of lantern, such as 2.0.0\n",
     );
 }
 

@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use semver::Version;
 
 use super::{Proposal, SuggestedChangeKind, Wording};
-use crate::bundle::{Bundle, Constraint, Requirement};
+use crate::bundle::{Bundle, Constraint, InstallMode, Requirement};
 use crate::conflict::Conflict;
 use crate::encode::Reason;
 use crate::explain::format::described;
-use crate::model::{ChoiceId, Ineligible, Model, Owner, SolvableId};
+use crate::model::{
+    CatalogPackage, ChoiceId, Ineligible, Model, Owner, Solvable, SolvableId, excludes,
+};
 use crate::package::{Channel, ChannelEntry, Package};
-use crate::problem::{CatalogName, CatalogPart, ChannelPolicy, Problem, ResolutionOverrides};
+use crate::problem::{
+    BundleExclusion, CatalogName, CatalogPart, ChannelPolicy, FollowedChannel, Problem,
+    ResolutionOverrides,
+};
 use crate::range::blang;
 use crate::version::{parse_strict, parse_tolerant};
 
@@ -25,7 +30,7 @@ pub(super) fn proposals(model: &Model<'_>, conflict: &Conflict) -> Vec<Proposal>
             Reason::Choice(choice) => of_choice(model, choice, &mut proposals),
             Reason::Ineligible(solvable) => {
                 if let Some(ineligible) = &model.solvables[solvable].ineligible {
-                    of_ineligible(ineligible, &mut proposals);
+                    of_ineligible(model, solvable, ineligible, &mut proposals);
                 }
             }
             Reason::Exclusion(_) => {}
@@ -73,6 +78,7 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
     match model.choices[choice].owner {
         Owner::Request(at) => of_request(model, at, proposals),
         Owner::Stays(at) | Owner::Follows(at) => {
+            follow(model, at, proposals);
             let name = &model.problem().query.installed[at].bundle.name;
             let text = format!("uninstall {name}");
             propose(proposals, SuggestedChangeKind::Remove, text, move |problem| {
@@ -87,6 +93,20 @@ fn of_choice(model: &Model<'_>, choice: ChoiceId, proposals: &mut Vec<Proposal>)
             }
         }
     }
+}
+
+/// A channel for something that is installed without one.
+fn follow(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
+    let item = &model.problem().query.installed[at];
+    let (Some(package), None) = (&item.package, &item.follows) else { return };
+    let packages = model.index.named(package).iter().map(|id| &model.index.packages[*id]);
+    let Some(channel) = packages.filter_map(CatalogPackage::default_channel).next() else { return };
+    let text = format!("let {} follow channel `{channel}`", item.bundle.name);
+    let channel = channel.to_owned();
+    propose(proposals, SuggestedChangeKind::Channel, text, move |problem| {
+        problem.query.installed[at].follows =
+            Some(FollowedChannel { channel: channel.clone(), catalog: None });
+    });
 }
 
 fn of_request(model: &Model<'_>, at: usize, proposals: &mut Vec<Proposal>) {
@@ -194,8 +214,9 @@ fn placeholder(constraint: &Constraint, channel: Option<String>) -> Option<Catal
     let package = Package {
         name: package,
         default_channel: Some(channel.clone()),
-        channels: vec![Channel { name: channel, entries: vec![entry] }],
+        channels: vec![Channel { name: channel, entries: vec![entry], ..Channel::default() }],
         bundles: vec![bundle],
+        ..Package::default()
     };
     let name = CatalogName { namespace: String::new(), name: PLACEHOLDER.to_owned() };
     Some(CatalogPart { name, weight: i64::MAX, packages: vec![package] })
@@ -260,14 +281,27 @@ fn wider(
     });
 }
 
-fn of_ineligible(ineligible: &Ineligible, proposals: &mut Vec<Proposal>) {
+fn of_ineligible(
+    model: &Model<'_>,
+    id: SolvableId,
+    ineligible: &Ineligible,
+    proposals: &mut Vec<Proposal>,
+) {
+    let Solvable { namespace, bundle, .. } = model.solvables[id];
     match ineligible {
-        Ineligible::Excluded => propose(
-            proposals,
-            SuggestedChangeKind::Override,
-            "remove the exclusion".to_owned(),
-            |problem| problem.query.overrides.exclude.clear(),
-        ),
+        Ineligible::Excluded => {
+            for exclusion in &model.problem().query.overrides.exclude {
+                if Some(exclusion.package.as_str()) == model.solvables[id].package()
+                    && excludes(exclusion, bundle)
+                {
+                    let exclusion = exclusion.clone();
+                    let text = format!("take back the exclusion of {}", excluded(&exclusion));
+                    propose(proposals, SuggestedChangeKind::Override, text, move |problem| {
+                        problem.query.overrides.exclude.retain(|it| *it != exclusion);
+                    });
+                }
+            }
+        }
         Ineligible::Kubernetes(lowest) => {
             if let Ok(version) = parse_tolerant(lowest) {
                 let text = format!("update the cluster to Kubernetes {lowest} or later");
@@ -276,11 +310,10 @@ fn of_ineligible(ineligible: &Ineligible, proposals: &mut Vec<Proposal>) {
                 });
             }
         }
-        Ineligible::InstallMode(mode) => {
-            let text = format!("use an operator group that does not require install mode {mode}");
-            propose(proposals, SuggestedChangeKind::Cluster, text, |problem| {
-                problem.query.operator_groups.clear();
-            });
+        Ineligible::InstallMode(_) => {
+            for mode in bundle.install_modes.iter().flatten() {
+                operator_group(namespace, *mode, proposals);
+            }
         }
         Ineligible::Capability(name) => {
             let text = format!("enable capability {name}");
@@ -296,6 +329,39 @@ fn of_ineligible(ineligible: &Ineligible, proposals: &mut Vec<Proposal>) {
         | Ineligible::OpenShift(_)
         | Ineligible::NativeApi(_)
         | Ineligible::Architecture(_) => {}
+    }
+}
+
+/// An operator group of a namespace that needs an install mode only.
+fn operator_group(namespace: &str, mode: InstallMode, proposals: &mut Vec<Proposal>) {
+    let (what, targets) = match mode {
+        InstallMode::AllNamespaces => ("all namespaces", Vec::new()),
+        InstallMode::OwnNamespace => ("only its own namespace", vec![namespace.to_owned()]),
+        InstallMode::SingleNamespace => ("only one other namespace", vec![PLACEHOLDER.to_owned()]),
+        InstallMode::MultiNamespace => {
+            let second = format!("{PLACEHOLDER} 2");
+            ("several other namespaces", vec![PLACEHOLDER.to_owned(), second])
+        }
+    };
+    let text = format!(
+        "let the operator group of namespace `{namespace}` select {what} (install mode {mode})"
+    );
+    let namespace = namespace.to_owned();
+    propose(proposals, SuggestedChangeKind::Cluster, text, move |problem| {
+        for group in &mut problem.query.operator_groups {
+            if group.namespace == namespace {
+                group.targets.clone_from(&targets);
+            }
+        }
+    });
+}
+
+/// An exclusion as people write it.
+fn excluded(exclusion: &BundleExclusion) -> String {
+    match (&exclusion.bundle, &exclusion.versions) {
+        (Some(bundle), _) => format!("{}/{bundle}", exclusion.package),
+        (None, Some(versions)) => format!("{} `{versions}`", exclusion.package),
+        (None, None) => exclusion.package.clone(),
     }
 }
 

@@ -161,7 +161,12 @@ fn answer(scenario: &Scenario) -> Option<BTreeSet<String>> {
                 .collect(),
         ),
         Resolution::Unsatisfiable(explanation) => {
-            assert!(!explanation.conflict.is_empty(), "{}", scenario.id);
+            assert!(
+                explanation.conflicts.iter().all(|it| !it.steps.is_empty())
+                    && !explanation.conflicts.is_empty(),
+                "{}",
+                scenario.id
+            );
             None
         }
         Resolution::LimitExceeded => panic!("{} is too hard", scenario.id),
