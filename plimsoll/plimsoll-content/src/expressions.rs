@@ -4,7 +4,7 @@
 //! two versions. Numbers are doubles, as in the resolver that operators were written for. A rule
 //! must have the type bool.
 
-use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value};
+use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Program, Type, Value};
 use plimsoll_resolve::{Expressions, Property};
 use serde_json::Value as Json;
 
@@ -19,19 +19,28 @@ const RULE_COST_LIMIT: u64 = 100 * EXPRESSION_COST_LIMIT;
 /// Longest rule that is compiled, in bytes. A whole `olm.constraint` may have no more.
 const RULE_BYTES_MAX: usize = plimsoll_resolve::CONSTRAINT_BYTES_MAX;
 
+/// Compiles a rule.
+///
+/// # Errors
+/// Why it is no rule, as a clause whose subject is the rule or a list of the compiler's errors.
+pub fn compile(rule: &str) -> Result<Program, String> {
+    if rule.len() > RULE_BYTES_MAX {
+        return Err(format!("it has {} bytes, at most {RULE_BYTES_MAX}", rule.len()));
+    }
+    let property = Type::map(Type::String, Type::Dyn);
+    let environment = Environment::for_stored_expressions()
+        .with_variable("properties", Type::list(property))
+        .with_semver_compare();
+    let program = environment.compile(rule).map_err(|errors| errors.to_string())?;
+    if *program.result_type() != Type::Bool {
+        return Err(format!("its type is {}, not bool", program.result_type()));
+    }
+    Ok(program)
+}
+
 impl Expressions for Cel {
     fn evaluate(&self, rule: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
-        if rule.len() > RULE_BYTES_MAX {
-            return Err(format!("it has {} bytes, at most {RULE_BYTES_MAX}", rule.len()));
-        }
-        let property = Type::map(Type::String, Type::Dyn);
-        let environment = Environment::for_stored_expressions()
-            .with_variable("properties", Type::list(property))
-            .with_semver_compare();
-        let program = environment.compile(rule).map_err(|errors| errors.to_string())?;
-        if *program.result_type() != Type::Bool {
-            return Err(format!("its type is {}, not bool", program.result_type()));
-        }
+        let program = compile(rule)?;
         let mut left = RULE_COST_LIMIT;
         let holds = |properties: &&[Property]| {
             let bindings = Bindings::new().with("properties", value(properties));

@@ -71,18 +71,21 @@ fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {
     }
 }
 
-/// The documents of a package.
+/// The documents of a package; of one bundle that is looked at by itself with `is_alone`.
 pub(super) fn documents(
     name: &str,
     mut bundles: Vec<ParsedBundle>,
     mode: UpdateGraphMode,
+    is_alone: bool,
     defects: &mut Vec<Defect>,
 ) -> Vec<BundleDocument> {
     bundles.sort_by_cached_key(|it| (parse_tolerant(&it.version).ok(), it.name.clone()));
     let channels: BTreeSet<String> =
         bundles.iter().flat_map(|it| it.channels.iter().cloned()).collect();
-    // The newest bundle that names a default channel decides.
-    let named = bundles.iter().rev().find_map(|it| it.default_channel.clone());
+    // The newest bundle that names a default channel decides. A bundle by itself need not be in it:
+    // others of its package are.
+    let mut named = bundles.iter().rev().filter_map(|it| it.default_channel.clone());
+    let named = named.find(|name| !is_alone || channels.contains(name));
     let default = named.or_else(|| channels.first().cloned()).unwrap_or_default();
     let Some(newest) = bundles.last() else { return Vec::new() };
     let mut documents = vec![package_document(name, &default, &newest.file, newest.line)];

@@ -157,7 +157,7 @@ fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
 /// What the bundle says it owns and what it brings must be the same.
 fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
     let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
-    let brought: Vec<_> = definitions.map(|it| (it, apis(it))).collect();
+    let defined: Vec<_> = definitions.map(|it| (it, apis(it))).collect();
     let mut claimed = BTreeSet::new();
     for (index, value) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
         let field = format!("spec.customresourcedefinitions.owned[{index}]");
@@ -166,14 +166,14 @@ fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &m
             defects.push(csv.defect(&field, DefectCode::OwnedApi, text));
             continue;
         };
-        if !brought.iter().any(|(_, apis)| apis.contains(&api)) {
+        if !defined.iter().any(|(_, apis)| apis.contains(&api)) {
             let (group, version, kind) = &api;
             let text = format!("it owns {group}/{version} {kind}, but brings no definition of it");
             defects.push(csv.defect(&field, DefectCode::OwnedApi, text));
         }
         claimed.insert((api.0, api.2));
     }
-    for (definition, apis) in &brought {
+    for (definition, apis) in &defined {
         let Some((group, _, kind)) = apis.first() else {
             let text = "the definition has no versions";
             defects.push(definition.defect("spec", DefectCode::OwnedApi, text));
@@ -182,6 +182,11 @@ fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &m
         if !claimed.contains(&(group.clone(), kind.clone())) {
             let text = format!("{} does not say that it owns {kind}.{group}", csv.name());
             defects.push(definition.defect("", DefectCode::BundleAdvice, text));
+        }
+        if definition.text("/apiVersion") == "apiextensions.k8s.io/v1beta1" {
+            let text = "Kubernetes 1.22 and later do not serve apiextensions.k8s.io/v1beta1; \
+                        write the definition in v1";
+            defects.push(definition.defect("apiVersion", DefectCode::BundleAdvice, text));
         }
         if definition.value["spec"]["preserveUnknownFields"] == true {
             let text = "preserveUnknownFields is not supported any more";

@@ -29,14 +29,17 @@ fn converted(files: &[(&str, &str)]) -> ConvertedBundles {
 }
 
 /// What is said about a bundle with a ClusterServiceVersion and a file of dependencies.
-fn told(csv: &str, dependencies: &str) -> String {
+fn said(csv: &str, dependencies: &str) -> String {
     let mut files = vec![("manifests/csv.yaml", csv), ("metadata/annotations.yaml", ANNOTATIONS)];
     if !dependencies.is_empty() {
         files.push(("metadata/dependencies.yaml", dependencies));
     }
-    let converted = converted(&files);
-    let defects = converted.all_defects();
-    defects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    reported(&converted(&files))
+}
+
+fn reported(converted: &ConvertedBundles) -> String {
+    let problems = converted.all_defects();
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// The properties of the only bundle that are requirements.
@@ -92,7 +95,7 @@ fn all_forms_of_one_dependency_mean_the_same() {
 
 #[test]
 fn a_bundle_in_order_has_no_defects() {
-    assert_eq!(told(&csv("1.0.0", ""), ""), "");
+    assert_eq!(said(&csv("1.0.0", ""), ""), "");
 }
 
 #[test]
@@ -123,12 +126,12 @@ fn defects_of_a_bundle_have_their_line() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(told(&text, ""), expected);
+        assert_eq!(said(&text, ""), expected);
     }
-    let said = told(&csv("1.0.0", ""), "dependencies:\n- type: olm.package\n  version: >0.27.0\n");
-    assert!(said.contains("a range that begins with `>` has to be in quotes"), "{said}");
-    let said = told(&csv("1.0.0", ""), "dependencies:\n- type: olm.pakage\n  value: {}\n");
-    assert!(said.contains("metadata/dependencies.yaml:2: error [dependency]"), "{said}");
+    let found = said(&csv("1.0.0", ""), "dependencies:\n- type: olm.package\n  version: >0.27.0\n");
+    assert!(found.contains("a range that begins with `>` has to be in quotes"), "{found}");
+    let found = said(&csv("1.0.0", ""), "dependencies:\n- type: olm.pakage\n  value: {}\n");
+    assert!(found.contains("metadata/dependencies.yaml:2: error [dependency]"), "{found}");
 }
 
 #[test]
@@ -210,4 +213,76 @@ fn trees_of_bundles_are_told_from_catalogs() {
     check(&["a/a.package.yaml"], true);
     check(&["a/catalog.yaml", "b/catalog.json"], false);
     check(&["manifests/catalog.yaml"], false);
+}
+
+#[test]
+fn a_bundle_by_itself_need_not_be_in_the_default_channel() {
+    let annotations =
+        format!("{ANNOTATIONS}  operators.operatorframework.io.bundle.channel.default.v1: other\n");
+    let csv = csv("1.0.0", "");
+    let files = [("manifests/csv.yaml", csv.as_str()), ("metadata/a.yaml", &annotations)];
+    let alone = converted(&files);
+    assert_eq!(reported(&alone), "");
+    assert_eq!(alone.documents[0].value["defaultChannel"], "s");
+    // Of the package as a whole it is an error.
+    let files = [("a/1/manifests/csv.yaml", csv.as_str()), ("a/1/metadata/a.yaml", &annotations)];
+    let text = reported(&converted(&files));
+    assert!(text.contains("error [default-channel]"), "{text}");
+}
+
+#[test]
+fn a_bundle_inside_a_bundle_does_not_hide_it() {
+    let csv = csv("1.0.0", "");
+    for outer in ["", "a/1.0.0/"] {
+        let paths = ["manifests/csv.yaml", "metadata/a.yaml"].map(|path| format!("{outer}{path}"));
+        let inner =
+            ["manifests/csv.yaml", "metadata/a.yaml"].map(|it| format!("{outer}bundle/{it}"));
+        let converted = converted(&[
+            (&paths[0], &csv),
+            (&paths[1], ANNOTATIONS),
+            (&inner[0], &csv),
+            (&inner[1], ANNOTATIONS),
+        ]);
+        let within = if outer.is_empty() { "." } else { "a/1.0.0" };
+        assert_eq!(
+            reported(&converted),
+            format!(
+                "{}: warning [bundle-advice]: a bundle inside the bundle `{within}` is ignored",
+                inner[0]
+            )
+        );
+        let is_bundle = |it: &&super::BundleDocument| it.value["schema"] == "olm.bundle";
+        assert_eq!(converted.documents.iter().filter(is_bundle).count(), 1);
+    }
+}
+
+#[test]
+fn rules_are_compiled_and_old_definitions_are_named() {
+    let rule = |rule: &str| {
+        let rule = format!(
+            "dependencies:\n- type: olm.constraint\n  value: {{cel: {{rule: '{rule}'}}}}\n"
+        );
+        said(&csv("1.0.0", ""), &rule)
+    };
+    assert_eq!(rule("properties.exists(p, p.type == \"x\")"), "");
+    let text = rule("properties.exists(p, p.kind == ");
+    assert!(text.contains("error [dependency]: package a: bundle a.v1.0.0: olm.constraint: the CEL rule does not compile: "), "{text}");
+    let text = rule("size(properties)");
+    assert!(text.contains("its type is int, not bool"), "{text}");
+    let owned = csv(
+        "1.0.0",
+        "  customresourcedefinitions:\n    owned: [{name: ks.g.io, version: v1, kind: K}]\n",
+    );
+    let definition = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
+                      metadata: {name: ks.g.io}\nspec: {group: g.io, version: v1, names: {kind: K}}\n";
+    let converted = converted(&[
+        ("manifests/csv.yaml", &owned),
+        ("manifests/k.yaml", definition),
+        ("metadata/annotations.yaml", ANNOTATIONS),
+    ]);
+    assert_eq!(
+        reported(&converted),
+        "manifests/k.yaml:1: warning [bundle-advice]: package a: Kubernetes 1.22 and later do not serve \
+         apiextensions.k8s.io/v1beta1; write the definition in v1"
+    );
 }

@@ -1,6 +1,6 @@
 //! Which files of a tree belong to which bundle, and which bundles to which package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::channels::{self, UpdateGraphMode};
 use super::documents::{csv, whole_file};
@@ -69,6 +69,8 @@ struct BundleFiles<'f> {
 struct Members {
     bundles: Vec<ParsedBundle>,
     mode: UpdateGraphMode,
+    /// There is one bundle, and it is all that was read.
+    is_alone: bool,
 }
 
 pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
@@ -98,17 +100,20 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
             None => others.push(file),
         }
     }
+    leave_out_nested(&mut directories, defects);
     let mut packages: BTreeMap<String, Members> = BTreeMap::new();
     for (directory, files) in directories {
         if let Some(bundle) = bundle(directory, &files, defects) {
             let mode = channels::mode(directory, &others, defects);
             let members = packages.entry(bundle.package.clone()).or_default();
             members.mode = mode;
+            members.is_alone = directory.is_empty();
             members.bundles.push(bundle);
         }
     }
     for (name, members) in packages {
-        let documents = channels::documents(&name, members.bundles, members.mode, defects);
+        let Members { bundles, mode, is_alone } = members;
+        let documents = channels::documents(&name, bundles, mode, is_alone, defects);
         converted.documents.extend(documents);
     }
     for manifest in package_manifests {
@@ -118,6 +123,27 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
     converted.defects.sort();
     converted.defects.dedup();
     converted
+}
+
+/// Bundle directories inside of others are not bundles of their own: mostly they are what the outer
+/// one was made of.
+fn leave_out_nested(directories: &mut BTreeMap<&str, BundleFiles<'_>>, defects: &mut Vec<Defect>) {
+    let is_whole =
+        |files: &BundleFiles<'_>| !files.manifests.is_empty() && !files.metadata.is_empty();
+    let whole = directories.iter().filter(|(_, files)| is_whole(files));
+    let whole: BTreeSet<&str> = whole.map(|(directory, _)| *directory).collect();
+    directories.retain(|directory, files| {
+        let inside =
+            |outer: &&&str| directory.len() > outer.len() && directory.starts_with(**outer);
+        let Some(outer) = whole.iter().find(inside) else { return true };
+        let all = files.manifests.iter().chain(&files.metadata);
+        if let Some(first) = all.min_by_key(|file| &file.path) {
+            let outer = if outer.is_empty() { "." } else { outer.trim_end_matches('/') };
+            let text = format!("a bundle inside the bundle `{outer}` is ignored");
+            defects.push(whole_file(first, DefectCode::BundleAdvice, text));
+        }
+        false
+    });
 }
 
 /// Reads a bundle directory; `None` when there is no bundle in it that could be used.

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_resolve::range::blang::Range;
 use semver::Version;
 
+use super::constraint;
 use super::defect::{Defect, DefectCode};
-use super::model::{ChannelError, IndexedBundle, IndexedChannel, IndexedPackage};
+use super::model::{
+    ChannelError, IndexedBundle, IndexedChannel, IndexedPackage, IndexedRequirement,
+};
 use super::order::{order, stranded};
 use super::pending::{
     DocumentPosition, Pending, PendingBundle, PendingChannel, PendingContent, PendingDeprecation,
@@ -15,6 +18,7 @@ use super::pending::{
 use super::property::check_version;
 use super::record::Text;
 use super::tables::Tables;
+use crate::expressions;
 
 /// Puts a package together.
 pub(super) fn package<'a>(
@@ -163,6 +167,31 @@ impl<'a> Assembly<'a> {
             self.package.bundles.push(tables.add(pending));
         }
         tables.give_to(&mut self.package);
+        self.compile_rules();
+    }
+
+    /// Compiles the expressions of requirements, each once for all bundles: one that does not compile
+    /// makes the bundles that have it invalid.
+    fn compile_rules(&mut self) {
+        let mut broken: BTreeMap<u32, String> = BTreeMap::new();
+        for (number, requirement) in (0..).zip(&self.package.requirements) {
+            let IndexedRequirement::Constraint(constraint) = requirement else { continue };
+            let mut rules = Vec::new();
+            constraint::rules(constraint, &mut rules);
+            let cause = rules.into_iter().find_map(|rule| expressions::compile(rule).err());
+            broken.extend(cause.map(|cause| (number, cause)));
+        }
+        let mut found = Vec::new();
+        for bundle in &mut self.package.bundles {
+            for cause in bundle.required.iter().filter_map(|number| broken.get(number)) {
+                let text = format!("olm.constraint: the CEL rule does not compile: {cause}");
+                found.push(format!("bundle {}: {text}", bundle.name));
+                bundle.invalid.get_or_insert_with(|| Text::from(text));
+            }
+        }
+        for text in found {
+            self.defect(self.place, DefectCode::Dependency, text);
+        }
     }
 
     fn add_channels(&mut self, documents: Vec<(DocumentPosition, PendingChannel<'a>)>) {

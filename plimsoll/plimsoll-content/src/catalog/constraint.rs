@@ -84,6 +84,17 @@ pub(super) fn ranges<'c, 'a>(
     }
 }
 
+/// The expressions in a constraint.
+pub(super) fn rules<'c>(constraint: &'c IndexedConstraint<'_>, found: &mut Vec<&'c str>) {
+    match &constraint.rule {
+        IndexedRule::Cel(rule) => found.push(rule),
+        IndexedRule::All(members) | IndexedRule::Any(members) | IndexedRule::Not(members) => {
+            members.iter().for_each(|member| rules(member, found));
+        }
+        IndexedRule::Api(_) | IndexedRule::Package(_) => {}
+    }
+}
+
 /// The fields of an object, found whatever the case of their keys; unknown ones are refused.
 struct Fields<'v>(&'v Map<String, Value>);
 

@@ -5,11 +5,9 @@
 
 use std::borrow::Cow;
 
-/// Most rounds of mending: each mends all lines up to the next one with a quote, so that real
-/// documents need a few.
-const ROUNDS_MAX: usize = 200;
-/// Most bytes that are parsed again: a hundred rounds of the largest real document take no more.
-const WORK_MAX: usize = 128 << 20;
+/// Most bytes that are parsed again. Each round mends all lines up to the next one with a quote, and
+/// parses the text up to the next line to be mended: a thousand rounds in the largest real document.
+const WORK_MAX: usize = 256 << 20;
 /// Columns that a mended line is moved by, which brings it to the right of any block it can stand
 /// in.
 const INDENT: usize = 400;
@@ -19,23 +17,21 @@ pub(super) struct Mending<'text> {
     pub(super) text: Cow<'text, str>,
     /// Up to where it is in order.
     mended: usize,
-    rounds: usize,
     work: usize,
 }
 
 impl<'text> Mending<'text> {
     pub(super) fn new(text: &'text str) -> Self {
-        Self { text: Cow::Borrowed(text), mended: 0, rounds: 0, work: 0 }
+        Self { text: Cow::Borrowed(text), mended: 0, work: 0 }
     }
 
     /// Moves the line of a quoted scalar whose first character, at an offset, stands too far to
     /// the left, and those after it up to the first that holds a quote. False when that would not
     /// help, or is no longer worth the work.
     pub(super) fn indent_from(&mut self, offset: usize) -> bool {
-        self.rounds += 1;
-        self.work += self.text.len();
+        self.work += offset;
         let goes_on = offset > self.mended && self.text.is_char_boundary(offset);
-        if !goes_on || self.rounds > ROUNDS_MAX || self.work > WORK_MAX {
+        if !goes_on || self.work > WORK_MAX {
             return false;
         }
         let (before, after) = self.text.split_at(offset);

@@ -222,3 +222,11 @@ fn quoted_scalars_may_go_on_to_the_left_of_their_block() {
     assert!(read("q: 'u\n\u{c}\u{c} \t\r\t\tq: 'u\n\u{c}\u{c}").contains("invalid YAML"));
     check("a: 'x\nb: 1\n", "3:1: invalid YAML: unclosed quote");
 }
+
+#[test]
+fn many_quoted_scalars_may_go_on_there() {
+    const COUNT: usize = 600;
+    let lines: String = (0..COUNT).map(|at| format!("  k{at}: 'x\n  y'\n")).collect();
+    let value = parse(&format!("a:\n{lines}")).remove(0).value.expect("it is YAML");
+    assert_eq!(value["a"]["k599"], "x y");
+}
