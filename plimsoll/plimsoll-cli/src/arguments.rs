@@ -1,6 +1,10 @@
 //! Groups of arguments that commands share, and what they name.
 
+pub(crate) mod address;
 pub mod capability;
 pub mod catalog;
 pub mod cluster;
+pub(crate) mod faults;
+pub(crate) mod file;
+pub(crate) mod name;
 pub mod store;

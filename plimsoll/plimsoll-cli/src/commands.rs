@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
+pub mod completion;
 pub mod demo;
 pub mod deploy;
 pub mod inspect;
@@ -15,6 +16,7 @@ pub mod resolve;
 pub mod run;
 pub mod sandbox;
 pub mod update;
+pub mod version;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -46,6 +48,7 @@ pub enum Command {
     /// Gather the ClusterOperators and their related objects for debugging
     Inspect(inspect::InspectArguments),
     /// Show, request, pause and resume updates
+    #[command(alias = "upgrade")]
     Update(update::UpdateArguments),
     /// List objects that releases left in a cluster, and delete them
     Orphan(orphan::OrphanArguments),
@@ -72,6 +75,15 @@ pub enum Command {
     /// Run parts of a simulated cluster
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
+    /// Print the version of the program
+    Version(version::VersionArguments),
+    /// Print the completions of a shell
+    ///
+    /// For bash: `source <(plimsoll completion bash)`.
+    Completion(completion::CompletionArguments),
+    /// Write manual pages, one for each command
+    #[command(hide = true)]
+    Man(completion::ManArguments),
 }
 
 /// Runs a command to its end.
@@ -84,7 +96,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
     let result = match command {
         Command::Release(command) => release::run(command, out),
         Command::Capability(command) => block_on(async {
-            logs::init(true);
+            logs::init_quiet();
             capability::run(command, out).await
         }),
         Command::InstallConfig(command) => install_config::run(command, out),
@@ -101,6 +113,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Rehearse(arguments) => rehearse::run(arguments, out),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
         Command::Sandbox(command) => block_on(sandbox::run(command)),
+        Command::Version(arguments) => version::run(&arguments, out),
+        Command::Completion(arguments) => completion::run(&arguments, out),
+        Command::Man(arguments) => completion::man(&arguments),
     };
     match result {
         // Who reads the output has seen enough of it.

@@ -1,5 +1,6 @@
 //! The exit codes, and how an error is told.
 
+use std::error::Error;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -28,7 +29,7 @@ impl From<Exit> for ExitCode {
 pub fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
-        let cause = cause.to_string();
+        let Some(cause) = worded(cause) else { continue };
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -37,4 +38,49 @@ pub fn chain(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// A cause in words for people; `None` if it says no more than the next one.
+fn worded(cause: &(dyn Error + 'static)) -> Option<String> {
+    match cause.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => Some(match status.message.as_str() {
+            "" => format!("the API server answered with status {}", status.code),
+            message => message.to_owned(),
+        }),
+        Some(kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::HttpError(_)) => {
+            None
+        }
+        Some(_) | None if cause.is::<Box<kube::core::Status>>() => None,
+        Some(_) | None => {
+            // Errors of the YAML parser go on with the lines of the file.
+            let text = cause.to_string();
+            Some(text.split("\n -->").next().unwrap_or_default().replace("error: line", "line"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::chain;
+
+    #[test]
+    fn an_answer_of_the_api_server_is_quoted_and_nothing_else_of_it() {
+        let check = |status: Status, expected: &str| {
+            let error = anyhow::Error::new(kube::Error::Api(status.boxed()));
+            assert_eq!(chain(&error.context("failed to read the lamp")), expected);
+        };
+        check(
+            Status::failure("lamps is forbidden", "Forbidden").with_code(403),
+            "failed to read the lamp: lamps is forbidden",
+        );
+        check(
+            Status::failure("", "").with_code(502),
+            "failed to read the lamp: the API server answered with status 502",
+        );
+        let source = anyhow::anyhow!("the wire is cut");
+        let error = anyhow::Error::new(kube::Error::Service(source.into()));
+        assert_eq!(chain(&error.context("no lamp")), "no lamp: the wire is cut");
+    }
 }

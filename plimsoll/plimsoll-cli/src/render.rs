@@ -5,6 +5,7 @@ pub mod defects;
 pub mod forecast;
 pub mod format;
 pub mod graph;
+pub mod json_path;
 pub mod live;
 pub mod logs;
 pub mod rehearsal;

@@ -39,6 +39,7 @@ impl fmt::Display for Location {
 /// When it names nothing.
 pub(crate) fn parse(text: &str) -> Result<Location, String> {
     match text.strip_prefix("oci:") {
+        _ if text.is_empty() => Err("it is empty; name a directory, or oci:DIR".to_owned()),
         Some("") => Err("oci: needs the directory of an image layout".to_owned()),
         Some(path) => Ok(Location::Oci(path.into())),
         None => Ok(Location::Directory(text.into())),
@@ -75,9 +76,7 @@ impl StoreArguments {
         let listed = match &self.payloads {
             Some(location) => {
                 let store = location.open();
-                let listing = store.list().with_context(|| {
-                    format!("--payloads: the store `{location}` cannot be read")
-                })?;
+                let listing = list(location, &store)?;
                 if let Some(head) = find(&listing.releases, name)? {
                     let files = store.fetch(&head.image, &AtomicBool::new(false));
                     return loaded(files, &head.image, profile)
@@ -91,6 +90,7 @@ impl StoreArguments {
         if path.exists() {
             return directory_or_store(path, profile);
         }
+        refuse_layout(path)?;
         match listed {
             Some((location, Listing { releases, defects })) => {
                 let mut versions = versions(&releases);
@@ -111,6 +111,10 @@ impl StoreArguments {
             ),
         }
     }
+}
+
+fn list(location: &Location, store: &SharedStore) -> Result<Listing, anyhow::Error> {
+    store.list().with_context(|| format!("--payloads: the store `{location}` cannot be read"))
 }
 
 /// The release of a store that a name means.
@@ -137,8 +141,22 @@ fn find<'a>(
 ///
 /// When there is none or it is defective.
 pub(crate) fn directory(path: &Path, image: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+    refuse_layout(path)?;
     plimsoll_source::load(path, &template(image, profile))
         .with_context(|| format!("failed to load release `{}`", path.display()))
+}
+
+/// Refuses an image layout where the directory of a payload is wanted.
+fn refuse_layout(path: &Path) -> Result<(), anyhow::Error> {
+    let is_layout = path.to_str().is_some_and(|text| text.starts_with("oci:"));
+    anyhow::ensure!(
+        !is_layout,
+        "`{}` is an image layout, which may hold several releases: use --payloads {} and name \
+         one of them where the command has that option, or name the directory of a payload",
+        path.display(),
+        path.display()
+    );
+    Ok(())
 }
 
 /// The same where a store could have been named.
@@ -179,16 +197,26 @@ fn versions(releases: &[ReleaseHeader]) -> Vec<String> {
 }
 
 /// Loads the newest release of a store.
-pub(crate) fn newest(store: &dyn PayloadStore, profile: &str) -> Result<Payload, anyhow::Error> {
-    let listing = store.list()?;
+///
+/// # Errors
+///
+/// When the store cannot be read, has no readable release, or the newest is defective.
+pub(crate) fn newest(location: &Location, profile: &str) -> Result<Payload, anyhow::Error> {
+    let store = location.open();
+    let listing = list(location, &store)?;
     let version = |version: &str| semver::Version::parse(version).ok();
     let newest = listing.releases.iter().max_by_key(|head| version(&head.release.version));
     let Some(newest) = newest else {
-        let defects = listing.defects.join("\n  ");
-        anyhow::bail!("the payload store has no readable release\n  {defects}");
+        let defects: Vec<String> =
+            listing.defects.iter().map(|defect| format!("\n  {defect}")).collect();
+        anyhow::bail!(
+            "--payloads: the store `{location}` has no readable release{}",
+            defects.concat()
+        );
     };
     let fetched = store.fetch(&newest.image, &AtomicBool::new(false));
     loaded(fetched, &newest.image, profile)
+        .with_context(|| format!("failed to load release {}", newest.release.version))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub struct ValidateArguments {
     /// Directory with `manifests` and `metadata`
     directory: PathBuf,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -48,5 +48,5 @@ pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyh
     // Where a bundle's image lies is not known before it is published, and what it replaces is
     // somewhere else.
     defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
-    write_report(&defects, arguments.output, out)
+    write_report(&defects, &arguments.output, out)
 }

@@ -27,7 +27,7 @@ pub struct ListArguments {
     #[command(flatten)]
     about: About,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -39,7 +39,7 @@ pub struct ExplainArguments {
     #[command(flatten)]
     about: About,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -56,11 +56,11 @@ pub async fn run(
     match command {
         CapabilityCommand::List(arguments) => {
             let subject = Subject::of(&arguments.about).await?;
-            list::run(&subject, arguments.output, out)?;
+            list::run(&subject, &arguments.output, out)?;
         }
         CapabilityCommand::Explain(arguments) => {
             let subject = Subject::of(&arguments.about).await?;
-            explain::run(&subject, &arguments.name, arguments.output, out)?;
+            explain::run(&subject, &arguments.name, &arguments.output, out)?;
         }
     }
     Ok(exit::SUCCESS.into())

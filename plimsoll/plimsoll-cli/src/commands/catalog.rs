@@ -38,7 +38,7 @@ pub struct LintArguments {
     /// File or directory of the catalog; also a tree of bundle directories
     catalog: PathBuf,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -48,7 +48,7 @@ pub struct InfoArguments {
     #[command(flatten)]
     catalog: CatalogArguments,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -60,7 +60,7 @@ pub struct SearchArguments {
     /// Words that names, descriptions or provided kinds must contain; all packages without any
     words: Vec<String>,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -78,7 +78,7 @@ pub struct ShowArguments {
     #[arg(long)]
     channel: Option<String>,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 

@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit;
 use crate::process::{new_cluster_id, stop_on_signal};
-use crate::render::{live, logs, table};
+use crate::render::live::LiveView;
+use crate::render::{logs, table};
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
 use plimsoll_simulation::{operators, sample};
@@ -46,7 +47,8 @@ pub struct DemoArguments {
 ///
 /// When the sample release cannot be installed; which would be a defect of this program.
 pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
-    logs::init(true);
+    let live = LiveView::of_stderr();
+    logs::init(true, &live);
     let (first, second) = (sample_payload(&sample::v1())?, sample_payload(&sample::v2())?);
     let stop = stop_on_signal()?;
     let server = ApiServer::new(k8s_apiserver::Options::default());
@@ -87,9 +89,10 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         anstream::println!("{doing} version {version}");
         release.send_replace(Arc::clone(payload));
         let drawn = CancellationToken::new();
-        let drawing = std::io::stderr()
-            .is_terminal()
-            .then(|| tokio::spawn(live::draw(views.clone(), drawn.clone())));
+        let drawing = std::io::stderr().is_terminal().then(|| {
+            let (live, views, drawn) = (live.clone(), views.clone(), drawn.clone());
+            tokio::spawn(async move { live.draw(views, drawn).await })
+        });
         let done = tokio::select! {
             done = completed(views.clone(), version) => done,
             ended = &mut working => {

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::permissions::{Purpose, permissions};
 use serde_json::{Value, json};
 
-use crate::arguments::store;
+use crate::arguments::{name, store};
 use crate::exit;
 
 /// The port that metrics are served on in a pod.
@@ -45,7 +45,7 @@ pub struct RbacArguments {
     #[arg(long)]
     pub capability_webhook: bool,
     /// Namespace of the controller
-    #[arg(long, default_value = NAME)]
+    #[arg(long, default_value = NAME, value_parser = name::namespace)]
     pub namespace: String,
 }
 
@@ -62,7 +62,7 @@ pub struct ManifestsArguments {
     #[arg(long, value_name = "PULLSPEC")]
     pub release_image: String,
     /// Number of controller replicas; one leads, the others stand by
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub replicas: u32,
     /// Add a ServiceMonitor for the Prometheus operator
     #[arg(long)]

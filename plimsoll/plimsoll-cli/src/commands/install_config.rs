@@ -14,7 +14,7 @@ use plimsoll_plan::capabilities::install_config::{Assessment, assess};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::store;
+use crate::arguments::{file, store};
 use crate::exit;
 use crate::render::format::Format;
 
@@ -41,7 +41,7 @@ pub struct ValidateArguments {
     #[arg(long)]
     feature_set: Option<String>,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -82,7 +82,7 @@ fn read(arguments: &ValidateArguments) -> io::Result<String> {
         io::stdin().read_to_string(&mut text)?;
         return Ok(text);
     }
-    std::fs::read_to_string(&arguments.file)
+    file::read_text(&arguments.file)
 }
 
 fn parse(text: &str) -> anyhow::Result<Value> {
@@ -138,8 +138,9 @@ fn write_text(report: &InstallConfigReport<'_>, name: &str, out: &mut dyn Write)
     };
     match report.errors.len() {
         0 => writeln!(out, "{name} is valid")?,
-        1 => writeln!(out, "{name} has 1 error")?,
-        several => writeln!(out, "{name} has {several} errors")?,
+        // What the installer refuses enables nothing.
+        1 => return writeln!(out, "{name} has 1 error"),
+        several => return writeln!(out, "{name} has {several} errors"),
     }
     writeln!(out, "Enabled:   {}", list(report.enabled_capabilities))?;
     writeln!(out, "Disabled:  {}", list(report.disabled_capabilities))

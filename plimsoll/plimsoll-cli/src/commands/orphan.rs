@@ -38,7 +38,7 @@ pub enum OrphanCommand {
     /// List orphans and the progress of their deletion
     List {
         /// Output format
-        #[arg(long, short, value_enum, default_value_t)]
+        #[arg(long, short, value_name = "FORMAT", default_value_t)]
         output: Format,
     },
     /// Delete orphans, the last applied first; without --yes, only list them
@@ -109,7 +109,7 @@ pub async fn run(
     let client = cluster.client().await?;
     let cluster = ClusterState::read(&client).await?;
     match command {
-        OrphanCommand::List { output } => list(&cluster, output, out)?,
+        OrphanCommand::List { output } => list(&cluster, &output, out)?,
         OrphanCommand::Prune(requested) => {
             let Pruning { added, annotation } = pruning(&cluster, &requested)?;
             if added.is_empty() {
@@ -133,7 +133,7 @@ pub async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-fn list(cluster: &ClusterState, output: Format, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+fn list(cluster: &ClusterState, output: &Format, out: &mut dyn Write) -> Result<(), anyhow::Error> {
     let prune = Prune::parse(cluster.annotations.get(PRUNE).map(String::as_str));
     let entries: Vec<Entry<'_>> = cluster
         .progress

@@ -48,7 +48,7 @@ pub enum OverrideCommand {
     /// List the unmanaged objects
     List {
         /// Output format
-        #[arg(long, short, value_enum, default_value_t)]
+        #[arg(long, short, value_name = "FORMAT", default_value_t)]
         output: Format,
     },
     /// Make an object unmanaged, or change the reason and expiry
@@ -82,7 +82,7 @@ pub struct SetArguments {
     #[arg(long = "for", value_name = "DURATION", conflicts_with = "until", value_parser = duration::parse)]
     duration: Option<Duration>,
     /// Until when, such as `2027-01-31T00:00:00Z`; without it, until it is cleared
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
 }
 
@@ -101,12 +101,12 @@ pub async fn run(
     let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
         .await
-        .context("failed to read ClusterVersion \"version\"; is a controller running?")?;
+        .context("failed to read ClusterVersion \"version\"")?;
     let mut cluster = StoredOverrides::read(&object)?;
     let now = now();
     let reported = match command {
         OverrideCommand::List { output } => {
-            list(&cluster.parsed(), now, output, out)?;
+            list(&cluster.parsed(), now, &output, out)?;
             return Ok(exit::SUCCESS.into());
         }
         OverrideCommand::Set(mut requested) => {
@@ -320,7 +320,7 @@ impl ObjectArguments {
 fn list(
     overrides: &Overrides,
     now: Timestamp,
-    output: Format,
+    output: &Format,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let entries = overrides.progress(now);
@@ -344,6 +344,13 @@ fn list(
         }
     }
     Ok(())
+}
+
+/// Reads a time.
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not a time with its offset, such as 2027-01-31T00:00:00Z")
+    })
 }
 
 fn whole_seconds(time: Timestamp) -> Timestamp {

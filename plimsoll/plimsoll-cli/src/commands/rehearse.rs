@@ -12,13 +12,14 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 
 use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::faults;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::render::format::ignore_broken_pipe;
 use crate::render::logs;
 use crate::render::rehearsal::{Format, RehearsalReport};
 use plimsoll_simulation::duration;
-use plimsoll_simulation::operators::Faults;
+
 use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 
 /// What to rehearse, and on what.
@@ -85,7 +86,7 @@ pub struct RehearseArguments {
 pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
-    let faults = arguments.faults.as_deref().map(Faults::read).transpose()?.unwrap_or_default();
+    let faults = arguments.faults.as_deref().map(faults::read).transpose()?.unwrap_or_default();
     let (initial_state, on) = initial_state(&arguments, &next)?;
     let rehearsal = Rehearsal {
         initial_state,

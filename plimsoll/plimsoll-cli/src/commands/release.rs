@@ -38,7 +38,7 @@ pub struct InfoArguments {
     #[arg(long, default_value = DEFAULT_FEATURE_SET)]
     feature_set: String,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
@@ -48,7 +48,7 @@ pub struct LintArguments {
     /// Directory of the payload
     directory: PathBuf,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
 use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
@@ -20,19 +20,22 @@ use plimsoll_simulation::duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::address;
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::process::{identity, new_cluster_id, stop_on_signal};
-use crate::render::{live, logs};
+use crate::render::live::LiveView;
+use crate::render::logs;
 use crate::traces::Traces;
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("releases").args(["release", "payloads"]).required(true).multiple(true))]
 pub struct RunArguments {
     /// Directory of the release payload; with --payloads, the one that a cluster without a release
     /// is given
-    #[arg(long, value_name = "DIR", required_unless_present = "payloads")]
+    #[arg(long, value_name = "DIR")]
     pub release: Option<PathBuf>,
     /// Store of releases that may be asked for: a directory of payload directories, or
     /// oci:DIR for an OCI image layout. Without --release, a cluster that has none is given the
@@ -60,7 +63,7 @@ pub struct RunArguments {
     pub always_enable_capability: Vec<String>,
     /// Serve an admission webhook here that rejects invalid spec.capabilities; its certificate is
     /// stored in Secret kube-system/plimsoll-capability-webhook
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address::parse)]
     pub capability_webhook: Option<SocketAddr>,
     /// Host name or address of the webhook for the API server; without it, the address that it
     /// listens on
@@ -75,7 +78,7 @@ pub struct RunArguments {
     )]
     pub capability_webhook_service: Option<String>,
     /// Serve /metrics, /healthz and /readyz here
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address::parse)]
     pub metrics_listen: Option<SocketAddr>,
     /// Certificate to serve them with, as PEM; a new one is used as soon as the file changes.
     /// Without it they are served in plain text
@@ -84,6 +87,9 @@ pub struct RunArguments {
     /// Key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "metrics_certificate")]
     pub metrics_key: Option<PathBuf>,
+    /// Exit once the release is completed, instead of keeping the cluster at it
+    #[arg(long)]
+    pub until_complete: bool,
     /// Plain logs even in a terminal
     #[arg(long)]
     pub plain: bool,
@@ -149,14 +155,15 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         None => None,
     };
     let (traces, layer) = traces.unzip();
-    logs::init_as(interactive, format, layer);
+    let live = LiveView::of_stderr();
+    logs::init_as(interactive, format, layer, &live);
     let store = arguments.payloads.as_ref().map(store::Location::open);
-    let payload = match (&arguments.release, &store) {
+    let payload = match (&arguments.release, &arguments.payloads) {
         (Some(path), _) => {
             let image = arguments.image.as_deref().unwrap_or_default();
             store::directory(path, image, &arguments.profile)?
         }
-        (None, Some(store)) => store::newest(&**store, &arguments.profile)?,
+        (None, Some(location)) => store::newest(location, &arguments.profile)?,
         (None, None) => anyhow::bail!("no release is given: use --release or --payloads"),
     };
     for warning in &payload.warnings {
@@ -170,7 +177,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     let webhook = webhook(&arguments)?;
     let metrics = metrics(&arguments);
-    let client = arguments.cluster.client().await?;
+    let client = arguments.cluster.watching_client().await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
@@ -191,7 +198,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         tracing::info!(address = %server.address(), "serving metrics");
         tokio::spawn(server.serve(ended.clone()));
     }
-    let drawing = interactive.then(|| tokio::spawn(live::draw(views, stop.clone())));
+    if arguments.until_complete {
+        tokio::spawn(stop_when_complete(views.clone(), stop.clone()));
+    }
+    let drawing = interactive.then(|| {
+        let stop = stop.clone();
+        tokio::spawn(async move { live.draw(views, stop).await })
+    });
     let result = controller.run(stop.clone()).await;
     stop.cancel();
     ended.cancel();
@@ -204,6 +217,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     result?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Stops once the release that is applied is completed.
+pub async fn stop_when_complete(mut views: watch::Receiver<View>, stop: CancellationToken) {
+    // A controller that ended stops anyway.
+    let _ = views.wait_for(|view| view.completed).await;
+    stop.cancel();
 }
 
 /// Where to serve metrics, if anywhere, and with which certificate.

@@ -13,9 +13,10 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use tokio::net::TcpListener;
 
 use crate::arguments::cluster::ClusterArguments;
-use crate::arguments::store;
+use crate::arguments::{address, faults, store};
 use crate::exit;
 use crate::process::stop_on_signal;
+use crate::render::live::LiveView;
 use crate::render::logs;
 use plimsoll_simulation::duration;
 use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
@@ -81,7 +82,7 @@ pub struct OperatorsArguments {
 /// When it cannot begin: the address is taken, a payload or a file of faults is defective, or
 /// there is no cluster.
 pub async fn run(command: SandboxCommand) -> Result<ExitCode, anyhow::Error> {
-    logs::init(false);
+    logs::init(false, &LiveView::of_stderr());
     match command {
         SandboxCommand::Serve(arguments) => serve(arguments).await?,
         SandboxCommand::Operators(arguments) => operators(arguments).await?,
@@ -120,14 +121,14 @@ async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
 
 async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
     let faults = match &arguments.faults {
-        Some(path) => Faults::read(path)?,
+        Some(path) => faults::read(path)?,
         None => Faults::default(),
     };
     let mut payloads = Vec::new();
     for path in &arguments.release {
         payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
     }
-    let client = arguments.cluster.client().await?;
+    let client = arguments.cluster.watching_client().await?;
     let options = SimulationOptions {
         payloads,
         profile: arguments.profile,
@@ -145,9 +146,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
 
 /// Parses an address of this machine alone: the server asks nobody who they are.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
-        .parse()
-        .map_err(|error| format!("{error}; give an address and a port, such as 127.0.0.1:8001"))?;
+    let address = address::parse(text)?;
     if !address.ip().is_loopback() {
         return Err(
             "the server does not authenticate, so it listens on loopback addresses only, such as \

@@ -33,7 +33,7 @@ pub struct UpdateArguments {
     #[command(flatten)]
     pub cluster: ClusterArguments,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     pub output: Format,
 }
 
@@ -43,7 +43,7 @@ pub enum UpdateCommand {
     /// Show the progress of the update; fails if it is stuck
     Status {
         /// Output format
-        #[arg(long, short, value_enum, default_value_t)]
+        #[arg(long, short, value_name = "FORMAT", default_value_t)]
         output: Format,
     },
     /// Show what an update of this cluster would change, by a dry run
@@ -72,16 +72,16 @@ pub struct UpdateToArguments {
     #[arg(long, value_name = "IMAGE")]
     pub to_image: Option<String>,
     /// Update to the newest of the available updates
-    #[arg(long, conflicts_with_all = ["version", "to_image"])]
+    #[arg(long, visible_alias = "to-latest", conflicts_with_all = ["version", "to_image"])]
     pub latest: bool,
     /// Update even if the release cannot be verified or preconditions do not hold
     #[arg(long)]
     pub force: bool,
     /// Allow an image that is not among the available updates
-    #[arg(long)]
+    #[arg(long, visible_alias = "allow-explicit-upgrade")]
     pub allow_explicit_update: bool,
     /// Update even if the cluster is failing, updating, or its configuration is invalid
-    #[arg(long)]
+    #[arg(long, visible_alias = "allow-upgrade-with-warnings")]
     pub allow_update_with_warnings: bool,
 }
 

@@ -41,7 +41,7 @@ fn reported(defect: &Defect) -> Reported<'_> {
 /// Writes defects; the exit code tells whether there are errors.
 pub(crate) fn write_report(
     defects: &[Defect],
-    format: Format,
+    format: &Format,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     if !format.write(&report(defects), out)? {

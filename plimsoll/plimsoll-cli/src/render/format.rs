@@ -1,20 +1,44 @@
-//! Values for programs, JSON and YAML, and readers who have seen enough.
+//! The output formats of all commands that show objects or lists, as kubectl names them; and
+//! readers who have seen enough.
 
+use std::fmt;
 use std::io::{self, Write};
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
 use serde::Serialize;
+use serde_json::Value;
+
+use super::json_path::JsonPath;
+
+/// What `-o` may be besides `jsonpath=TEMPLATE`, and what is said of it in help.
+const FORMATS: [(&str, &str, Format); 5] = [
+    ("text", "For people", Format::Text),
+    ("wide", "For people, with all columns", Format::Wide),
+    ("json", "For programs", Format::Json),
+    ("yaml", "For programs and people", Format::Yaml),
+    ("name", "Names alone, one a line", Format::Name),
+];
+/// What introduces a template.
+const JSON_PATH: &str = "jsonpath=";
+/// Fields that name what is shown, the first that exists.
+const NAMES: [&str; 4] = ["name", "id", "version", "file"];
 
 /// For whom the output is, and how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Format {
     /// For people
     #[default]
     Text,
+    /// For people, with columns that are left out otherwise
+    Wide,
     /// For programs
     Json,
     /// For programs and people
     Yaml,
+    /// Names alone
+    Name,
+    /// What a template finds in the JSON
+    JsonPath(JsonPath),
 }
 
 impl Format {
@@ -22,10 +46,10 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// When the output cannot be written.
-    pub fn write(self, value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<bool> {
+    /// When the output cannot be written, or nothing in the value has a name.
+    pub fn write(&self, value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<bool> {
         match self {
-            Self::Text => return Ok(false),
+            Self::Text | Self::Wide => return Ok(false),
             Self::Json => {
                 serde_json::to_writer_pretty(&mut *out, value)?;
                 writeln!(out)?;
@@ -37,8 +61,84 @@ impl Format {
                     writeln!(out)?;
                 }
             }
+            Self::Name => {
+                for name in names(&serde_json::to_value(value)?)? {
+                    writeln!(out, "{name}")?;
+                }
+            }
+            Self::JsonPath(template) => {
+                out.write_all(template.render(&serde_json::to_value(value)?).as_bytes())?;
+            }
         }
         Ok(true)
+    }
+}
+
+/// The names of a value, or of the items of a list.
+fn names(value: &Value) -> anyhow::Result<Vec<&str>> {
+    let items = match value {
+        Value::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let named: Option<Vec<&str>> = items.iter().map(name).collect();
+    named.ok_or_else(|| anyhow::anyhow!("-o name: what is shown has no names; use another format"))
+}
+
+fn name(item: &Value) -> Option<&str> {
+    NAMES.iter().find_map(|field| item.get(field)?.as_str())
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::JsonPath(template) => write!(f, "{JSON_PATH}{template}"),
+            other => {
+                let known = FORMATS.iter().find(|(_, _, format)| format == other);
+                f.write_str(known.map_or("", |(name, _, _)| name))
+            }
+        }
+    }
+}
+
+impl ValueParserFactory for Format {
+    type Parser = FormatParser;
+
+    fn value_parser() -> FormatParser {
+        FormatParser
+    }
+}
+
+/// Reads `-o`.
+#[derive(Debug, Clone, Copy)]
+pub struct FormatParser;
+
+impl TypedValueParser for FormatParser {
+    type Value = Format;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Format, clap::Error> {
+        let text = value.to_string_lossy();
+        if let Some((_, _, format)) = FORMATS.iter().find(|(name, _, _)| *name == text) {
+            return Ok(format.clone());
+        }
+        let parse = |text: &str| match text.strip_prefix(JSON_PATH) {
+            Some(template) => JsonPath::parse(template).map(Format::JsonPath),
+            None => {
+                let names: Vec<&str> = FORMATS.iter().map(|(name, _, _)| *name).collect();
+                Err(format!("use {} or {JSON_PATH}TEMPLATE", names.join(", ")))
+            }
+        };
+        parse.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let known = FORMATS.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+        let template = PossibleValue::new("jsonpath=TEMPLATE").help("What a template finds");
+        Some(Box::new(known.chain([template])))
     }
 }
 
@@ -59,4 +159,30 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
     let json = || error.downcast_ref::<serde_json::Error>().and_then(|it| it.io_error_kind());
     io.or_else(json) == Some(io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_format_shows_the_same_value() {
+        let value = json!([{"name": "crane", "size": 2}, {"name": "lamp", "size": 1}]);
+        let check = |format: Format, expected: Option<&str>| {
+            let mut out = Vec::new();
+            let written = format.write(&value, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(written.then_some(text.as_str()), expected, "{format}");
+        };
+        check(Format::Text, None);
+        check(Format::Wide, None);
+        check(Format::Name, Some("crane\nlamp\n"));
+        check(Format::Yaml, Some("- name: crane\n  size: 2\n- name: lamp\n  size: 1\n"));
+        let template = JsonPath::parse("{[*].size}").unwrap();
+        check(Format::JsonPath(template), Some("2 1"));
+        let refused = Format::Name.write(&json!({"size": 1}), &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.to_string(), "-o name: what is shown has no names; use another format");
+    }
 }

@@ -1,10 +1,13 @@
 //! Logs: for a terminal, warnings alone beside the live view; in a pipe, structured JSON lines.
 
+use std::io::{self, IsTerminal as _};
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+use super::live::LiveView;
 use crate::traces::TraceLayer;
 
 /// How log lines are written.
@@ -16,25 +19,33 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging to stderr; `RUST_LOG` sets what is logged.
-pub fn init(interactive: bool) {
-    init_as(interactive, None, None);
+/// Starts logging to stderr, above the live view; `RUST_LOG` sets what is logged.
+pub fn init(interactive: bool, view: &LiveView) {
+    init_as(interactive, None, None, view);
 }
 
-/// The same in a format that was asked for, with traces if they are sent anywhere.
-pub fn init_as(interactive: bool, format: Option<Format>, traces: Option<TraceLayer>) {
+/// The same in a format that the command line sets, with traces if they are sent anywhere.
+pub fn init_as(
+    interactive: bool,
+    format: Option<Format>,
+    traces: Option<TraceLayer>,
+    view: &LiveView,
+) {
     let level = if interactive { LevelFilter::WARN } else { LevelFilter::INFO };
-    start(format.map_or(interactive, |format| format == Format::Text), level, traces);
+    start(format.map_or(interactive, |format| format == Format::Text), level, traces, view);
 }
 
-/// Logs nothing unless `RUST_LOG` asks for it: for commands whose report tells everything.
+/// Logs nothing unless `RUST_LOG` asks for it: for commands whose output contains everything.
 pub fn init_quiet() {
-    start(true, LevelFilter::OFF, None);
+    start(true, LevelFilter::OFF, None, &LiveView::of_stderr());
 }
 
-fn start(text: bool, level: LevelFilter, traces: Option<TraceLayer>) {
+fn start(text: bool, level: LevelFilter, traces: Option<TraceLayer>, view: &LiveView) {
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let view = view.clone();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(move || AboveView(view.clone()));
     let lines = if text {
         lines.compact().without_time().with_target(false).with_filter(filter).boxed()
     } else {
@@ -42,4 +53,17 @@ fn start(text: bool, level: LevelFilter, traces: Option<TraceLayer>) {
     };
     // A second initialisation, as in tests, keeps the first.
     let _ = tracing_subscriber::registry().with(traces).with(lines).try_init();
+}
+
+/// Writes above the live view; each event comes in one piece.
+struct AboveView(LiveView);
+
+impl io::Write for AboveView {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_above(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -18,7 +18,7 @@
 //! operator to that release and its time there.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -63,15 +63,6 @@ pub struct Faults(pub Vec<ScriptedFault>);
 /// Why a script of faults cannot be used.
 #[derive(Debug, Error)]
 pub enum FaultError {
-    /// The file cannot be read.
-    #[error("failed to read faults from `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
     /// The text is not a list of faults.
     #[error("failed to parse the faults")]
     Parse {
@@ -139,17 +130,6 @@ enum Name {
 }
 
 impl Faults {
-    /// Reads a file of faults.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, or is not a list of faults.
-    pub fn read(path: &Path) -> Result<Self, FaultError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| FaultError::Read { path: path.to_owned(), source })?;
-        Self::parse(&text)
-    }
-
     /// Parses a list of faults.
     ///
     /// # Errors

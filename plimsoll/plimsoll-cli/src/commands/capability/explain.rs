@@ -53,7 +53,7 @@ struct Object<'a> {
 pub(super) fn run(
     subject: &Subject,
     name: &str,
-    format: Format,
+    format: &Format,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     if subject.registry.capability(name).is_none() && !subject.names().contains(name) {

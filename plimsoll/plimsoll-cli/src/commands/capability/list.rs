@@ -9,7 +9,7 @@ use crate::render::capability::Description;
 use crate::render::format::Format;
 use crate::render::table;
 
-pub(super) fn run(subject: &Subject, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn run(subject: &Subject, format: &Format, out: &mut dyn Write) -> anyhow::Result<()> {
     let all: Vec<Description<'_>> =
         subject.names().into_iter().map(|name| Description::of(name, subject)).collect();
     if format.write(&all, out)? {

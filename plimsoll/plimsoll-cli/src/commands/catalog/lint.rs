@@ -17,5 +17,5 @@ pub(super) fn run(
     let path = &arguments.catalog;
     let loaded = shown(path, |show| load(path, show))
         .with_context(|| format!("failed to read catalog `{}`", path.display()))?;
-    write_report(&loaded.defects, arguments.output, out)
+    write_report(&loaded.defects, &arguments.output, out)
 }

@@ -16,6 +16,7 @@ const DESCRIPTION_MAX: usize = 60;
 
 /// A package in the list.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Row {
     name: String,
     display_name: String,

@@ -16,6 +16,7 @@ use crate::render::table;
 
 /// A package as programs read it.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Shown<'a> {
     name: &'a str,
     display_name: &'a str,
@@ -41,6 +42,7 @@ struct ShownChannel<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ShownBundle<'a> {
     name: &'a str,
     version: &'a str,

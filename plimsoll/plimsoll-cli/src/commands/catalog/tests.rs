@@ -71,7 +71,7 @@ fn a_package_is_shown_with_channels_versions_and_requirements() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(json["channels"][1]["head"], "lantern.v2.0.0");
     let (_, yaml) = printed(&["show", "examples/catalog", "lantern", "--no-cache", "-o", "yaml"]);
-    assert!(yaml.contains("default_channel: stable"), "{yaml}");
+    assert!(yaml.contains("defaultChannel: stable"), "{yaml}");
 }
 
 #[test]

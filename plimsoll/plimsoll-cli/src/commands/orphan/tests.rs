@@ -84,11 +84,11 @@ configmap/pier/tides         1.0.0     not in release 1.1.0   Kept
 deployment.apps/pier/crane   1.0.0     not in release 1.1.0   ToBeDeleted
 namespace/attic              1.0.0     not in release 1.1.0   Requested: held by finalizer a/b
 ";
-    assert_eq!(listed(&cluster(CRANE), Format::Text), expected);
+    assert_eq!(listed(&cluster(CRANE), &Format::Text), expected);
     let json: serde_json::Value =
-        serde_json::from_str(&listed(&cluster(CRANE), Format::Json)).expect("it is JSON");
+        serde_json::from_str(&listed(&cluster(CRANE), &Format::Json)).expect("it is JSON");
     assert_eq!(json[1]["state"], "ToBeDeleted");
     assert_eq!(json[1]["id"], "deployment.apps/pier/crane");
     assert_eq!(json[2]["waitsFor"], "held by finalizer a/b");
-    assert!(listed(&ClusterState::default(), Format::Text).starts_with("No orphans"));
+    assert!(listed(&ClusterState::default(), &Format::Text).starts_with("No orphans"));
 }

@@ -32,6 +32,7 @@ pub(super) fn run(
 
 /// What the command says.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ReleaseSummary<'a> {
     version: &'a str,
     digest: &'a str,
@@ -48,6 +49,7 @@ struct ReleaseSummary<'a> {
 
 /// How many documents there are of each sort, included and all.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Counts {
     kinds: BTreeMap<String, Count>,
     run_levels: BTreeMap<String, Count>,

@@ -17,7 +17,9 @@ fn only_loopback_addresses_are_listened_on() {
         ("[::1]:8001", None),
         ("0.0.0.0:8001", Some("listens on loopback addresses only")),
         ("192.168.0.1:8001", Some("listens on loopback addresses only")),
-        ("localhost", Some("give an address and a port")),
+        (":8001", Some("listens on loopback addresses only")),
+        ("localhost:8001", None),
+        ("localhost", Some("is not ADDRESS:PORT")),
     ];
     for (text, expected) in cases {
         let problem = loopback(text).err();
