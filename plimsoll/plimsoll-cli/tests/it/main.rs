@@ -12,6 +12,7 @@ mod gates;
 mod harness;
 mod inspect;
 mod install;
+mod invocations;
 mod leadership;
 mod overrides;
 mod plans;
