@@ -67,7 +67,7 @@ fn conflicts(
 ) -> Vec<ExplainedConflict> {
     let mut found: Vec<Parties> = Vec::new();
     while found.len() < CONFLICTS_MAX {
-        let (rest, numbers) = without(problem, &found);
+        let (rest, numbers) = without(problem, &found.iter().collect::<Vec<_>>());
         let model = Model::new(&rest, expressions);
         let Some(conflict) = Conflicts::new(&model, budget).between(&[]) else { break };
         let parties = parties(&model, &conflict, &numbers);
@@ -87,7 +87,8 @@ fn conflicts(
     }
     let explained = (0..found.len()).map(|at| {
         let others = found.iter().enumerate().filter(|(other, _)| *other != at);
-        let (rest, _) = without(problem, others.map(|(_, parties)| parties));
+        let others: Vec<&Parties> = others.map(|(_, parties)| parties).collect();
+        let (rest, _) = without(problem, &others);
         let model = Model::new(&rest, expressions);
         let conflict = Conflicts::new(&model, budget).between(&[]).unwrap_or_default();
         ExplainedConflict {
@@ -100,12 +101,9 @@ fn conflicts(
 
 /// A problem without the parties of conflicts, and the numbers that its requests and installed
 /// bundles had.
-fn without<'f>(
-    problem: &Problem,
-    found: impl IntoIterator<Item = &'f Parties> + Clone,
-) -> (Problem, (Vec<usize>, Vec<usize>)) {
+fn without(problem: &Problem, found: &[&Parties]) -> (Problem, (Vec<usize>, Vec<usize>)) {
     let left = |count: usize, is_party: &dyn Fn(&Parties, usize) -> bool| -> Vec<usize> {
-        (0..count).filter(|at| !found.clone().into_iter().any(|it| is_party(it, *at))).collect()
+        (0..count).filter(|at| !found.iter().any(|it| is_party(it, *at))).collect()
     };
     let query = &problem.query;
     let requests = left(query.requests.len(), &|it, at| it.requests.contains(&at));
