@@ -1,7 +1,7 @@
 //! From a directory to the bytes of a payload's files.
 
 use std::fmt;
-use std::fs::{self, DirEntry, File, FileType};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use bytes::buf::BufMut as _;
 use bytes::{Bytes, BytesMut};
 use plimsoll_content::location::FileLocation;
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
+
+use crate::bounded::kind_of;
 
 /// Largest file that is read; the largest of real payloads has 1.5 MB.
 pub const FILE_SIZE_MAX: u64 = 32 << 20;
@@ -97,6 +99,9 @@ pub enum ReadCause {
     /// A symbolic link leads out of the payload.
     #[error("the symbolic link leads out of the payload directory, to {}", .0.display())]
     Outside(PathBuf),
+    /// A manifest whose name is not text.
+    #[error("its name is not UTF-8; rename the file")]
+    Name,
     /// Not an ordinary file.
     #[error("{0}, not an ordinary file")]
     Special(&'static str),
@@ -182,13 +187,16 @@ impl Reader {
     }
 
     fn read_entry(&mut self, directory: Directory, entry: &DirEntry) {
-        // No name that matters can be anything but text.
-        let Ok(name) = entry.file_name().into_string() else { return };
+        let written = entry.file_name();
+        let name = written.to_string_lossy().into_owned();
         let mut file = SourceFile { directory, name, bytes: Bytes::new() };
         let is_special = directory == Directory::ReleaseManifests
             && [RELEASE_METADATA, IMAGE_REFERENCES].contains(&file.name.as_str());
         if !file.holds_manifests() && !is_special {
             return;
+        }
+        if written.to_str().is_none() {
+            return self.fail(Some(directory), &file.name, &entry.path(), ReadCause::Name);
         }
         match self.bytes(&entry.path()) {
             Ok(Some(bytes)) => {
@@ -255,24 +263,6 @@ fn link_cause(path: &Path, error: io::Error) -> ReadCause {
     } else {
         ReadCause::Io(error)
     }
-}
-
-#[cfg(unix)]
-fn kind_of(kind: FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt as _;
-
-    if kind.is_fifo() {
-        "a named pipe"
-    } else if kind.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    }
-}
-
-#[cfg(not(unix))]
-fn kind_of(_: FileType) -> &'static str {
-    "a device"
 }
 
 #[cfg(test)]

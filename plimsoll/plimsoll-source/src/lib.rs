@@ -3,6 +3,7 @@
 //! A payload may come from anybody, so nothing outside its directory is read, nothing that is not
 //! an ordinary file is opened, and sizes are bounded. Everything that is wrong is reported at once.
 
+pub mod bounded;
 pub mod catalog;
 mod directory;
 mod load;

@@ -4,6 +4,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use ignore::WalkBuilder;
 use plimsoll_content::bundle;
@@ -13,6 +14,10 @@ use sha2::{Digest as _, Sha256};
 
 /// Names of patterns that leave files out, in the syntax of `.gitignore`.
 const IGNORE_FILE: &str = ".indexignore";
+/// Most files of a catalog: a tree of seven thousand real bundles has some 60,000.
+const FILES_MAX: usize = 1_000_000;
+/// What is wrong with a symbolic link that is not followed.
+const LINK_OUT: &str = "the symbolic link leads out of the catalog";
 
 /// The files of a catalog.
 #[derive(Debug, Default)]
@@ -85,6 +90,19 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     let mut walk = WalkBuilder::new(&root);
     walk.standard_filters(false).follow_links(true);
+    // A link out of the catalog is a defect, and not followed: it may lead to everything there is.
+    let (inside, outside) = (root.clone(), Arc::new(Mutex::new(Vec::new())));
+    let refused = Arc::clone(&outside);
+    walk.filter_entry(move |entry| {
+        let leaves = entry.path_is_symlink()
+            && fs::canonicalize(entry.path()).is_ok_and(|target| !target.starts_with(&inside));
+        if leaves {
+            let name = entry.path().strip_prefix(&inside).unwrap_or(entry.path());
+            let name = name.to_string_lossy().into_owned();
+            refused.lock().expect("no thread panics while it holds the lock").push(name);
+        }
+        !leaves
+    });
     walk.add_custom_ignore_filename(IGNORE_FILE);
     walk.sort_by_file_name(|one, other| one.cmp(other));
     for entry in walk.build() {
@@ -98,6 +116,9 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
         if entry.file_type().is_some_and(|it| it.is_dir()) || entry.file_name() == IGNORE_FILE {
             continue;
         }
+        if found.files.len() == FILES_MAX {
+            return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
+        }
         let relative = entry.path().strip_prefix(&root).unwrap_or(entry.path());
         let name = relative.to_string_lossy().into_owned();
         match inspect(&root, entry.path()) {
@@ -108,6 +129,9 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
             Err(error) => found.defects.push(bundle::unreadable(&name, &error.to_string())),
         }
     }
+    let outside =
+        std::mem::take(&mut *outside.lock().expect("no thread panics while it holds the lock"));
+    found.defects.extend(outside.iter().map(|name| bundle::unreadable(name, LINK_OUT)));
     found.files.sort_by(|one, other| one.name.cmp(&other.name));
     found.is_bundles = bundle::is_bundles(found.files.iter().map(|file| file.name.as_str()));
     Ok(found)
@@ -116,7 +140,7 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
 fn inspect(root: &Path, path: &Path) -> io::Result<Metadata> {
     let target = fs::canonicalize(path)?;
     if !target.starts_with(root) {
-        return Err(io::Error::other("the symbolic link leads out of the catalog"));
+        return Err(io::Error::other(LINK_OUT));
     }
     let metadata = fs::metadata(&target)?;
     // Opening a pipe would wait for its other end.

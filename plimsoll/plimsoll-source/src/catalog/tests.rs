@@ -140,3 +140,17 @@ fn the_bundle_of_the_repository_becomes_a_catalog() {
     let again = load(copy.path(), &mut |_| {}).expect("there are files");
     assert_eq!(again.index, loaded.index);
 }
+
+#[test]
+fn a_link_out_of_a_catalog_is_a_problem_and_not_followed() {
+    let root = tempfile::tempdir().expect("a directory");
+    write(root.path(), "a/catalog.json", CATALOG);
+    std::os::unix::fs::symlink("/", root.path().join("a/everything")).expect("a link");
+    let loaded = load(root.path(), &mut |_| {}).expect("there are files");
+    let problems: Vec<String> = loaded.defects.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        ["a/everything: error [syntax]: the symbolic link leads out of the catalog"]
+    );
+    assert_eq!(loaded.open().package_names().collect::<Vec<_>>(), ["a"]);
+}

@@ -82,6 +82,21 @@ fn every_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_manifest_whose_name_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    check(
+        |root| {
+            let name = std::ffi::OsStr::from_bytes(b"0000_10_a\xff.yaml");
+            fs::write(root.join("manifests").join(name), "kind: X\n").unwrap();
+            fs::write(root.join("manifests").join(std::ffi::OsStr::from_bytes(b"\xff.txt")), "")
+                .unwrap();
+        },
+        "1 file of the payload cannot be read\n  \
+         manifests/0000_10_a\u{fffd}.yaml: its name is not UTF-8; rename the file",
+    );
+}
+
+#[test]
 fn a_directory_that_leads_out_of_the_payload_is_refused() {
     check(
         |root| {

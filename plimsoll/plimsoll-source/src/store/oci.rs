@@ -5,8 +5,7 @@
 
 mod layer;
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -22,6 +21,7 @@ use super::{
     Fetched, Listing, PayloadStore, Signature, StoreError, head_of, names, no_such_release,
     unless_cancelled,
 };
+use crate::bounded::{open_ordinary, read_bounded};
 
 /// Largest index or manifest that is read: theirs are lists of a few descriptors.
 const DOCUMENT_SIZE_MAX: u64 = 4 << 20;
@@ -54,6 +54,8 @@ struct Descriptor {
 struct Platform {
     #[serde(default)]
     architecture: String,
+    #[serde(default)]
+    os: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,7 +72,7 @@ struct Image {
 #[derive(Debug, Clone)]
 struct Entry {
     image: String,
-    manifest: Descriptor,
+    manifest: Result<Descriptor, String>,
 }
 
 impl OciLayout {
@@ -82,31 +84,36 @@ impl OciLayout {
     fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let path = self.path.join("index.json");
         let index: Index = parse(&path, &read_document(&path)?)?;
-        index.manifests.into_iter().map(|descriptor| self.entry(descriptor)).collect()
+        Ok(index.manifests.into_iter().map(|descriptor| self.entry(descriptor)).collect())
     }
 
-    /// The image behind a descriptor; of several architectures, the one of this machine.
-    fn entry(&self, descriptor: Descriptor) -> Result<Entry, StoreError> {
+    /// The image behind a descriptor.
+    fn entry(&self, descriptor: Descriptor) -> Entry {
         let name = descriptor.annotations.get(REF_NAME).map_or(IMAGELESS, |name| repository(name));
         let image = format!("{name}@{}", descriptor.digest);
+        Entry { image, manifest: self.manifest(descriptor).map_err(|error| error.to_string()) }
+    }
+
+    /// The descriptor of the manifest behind another one; of several architectures, that of this
+    /// machine.
+    fn manifest(&self, descriptor: Descriptor) -> Result<Descriptor, StoreError> {
         let mut manifest = descriptor;
         for _ in 0..DEPTH_MAX {
             if !is_index(&manifest) {
-                return Ok(Entry { image, manifest });
+                return Ok(manifest);
             }
             let path = self.blob(&manifest.digest)?;
             let index: Index = parse(&path, &self.document(&manifest.digest)?)?;
-            let own = |it: &&Descriptor| {
-                it.platform.as_ref().is_some_and(|it| it.architecture == architecture())
-            };
-            let chosen = index.manifests.iter().find(own).or(index.manifests.first());
-            manifest = chosen.cloned().ok_or_else(|| content(&path, "an index of no images"))?;
+            manifest = own(index.manifests).map_err(|problem| content(&path, &problem))?;
         }
         Err(content(&self.path, "indexes lie too deep in each other"))
     }
 
     fn files(&self, entry: &Entry, cancelled: &AtomicBool) -> Result<Vec<SourceFile>, StoreError> {
-        let digest = &entry.manifest.digest;
+        let digest = match &entry.manifest {
+            Ok(manifest) => &manifest.digest,
+            Err(problem) => return Err(content(&self.path, problem)),
+        };
         let image: Image = parse(&self.blob(digest)?, &self.document(digest)?)?;
         let mut files = layer::Files::default();
         for layer in &image.layers {
@@ -174,6 +181,31 @@ impl PayloadStore for OciLayout {
     }
 }
 
+/// The manifest of an index for this machine, or one that is for any.
+fn own(manifests: Vec<Descriptor>) -> Result<Descriptor, String> {
+    let platforms: BTreeSet<String> = manifests
+        .iter()
+        .filter_map(|it| it.platform.as_ref())
+        .map(|platform| format!("{}/{}", platform.os, platform.architecture))
+        .collect();
+    let is_own = |it: &Descriptor| {
+        it.platform.as_ref().is_some_and(|platform| {
+            platform.architecture == architecture() && ["linux", ""].contains(&&*platform.os)
+        })
+    };
+    let at = manifests.iter().position(is_own);
+    let at = at.or_else(|| manifests.iter().position(|it| it.platform.is_none()));
+    match at.and_then(|at| manifests.into_iter().nth(at)) {
+        Some(manifest) => Ok(manifest),
+        None if platforms.is_empty() => Err("an index of no images".to_owned()),
+        None => Err(format!(
+            "it has no image for linux/{}, only for {}",
+            architecture(),
+            platforms.into_iter().collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
 fn is_index(descriptor: &Descriptor) -> bool {
     let Descriptor { media_type, .. } = descriptor;
     media_type.ends_with("image.index.v1+json") || media_type.ends_with("manifest.list.v2+json")
@@ -199,16 +231,8 @@ fn architecture() -> &'static str {
 }
 
 fn read_document(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let read = || {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(DOCUMENT_SIZE_MAX + 1).read_to_end(&mut bytes)?;
-        io::Result::Ok(bytes)
-    };
-    let bytes = read().map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
-    if bytes.len() as u64 > DOCUMENT_SIZE_MAX {
-        return Err(content(path, "too large for an index or a manifest"));
-    }
-    Ok(bytes)
+    let read = open_ordinary(path).and_then(|file| read_bounded(file, DOCUMENT_SIZE_MAX));
+    read.map_err(|source| StoreError::Io { path: path.to_owned(), source })
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StoreError> {
@@ -218,7 +242,7 @@ fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StoreError
 fn verify(path: &Path, digest: &str) -> Result<(), StoreError> {
     let hash = || {
         let mut hash = Sha256::new();
-        let mut file = File::open(path)?;
+        let mut file = open_ordinary(path)?;
         let mut buffer = vec![0; 1 << 16];
         loop {
             match file.read(&mut buffer)? {

@@ -191,8 +191,34 @@ fn an_oci_layout_is_read_layer_by_layer() {
     assert_eq!(head.image, format!("quay.io/ocp/release@{}", image["digest"].as_str().unwrap()));
     assert_eq!(fetch(&store, &head.image), Ok(files("1.0.0")));
     let store = layout.index(&[image, index]);
-    // The first image of the second is not there: a defect, not the end.
-    assert_eq!(listed(&store), "1.0.0 defect");
+    // Of the index, the image that is for no other architecture.
+    assert_eq!(listed(&store), "1.0.0 1.1.0");
+}
+
+#[test]
+fn an_image_for_other_architectures_is_no_release() {
+    let layout = Layout::new();
+    let mut foreign = layout.image(&layers(&layout, "1.0.0"));
+    foreign["platform"] = json!({ "architecture": "s390x", "os": "linux" });
+    let index =
+        layout.blob(json!({ "manifests": [foreign] }).to_string().as_bytes(), "index.v1+json");
+    let store = layout.index(&[index, layout.image(&layers(&layout, "1.1.0"))]);
+    assert_eq!(listed(&store), "1.1.0 defect");
+    let problem = store.list().unwrap().defects.remove(0);
+    assert!(problem.contains("only for linux/s390x"), "{problem}");
+}
+
+#[test]
+fn a_pipe_instead_of_a_blob_is_refused() {
+    let layout = Layout::new();
+    let layers = layers(&layout, "1.0.0");
+    let store = layout.index(&[layout.image(&layers)]);
+    let hex = layers[0]["digest"].as_str().unwrap().replace("sha256:", "blobs/sha256/");
+    let blob = layout.0.path().join(hex);
+    fs::remove_file(&blob).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&blob).status().unwrap().success());
+    let problem = store.list().unwrap().defects.remove(0);
+    assert!(problem.contains("a named pipe, not an ordinary file"), "{problem}");
 }
 
 #[test]
