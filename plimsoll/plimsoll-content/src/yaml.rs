@@ -131,13 +131,40 @@ impl fmt::Display for YamlErrorKind {
     }
 }
 
+/// Why a text is not one value of a form.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is not YAML.
+    #[error("line {line}, column {column}: {0}", line = .0.line, column = .0.column)]
+    Yaml(YamlError),
+    /// It has no document, or several.
+    #[error("it has {0} documents, one is expected")]
+    Documents(usize),
+    /// The value has another form.
+    #[error("{0}")]
+    Form(serde_json::Error),
+}
+
+/// Reads the one value of a text.
+///
+/// # Errors
+/// [`ReadError`] when it is not YAML, has not one document, or is of another form.
+pub fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ReadError> {
+    let mut documents = parse(text);
+    if documents.len() != 1 {
+        return Err(ReadError::Documents(documents.len()));
+    }
+    let value = documents.remove(0).value.map_err(ReadError::Yaml)?;
+    serde_json::from_value(value).map_err(ReadError::Form)
+}
+
 /// Reads every document of a text.
 pub fn parse(text: &str) -> Vec<YamlDocument> {
-    split::documents(text).flat_map(|chunk| read(chunk.text, chunk.line)).collect()
+    split::documents(text).flat_map(|chunk| document(chunk.text, chunk.line)).collect()
 }
 
 /// Reads one document that begins on a line; JSON documents may follow each other in it.
-fn read(text: &str, line: usize) -> Vec<YamlDocument> {
+fn document(text: &str, line: usize) -> Vec<YamlDocument> {
     // A byte-order mark may begin every document, for files that were put together from others.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > DOCUMENT_SIZE_MAX {

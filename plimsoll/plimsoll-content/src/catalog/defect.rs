@@ -93,7 +93,18 @@ pub struct Defect {
     pub message: String,
 }
 
+/// Longest message of a defect, in bytes: it repeats text of others, which may be of any length.
+const MESSAGE_SIZE_MAX: usize = 2_000;
+
 impl Defect {
+    /// Cuts a message off that is longer than anybody reads.
+    pub(super) fn shorten(&mut self) {
+        if self.message.len() > MESSAGE_SIZE_MAX {
+            self.message.truncate(self.message.floor_char_boundary(MESSAGE_SIZE_MAX));
+            self.message.push('…');
+        }
+    }
+
     /// That of its code.
     pub fn severity(&self) -> Severity {
         self.code.severity()

@@ -17,6 +17,8 @@ pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
 
 /// Most bytes that are kept of a catalog while it is read. 500,000 bundles take some 200 MB.
 const KEPT_MAX: usize = 1 << 30;
+/// Longest name of a package, a channel or a bundle, in bytes: that of an object of Kubernetes.
+const NAME_SIZE_MAX: usize = 253;
 /// Most defects that are reported; a catalog that is no catalog has one in every line.
 pub const DEFECTS_MAX: usize = 10_000;
 
@@ -109,6 +111,7 @@ impl CatalogLoader {
                     .expect("what was written can be read back")
             });
             let mut package = assemble::package(name, documents.collect(), &self.files, &self.kept);
+            package.defects.iter_mut().for_each(Defect::shorten);
             package.defects.sort();
             self.defects.extend(package.defects.iter().cloned());
             writer.add(&package);
@@ -120,7 +123,8 @@ impl CatalogLoader {
         LoadedCatalog { index: writer.finish(&self.defects), defects: self.defects }
     }
 
-    fn push_defect(&mut self, defect: Defect) {
+    fn push_defect(&mut self, mut defect: Defect) {
+        defect.shorten();
         if self.defects.len() < DEFECTS_MAX {
             self.defects.push(defect);
         }
@@ -163,6 +167,11 @@ impl CatalogLoader {
         if needs_name && name.is_empty() {
             let text = format!("{schema} without a name");
             return self.defect(place, &package, DefectCode::NoName, text);
+        }
+        if let Some(size) = [name.len(), package.len()].into_iter().find(|it| *it > NAME_SIZE_MAX) {
+            let text =
+                format!("{schema} with a name of {size} bytes, at most {NAME_SIZE_MAX} are read");
+            return self.defect(place, "", DefectCode::TooLarge, text);
         }
         let content = match &*schema {
             "olm.package" => PendingContent::Package(PendingPackage {

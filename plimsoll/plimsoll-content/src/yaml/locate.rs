@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use granit_parser::{Event, Options, Parser};
 use serde_json::Value;
 
-use super::{read, split};
+use super::{document, split};
 
 /// The lines of a document's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Lines {
 pub fn lines(text: &str) -> Vec<Lines> {
     let mut all = Vec::new();
     for chunk in split::documents(text) {
-        let documents = read(chunk.text, chunk.line);
+        let documents = document(chunk.text, chunk.line);
         let is_one = documents.len() == 1;
         for document in documents.into_iter().filter(|it| it.value != Ok(Value::Null)) {
             let fields = if is_one { fields(chunk.text, chunk.line) } else { BTreeMap::new() };

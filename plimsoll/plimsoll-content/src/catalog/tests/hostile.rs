@@ -109,3 +109,16 @@ fn whatever_is_changed_in_an_index_is_noticed_or_harmless() {
         assert!(CatalogIndex::open(good[..length].to_vec()).is_err(), "{length} bytes");
     }
 }
+
+#[test]
+fn endless_names_and_messages_are_cut_off() {
+    let name = "n".repeat(10 << 20);
+    let loaded = load(&format!("{PACKAGE}\n{CHANNEL}\n{}\n", BUNDLE.replace("a.v1", &name)));
+    assert_eq!(
+        told(&loaded.defects),
+        "c:2: error [no-bundle]: package a: channel s: there is no bundle a.v1\n\
+         c:3: error [too-large]: olm.bundle with a name of 10485760 bytes, at most 253 are read"
+    );
+    let loaded = load(&format!("{PACKAGE}\n{}\n{BUNDLE}\n", CHANNEL.replace("a.v1", &name)));
+    assert!(loaded.defects.iter().all(|defect| defect.message.len() < 3_000), "it is cut off");
+}
