@@ -17,6 +17,12 @@ pub enum Fault {
     ConnectionLost,
     /// The server handles the request; the connection fails before the response.
     AnswerLost,
+    /// The server handles the request; the connection fails in the midst of the response. It only
+    /// affects complete responses, not watches.
+    AnswerTruncated,
+    /// The server handles the request; only the first half of the response arrives, as if it were
+    /// all. It only affects complete responses, not watches.
+    AnswerCorrupted,
     /// The request reaches the server after this delay.
     Delayed(Duration),
     /// A get or list is answered from an earlier state, as by a lagging server, but from none

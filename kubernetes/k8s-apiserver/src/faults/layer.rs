@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
-use http_body::Body as _;
-use http_body_util::{BodyExt as _, Full};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use tower::{BoxError, Layer, Service};
 
 use super::stream::{FaultyBody, StreamFault, WatchBody, connection_lost};
@@ -64,6 +65,8 @@ where
                 let answer = answer(inner.call(request));
                 Box::pin(async move { answer.await.and(Err(connection_lost())) })
             }
+            Fault::AnswerTruncated => halved(inner.call(request), true),
+            Fault::AnswerCorrupted => halved(inner.call(request), false),
             Fault::Delayed(time) => delayed(inner, request, time),
             Fault::Stale(as_of) => {
                 request.extensions_mut().insert(as_of);
@@ -94,6 +97,31 @@ where
     Box::pin(async move {
         let response = called.await.map_err(Into::into)?;
         Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+    })
+}
+
+/// The first half of a complete response, and the loss of the connection after it if asked for.
+fn halved<R, E>(
+    called: impl Future<Output = Result<Response<R>, E>> + Send + 'static,
+    is_lost: bool,
+) -> ResponseFuture
+where
+    E: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let answer = answer(called);
+    Box::pin(async move {
+        let (mut parts, body) = answer.await?.into_parts();
+        if body.size_hint().exact().is_none() {
+            return Ok(Response::from_parts(parts, body));
+        }
+        let bytes = body.collect().await?.to_bytes();
+        let half = Frame::data(bytes.slice(..bytes.len() / 2));
+        let end = is_lost.then(|| Err(connection_lost()));
+        parts.headers.remove(CONTENT_LENGTH);
+        let frames = futures::stream::iter(std::iter::once(Ok(half)).chain(end));
+        Ok(Response::from_parts(parts, StreamBody::new(frames).boxed_unsync()))
     })
 }
 

@@ -166,6 +166,26 @@ async fn a_lost_answer_is_of_a_write_that_happened_and_a_lost_connection_of_none
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_an_answer_is_of_a_write_that_happened() {
+    let rig = Rig::new();
+    let create = format!("POST {CONFIG_MAPS}");
+    for (fault, name, is_lost) in
+        [(Fault::AnswerTruncated, "a", true), (Fault::AnswerCorrupted, "b", false)]
+    {
+        rig.faults.add(Requests::any().verb("create"), fault);
+        let body = format!(r#"{{"metadata": {{"name": "{name}"}}}}"#);
+        let response = rig.open(&create, &body).await.unwrap();
+        assert_eq!(response.status(), 201);
+        let body = response.into_body().collect().await;
+        assert_eq!(body.is_err(), is_lost, "{name}");
+        if let Ok(body) = body {
+            assert!(serde_json::from_slice::<Value>(&body.to_bytes()).is_err());
+        }
+        assert_eq!(rig.code(&format!("GET {CONFIG_MAPS}/{name}")).await, 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delay_takes_its_time_on_a_paused_clock() {
     let rig = Rig::new();
     rig.faults.add("GET", Fault::Delayed(Duration::from_secs(3_600)));
