@@ -92,7 +92,7 @@ impl Subject {
             feature_set: feature_set.clone(),
         };
         if subject.payload.is_none() || cluster.is_named() {
-            subject.ask(&cluster.client().await?).await?;
+            subject.ask(&cluster.client("capability").await?).await?;
         } else {
             let Some(set) = subject.registry.set(baseline) else {
                 let similar = meant(subject.registry.similar_set(baseline));

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
@@ -47,13 +49,13 @@ impl ClusterArguments {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
-    /// A client for single requests, whose answers are limited in time and size.
+    /// A client for the single requests of a command, whose answers are limited in time and size.
     ///
     /// # Errors
     ///
     /// When there is no usable configuration.
-    pub async fn client(&self) -> Result<Client, anyhow::Error> {
-        self.client_reading(ResponseBody::Whole).await
+    pub async fn client(&self, command: &str) -> Result<Client, anyhow::Error> {
+        self.client_reading(command, ResponseBody::Whole).await
     }
 
     /// A client that also watches: an answer has to begin in time, but may go on for ever.
@@ -61,14 +63,19 @@ impl ClusterArguments {
     /// # Errors
     ///
     /// When there is no usable configuration.
-    pub async fn watching_client(&self) -> Result<Client, anyhow::Error> {
-        self.client_reading(ResponseBody::Streamed).await
+    pub async fn watching_client(&self, command: &str) -> Result<Client, anyhow::Error> {
+        self.client_reading(command, ResponseBody::Streamed).await
     }
 
-    async fn client_reading(&self, body: ResponseBody) -> Result<Client, anyhow::Error> {
+    async fn client_reading(
+        &self,
+        command: &str,
+        body: ResponseBody,
+    ) -> Result<Client, anyhow::Error> {
         let mut config = self.config().await?;
         // What fails is tried again by the plan, which says so; the client's own retries are silent.
         config.default_retry = false;
+        config.headers.push((USER_AGENT, user_agent(command)?));
         let (url, limit) = (config.cluster_url.clone(), self.request_timeout);
         let builder = ClientBuilder::try_from(config).context("failed to set up the client")?;
         let layer = layer_fn(move |inner| Bounded { inner, url: url.clone(), limit, body });
@@ -92,5 +99,53 @@ impl ClusterArguments {
         Config::from_custom_kubeconfig(found.kubeconfig, &options)
             .await
             .with_context(|| format!("failed to use kubeconfig {}", found.origin))
+    }
+}
+
+/// What requests of a command say of their sender: audit logs and flow control tell clients apart by
+/// this.
+fn user_agent(command: &str) -> Result<HeaderValue, anyhow::Error> {
+    let agent = format!("plimsoll/{} ({command})", env!("CARGO_PKG_VERSION"));
+    HeaderValue::from_str(&agent).context("failed to set the user agent")
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a server sees of a request.
+
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_name_the_program_its_version_and_the_command() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kubeconfig");
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{{name: a, cluster: {{server: \"http://{address}\"}}}}]\n\
+             contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             users: [{{name: a, user: {{}}}}]\n"
+        );
+        std::fs::write(&path, kubeconfig).unwrap();
+        let seen = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let (mut request, mut part) = (Vec::new(), [0; 1024]);
+            while !request.ends_with(b"\r\n\r\n") {
+                let length = connection.read(&mut part).unwrap();
+                request.extend_from_slice(&part[..length]);
+            }
+            String::from_utf8(request).unwrap()
+        });
+        let request_timeout = Duration::from_secs(60);
+        let cluster = ClusterArguments { kubeconfig: Some(path), context: None, request_timeout };
+        let client = cluster.client("run").await.unwrap();
+        // The server reads the request and closes the connection.
+        client.apiserver_version().await.unwrap_err();
+        let expected = concat!("user-agent: plimsoll/", env!("CARGO_PKG_VERSION"), " (run)\r\n");
+        assert!(seen.join().unwrap().contains(expected));
     }
 }

@@ -42,7 +42,7 @@ pub async fn run(
     if arguments.to.exists() {
         bail!("`{}` exists already; name another path with --to", arguments.to.display());
     }
-    let client = arguments.cluster.client().await?;
+    let client = arguments.cluster.client("inspect").await?;
     inspect(client, &arguments.names, &arguments.to, out).await?;
     Ok(exit::SUCCESS.into())
 }

@@ -106,7 +106,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let OrphanArguments { command, cluster } = arguments;
-    let client = cluster.client().await?;
+    let client = cluster.client("orphan").await?;
     let cluster = ClusterState::read(&client).await?;
     match command {
         OrphanCommand::List { output } => list(&cluster, &output, out)?,

@@ -97,7 +97,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let OverrideArguments { command, cluster } = arguments;
-    let client = cluster.client().await?;
+    let client = cluster.client("override").await?;
     let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
         .await

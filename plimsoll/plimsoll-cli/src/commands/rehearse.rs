@@ -125,7 +125,7 @@ fn initial_state(
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let copy = runtime.block_on(async {
-        let client = arguments.cluster.client().await?;
+        let client = arguments.cluster.client("rehearse").await?;
         ClusterSnapshot::of_cluster(&client, next).await
     })?;
     if let Some(path) = &arguments.save {

@@ -177,7 +177,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     }
     let webhook = webhook(&arguments)?;
     let metrics = metrics(&arguments);
-    let client = arguments.cluster.watching_client().await?;
+    let client = arguments.cluster.watching_client("run").await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,

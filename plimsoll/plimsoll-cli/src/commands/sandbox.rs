@@ -128,7 +128,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
     for path in &arguments.release {
         payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
     }
-    let client = arguments.cluster.watching_client().await?;
+    let client = arguments.cluster.watching_client("sandbox").await?;
     let options = SimulationOptions {
         payloads,
         profile: arguments.profile,

@@ -95,7 +95,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let UpdateArguments { command, cluster, output } = arguments;
-    let client = cluster.client().await?;
+    let client = cluster.client("update").await?;
     if let Some(UpdateCommand::Plan(arguments)) = command {
         return plan::run(&client, arguments, out).await;
     }
