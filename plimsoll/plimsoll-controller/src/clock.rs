@@ -29,12 +29,18 @@ pub type SharedClock = Arc<dyn Clock>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     started: Instant,
+    started_at: Timestamp,
 }
 
 impl Stopwatch {
-    /// Starts now.
-    pub(crate) fn start() -> Self {
-        Self { started: Instant::now() }
+    /// Starts now, at this time of day.
+    pub(crate) fn start(now: Timestamp) -> Self {
+        Self { started: Instant::now(), started_at: now }
+    }
+
+    /// The time of day as it would be if nobody had set the clock since the start.
+    pub(crate) fn steady_time(self) -> Timestamp {
+        self.started_at.saturating_add(self.started.elapsed()).unwrap_or(self.started_at)
     }
 
     /// The time since the start.

@@ -6,6 +6,7 @@ mod control_loop;
 mod features;
 mod observed;
 mod startup;
+mod storage;
 mod update_request;
 
 use std::sync::Arc;
@@ -168,6 +169,9 @@ impl Controller {
                 LoopExit::Stopped => return Ok(()),
                 LoopExit::Outdated => tracing::info!(
                     "the status changed after it was read; starting again with the current one"
+                ),
+                LoopExit::RolledBack => tracing::warn!(
+                    "the API server was restored from a backup; starting again with what is there"
                 ),
             }
         }

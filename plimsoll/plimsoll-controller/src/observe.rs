@@ -196,7 +196,7 @@ impl Relay {
             }
             Err(error) => {
                 tracing::debug!(kind = %self.kind, %error, "watching failed; trying again");
-                true
+                !is_interruption(&error) || self.send(Observation::Interrupted).await
             }
         }
     }
@@ -221,7 +221,7 @@ impl Relay {
         if !self.send_definition(&id.1).await {
             return false;
         }
-        let mark = Mark { revision, trace: trace(metadata) };
+        let mark = mark(metadata);
         let mut terminating = terminating(metadata);
         let key = self.objects.get(&id).cloned();
         if key.is_some() || self.scope == WatchScope::Operators {
@@ -272,7 +272,7 @@ impl Relay {
         let Some(key) = self.objects.get(&id).cloned() else {
             return true;
         };
-        let mark = Mark { revision, trace: Trace::Gone };
+        let mark = Mark::new(revision, Trace::Gone);
         self.send(Observation::Object { key, mark, health: None, terminating: None }).await
     }
 
@@ -292,6 +292,17 @@ impl Relay {
     }
 }
 
+/// Whether the connection was lost or could not be made; otherwise the server answered with an
+/// error.
+fn is_interruption(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
 fn id(metadata: &ObjectMeta) -> (String, String) {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
@@ -299,6 +310,16 @@ fn id(metadata: &ObjectMeta) -> (String, String) {
 /// The revision of an object: resourceVersions are comparable numbers.
 pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
     metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// An object as a write left it or a watch showed it.
+pub(crate) fn mark(metadata: &ObjectMeta) -> Mark {
+    Mark {
+        revision: revision(metadata),
+        generation: metadata.generation.unwrap_or_default(),
+        is_terminating: metadata.deletion_timestamp.is_some(),
+        trace: trace(metadata),
+    }
 }
 
 /// Since when an object has been going, and what holds it.
@@ -320,5 +341,6 @@ pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
         return Trace::Foreign;
     };
     let time = entry.time.as_ref().map(|time| time.0.as_second()).unwrap_or_default();
-    Trace::Ours(fingerprint(&fields.0, time))
+    let (labels, annotations) = (metadata.labels.as_ref(), metadata.annotations.as_ref());
+    Trace::Ours(fingerprint(&fields.0, time, labels, annotations))
 }

@@ -109,7 +109,7 @@ impl Reporter {
             status: self.report.status().clone(),
             created: created[0],
             payload_created: created[1],
-            steps: StepCounts::of(context.progress, context.now),
+            steps: StepCounts::of(context.progress, context.steady_now),
             deletions_unfinished: context.removals.tracker().unfinished().count(),
             orphans: context.removals.orphans().len(),
             overrides: context.overrides.progress(context.now),

@@ -89,6 +89,10 @@ impl VersionedStatus {
 
     /// The object was read again after a conflict.
     fn reconsider(&mut self, live: Self) -> Result<(), StatusWriteError> {
+        // The API server was restored from a backup: what this process knows is not what is there.
+        if revision_number(&live.revision) < revision_number(&self.revision) {
+            return Err(StatusWriteError::Outdated);
+        }
         if live.status != self.status && self.attempted.as_ref() != Some(&live.status) {
             if !self.is_ours {
                 return Err(StatusWriteError::Outdated);
@@ -98,6 +102,11 @@ impl VersionedStatus {
         (self.revision, self.status) = (live.revision, live.status);
         Ok(())
     }
+}
+
+/// Revisions are comparable numbers; one that is none says nothing.
+fn revision_number(text: &str) -> u64 {
+    text.parse().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

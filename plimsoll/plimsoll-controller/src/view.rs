@@ -7,8 +7,9 @@ use plimsoll_api::Condition;
 use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::plan::mode::Mode;
-use plimsoll_plan::progress::{ProblemState, Progress};
+use plimsoll_plan::progress::ProblemState;
 use plimsoll_plan::reconciler::levels::{LevelView, levels};
+use plimsoll_plan::reconciler::status_report::StatusContext;
 
 pub use metrics_snapshot::MetricsSnapshot;
 
@@ -56,10 +57,11 @@ pub struct WaitView {
 
 impl View {
     /// The state of a plan under way, with the conditions as last computed.
-    pub(crate) fn of(progress: &Progress, conditions: &[Condition], now: Timestamp) -> Self {
+    pub(crate) fn of(context: &StatusContext<'_>, conditions: &[Condition]) -> Self {
+        let progress = context.progress;
         let plan = progress.plan();
         let done = progress.done();
-        let waits = progress.problems(now).into_iter().map(|problem| WaitView {
+        let waits = context.problems().into_iter().map(|problem| WaitView {
             object: plan.steps[problem.step].manifest.key.to_string(),
             reason: problem.reason.as_str(),
             message: problem.message,

@@ -10,7 +10,6 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client, ResourceExt};
@@ -27,7 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::observe::{revision, trace};
+use crate::observe::mark;
 use crate::resources::{Served, api_resource};
 
 /// How long one request may take before it counts as lost: longer than any healthy server needs.
@@ -377,10 +376,6 @@ async fn apply<T: Serialize + Debug + ?Sized>(
 
 fn status_parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
-}
-
-fn mark(metadata: &ObjectMeta) -> Mark {
-    Mark { revision: revision(metadata), trace: trace(metadata) }
 }
 
 /// What a failed execution means for its step.

@@ -15,3 +15,4 @@ pub mod removal;
 pub mod spec;
 pub mod status;
 pub mod update;
+mod uptime;

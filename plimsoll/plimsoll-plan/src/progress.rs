@@ -54,7 +54,7 @@ pub use problem::{
     UNAVAILABLE_TOLERATED,
 };
 pub use ranges::{format_ranges, parse_ranges};
-pub use track::{Mark, Trace, Transience, TryError};
+pub use track::{Mark, TRACE_RESOLUTION, Trace, Transience, TryError};
 pub use world::{NamespaceState, Scope, StepBlocker, World};
 
 use track::{State, Track};
@@ -67,8 +67,11 @@ pub const CONCURRENCY_UPDATING: usize = 16;
 pub const CONCURRENCY_RECONCILING: usize = 8;
 /// First delay after a failure; doubles up to [`RETRY_DELAY_MAX`].
 pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
-/// Longest delay between two tries.
+/// Longest delay between two tries, unless the server asks for more.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(15);
+/// Longest delay between two tries that a server gets if it asks for one. Servers that are busy ask
+/// for seconds; more is a mistake of something on the way, and an update does not wait a day for it.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Repairs of one object in a row that are made at once; more are a fight and slow down.
 pub const REPAIRS_AT_ONCE: u32 = 3;
 /// How long a server may be busy with a definition; after that it waits for somebody.
@@ -164,6 +167,8 @@ pub struct Progress {
     /// How often everything was applied once more, under this plan and those that it took up.
     sweeps: u32,
     repairs: u64,
+    /// An answer to a write of an object named an earlier revision than was known of it.
+    is_rolled_back: bool,
     /// When steps were last started. What was due then and was not started waits for an event.
     looked_at: Timestamp,
     /// The run level that is not to begin, nor any after it.
@@ -188,6 +193,7 @@ impl Progress {
             passes: 0,
             sweeps: 0,
             repairs: 0,
+            is_rolled_back: false,
             looked_at: Timestamp::MIN,
             paused_before: None,
             plan,
@@ -200,7 +206,11 @@ impl Progress {
     /// checked by the watches instead of being executed again.
     pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
         for &index in done {
-            if let Some(track) = self.tracks.get_mut(index) {
+            let track = self.tracks.get_mut(index);
+            // What a watch showed to be gone meanwhile is to be applied.
+            let is_gone =
+                |track: &&mut Track| track.observed.is_some_and(|mark| mark.trace == Trace::Gone);
+            if let Some(track) = track.filter(|track| !is_gone(track)) {
                 track.enter(State::Done(None), now);
             }
         }
@@ -289,6 +299,12 @@ impl Progress {
         self.repairs
     }
 
+    /// Whether the API server's storage went back to an earlier state, as the answer to a write
+    /// showed: one that was restored from a backup. What is known of the cluster is of no use then.
+    pub fn is_rolled_back(&self) -> bool {
+        self.is_rolled_back
+    }
+
     /// The kinds that something waits for: worth asking the server about.
     pub fn wanted_kinds(&self) -> Vec<GroupVersionKind> {
         let mut wanted = Vec::new();
@@ -353,8 +369,10 @@ impl Progress {
         let track = &mut self.tracks[index];
         if step.action == Action::Delete {
             // What is not served, or whose namespace is gone or going, is gone or goes with it.
-            // Only an update deletes; a refused deletion is tried on until it succeeds.
-            if blocker.is_some() || (self.mode != Mode::Updating && track.attempts == 0) {
+            // Only an update deletes; a refused deletion is tried on until it succeeds, and what
+            // was deleted and is applied by a late write of ours is deleted again.
+            let is_tried_on = track.attempts > 0 || track.deletion.is_some();
+            if blocker.is_some() || (self.mode != Mode::Updating && !is_tried_on) {
                 track.enter(State::Done(None), now);
                 return false;
             }
@@ -378,6 +396,7 @@ impl Progress {
             track.enter(State::Done(None), now);
             return false;
         }
+        track.start(now);
         track.enter(State::Running, now);
         self.running += 1;
         true
@@ -440,16 +459,18 @@ impl Progress {
         self.running = self.running.saturating_sub(1);
         match outcome {
             StepOutcome::Applied(mark) => {
-                self.tracks[index].applied = Some(mark);
+                self.is_rolled_back |= mark.revision < self.tracks[index].started_at_revision;
+                self.tracks[index].wrote(mark, now);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
                 self.settle(index, now);
                 self.repair_if_drifted(index, now);
             }
-            StepOutcome::Deleted(_) => {
+            StepOutcome::Deleted(deleted) => {
                 let track = &mut self.tracks[index];
                 track.attempts = 0;
                 track.error = None;
+                track.deletion = Some(deleted);
                 track.enter(State::Done(None), now);
             }
             StepOutcome::Blocked(blocker) => {
@@ -468,7 +489,7 @@ impl Progress {
                 track.attempts += 1;
                 let doublings = track.attempts.saturating_sub(1).min(10);
                 let delay = (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX);
-                let at = now + delay.max(error.retry_after.unwrap_or_default());
+                let at = now + delay.max(error.asked_delay());
                 track.enter(State::Retry { at }, now);
                 // A refused deletion holds up nothing (DEL-4).
                 track.reached |= self.plan.steps[index].action == Action::Delete
@@ -485,9 +506,14 @@ impl Progress {
             return;
         }
         track.observed = Some(mark);
-        let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
-        let deleting = self.plan.steps[index].action == Action::Delete;
-        if !settled || deleting {
+        if !track.is_settled() {
+            return;
+        }
+        if self.plan.steps[index].action == Action::Delete {
+            if mark.trace == Trace::Gone && track.deletion.is_some() {
+                track.deletion = Some(Deleted::Gone);
+            }
+            self.repair_if_drifted(index, now);
             return;
         }
         let ours = matches!(mark.trace, Trace::Ours(_));
@@ -495,8 +521,7 @@ impl Progress {
             track.applied = Some(mark);
         } else if track.applied.is_none() {
             // Done by an earlier process: what is there now is the baseline, if it is ours.
-            track.applied =
-                Some(if ours { mark } else { Mark { revision: 0, trace: Trace::Ours(0) } });
+            track.applied = Some(if ours { mark } else { Mark::new(0, Trace::Ours(0)) });
         }
         self.repair_if_drifted(index, now);
     }
@@ -520,13 +545,19 @@ impl Progress {
 
     fn repair_if_drifted(&mut self, index: usize, now: Timestamp) {
         let track = &mut self.tracks[index];
-        if !matches!(track.state, State::Waiting(_) | State::Done(_)) || !track.has_drifted() {
+        let is_deletion = self.plan.steps[index].action == Action::Delete;
+        let has_drifted = match is_deletion {
+            true => track.has_reappeared(),
+            false => track.has_drifted(),
+        };
+        if !track.is_settled() || !has_drifted {
+            self.confirm(index, now);
             return;
         }
         let rested = track.repaired.is_none_or(|at| now > at + REPAIRS_FORGOTTEN);
         track.repairs = if rested { 1 } else { track.repairs + 1 };
         track.repaired = Some(now);
-        self.repairs += 1;
+        self.repairs += u64::from(!is_deletion);
         let excess = track.repairs.saturating_sub(REPAIRS_AT_ONCE);
         if excess == 0 {
             track.enter(State::Due, now);
@@ -543,6 +574,19 @@ impl Progress {
             };
             track.enter(State::Retry { at: now + delay }, now);
             track.error = Some(error);
+        }
+    }
+
+    /// Applies an object once more of which a watch has shown a change that the trace does not
+    /// explain.
+    fn confirm(&mut self, index: usize, now: Timestamp) {
+        let is_applied = matches!(self.plan.steps[index].action, Action::Apply | Action::Gate);
+        let track = &mut self.tracks[index];
+        if let Some(at) = track.confirm_at()
+            && is_applied
+            && matches!(track.state, State::Done(_))
+        {
+            track.enter(State::Retry { at }, now);
         }
     }
 
@@ -620,6 +664,7 @@ impl Progress {
             verdict @ Verdict::Waiting { .. } => State::Waiting(verdict),
         };
         track.enter(state, now);
+        self.confirm(index, now);
     }
 
     /// Lets chains begin and steps come to their turn; ends the pass when all is done.
@@ -689,7 +734,11 @@ impl Progress {
             _ if self.mode != Mode::Updating => true,
             State::Done(_) | State::Blocked(_) => true,
             State::Pending | State::Due | State::Running => track.reached,
-            State::Retry { .. } => track.reached && self.plan.steps[index].action == Action::Delete,
+            // A refused deletion holds up nothing, nor does a write that confirms another.
+            State::Retry { .. } => {
+                let is_deletion = self.plan.steps[index].action == Action::Delete;
+                track.reached && (is_deletion || track.error.is_none())
+            }
             State::Waiting(_) => false,
         }
     }

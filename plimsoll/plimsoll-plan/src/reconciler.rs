@@ -4,7 +4,8 @@
 //! The controller turns watches, timers and answers into calls of these machines and carries out
 //! what they return. Time comes in as a value: [`Timestamp`] where the time of day matters, because
 //! it is written into objects or compared with what they say, and [`Uptime`] where only a distance
-//! does, so that an adjusted clock neither hurries nor stalls a retry.
+//! does, so that an adjusted clock neither hurries nor stalls a retry. The time of a plan under way
+//! ([`execution`]) is steady: the time of day when the process started, and what has passed since.
 //!
 //! | machine | decides |
 //! |---|---|
@@ -12,6 +13,7 @@
 //! | [`desired`] | what the cluster is to be brought to, and when another plan is due |
 //! | [`updates`] | which release is requested, and whether it may be applied |
 //! | [`execution`] | which steps, watches and discovery requests are due for the plan under way |
+//! | [`revisions`] | whether the API server was restored from a backup |
 //! | [`removals`] | which objects are orphans, and how far deletions have come |
 //! | [`status_report`] | when the statuses are computed and written |
 //! | [`events`] | which events are emitted |
@@ -27,13 +29,13 @@ pub mod operators;
 pub mod pausing;
 pub mod rejected_capabilities;
 pub mod removals;
+pub mod revisions;
 pub mod startup;
 pub mod status_report;
 #[cfg(test)]
 mod testing;
 pub mod timers;
 pub mod updates;
-mod uptime;
 pub mod watches;
 
 use jiff::Timestamp;
@@ -47,7 +49,7 @@ use status_report::StatusContext;
 use timers::Timers;
 use updates::UpdateRequests;
 
-pub use uptime::Uptime;
+pub use crate::uptime::Uptime;
 
 /// The decisions of a controller that outlive a plan.
 #[derive(Debug, Clone)]
@@ -69,11 +71,13 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// What the statuses are computed from, with a plan under way.
+    /// What the statuses are computed from, with a plan under way. `steady_now` is the present in
+    /// the plan's time.
     pub fn status_context<'a>(
         &'a self,
         execution: &'a PlanExecution,
         now: Timestamp,
+        steady_now: Timestamp,
     ) -> StatusContext<'a> {
         StatusContext {
             progress: execution.progress(),
@@ -92,6 +96,7 @@ impl Reconciler {
             overrides: self.desired.overrides(),
             limits: &self.limits,
             now,
+            steady_now,
         }
     }
 }

@@ -41,7 +41,8 @@ impl ControlLoop {
     ) {
         let now = controller.clock.now();
         // The status shows how far the release before came when it is left.
-        let context = self.reconciler.status_context(&self.session.execution, now);
+        let steady = self.stopwatch.steady_time();
+        let context = self.reconciler.status_context(&self.session.execution, now, steady);
         self.reporter.compute(&context);
         if !self.enable_implied(controller, &accepted).await {
             // A process that took over now would not know the capabilities.
@@ -80,7 +81,8 @@ impl ControlLoop {
         if self.reconciler.desired.implied().is_empty() {
             return true;
         }
-        let context = self.reconciler.status_context(&self.session.execution, now);
+        let steady = self.stopwatch.steady_time();
+        let context = self.reconciler.status_context(&self.session.execution, now, steady);
         self.reporter.persist(&context).await
     }
 
@@ -89,8 +91,8 @@ impl ControlLoop {
     pub(super) async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
-        let now = controller.clock.now();
+        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        let now = self.stopwatch.steady_time();
         let mode = match self.session.progress().mode() {
             Mode::Initializing => Mode::Initializing,
             Mode::Updating | Mode::Reconciling => Mode::Updating,
@@ -112,6 +114,11 @@ impl ControlLoop {
         );
         session.execution.set_pause(self.reconciler.pause.current(), now);
         session.execution.succeed(&mut self.session.execution, now);
+        if let Some(begun) = self.begun.take() {
+            let outgoing = self.session.progress().plan();
+            let done = begun.done(session.progress().plan(), outgoing);
+            session.execution.resume(&done, now);
+        }
         self.session = session;
         self.reconciler.pause.pin(&self.session.execution);
         self.reconciler.events.plan_changed();

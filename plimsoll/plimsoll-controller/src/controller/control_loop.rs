@@ -9,6 +9,8 @@ use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_plan::reconciler::desired::{AcceptedRelease, CapabilityRules};
 use plimsoll_plan::reconciler::events::{self, EventDraft};
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
+use plimsoll_plan::reconciler::revisions::StorageRollback;
+use plimsoll_plan::reconciler::startup::BegunPlan;
 use plimsoll_plan::reconciler::{Reconciler, Uptime};
 use plimsoll_plan::removal::PRUNE;
 use tokio::sync::{mpsc, watch};
@@ -16,6 +18,7 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use super::features::FeatureWatch;
+use super::storage::StorageChecks;
 use super::{Controller, DRAIN_TIME_MAX};
 use crate::clock::Stopwatch;
 use crate::events::Recorder;
@@ -41,6 +44,12 @@ pub(super) struct ControlLoop {
     pub(super) feature_watch: FeatureWatch,
     /// What changes of `spec.capabilities` are judged by.
     pub(super) rules: watch::Sender<CapabilityRules>,
+    /// Another plan, which an earlier process had begun: what it found done counts once that plan
+    /// begins again.
+    pub(super) begun: Option<BegunPlan>,
+    pub(super) storage: StorageChecks,
+    /// Whether the API server's storage went back to an earlier state.
+    pub(super) is_storage_rolled_back: bool,
     /// A release that is accepted although the capabilities that it makes necessary are not
     /// recorded in the cluster yet, and when to try that again.
     pub(super) unrecorded: Option<(Uptime, AcceptedRelease)>,
@@ -52,6 +61,8 @@ pub(super) enum LoopExit {
     Stopped,
     /// The status that it started with is not the current one.
     Outdated,
+    /// The API server's storage went back to an earlier state.
+    RolledBack,
 }
 
 impl ControlLoop {
@@ -67,15 +78,16 @@ impl ControlLoop {
         configuration: &mut mpsc::Receiver<ConfigObservation>,
         stop: &CancellationToken,
     ) -> LoopExit {
-        self.session.start_due(controller.clock.now());
-        while !self.reporter.is_outdated() {
-            self.emit_progress(controller.clock.now());
+        self.session.start_due(self.stopwatch.steady_time());
+        while !self.reporter.is_outdated() && !self.is_rolled_back() {
+            self.emit_progress(self.stopwatch.steady_time());
             self.consider_request(controller).await;
             self.retry_update(controller).await;
             self.apply_overrides(controller).await;
             self.update_prune_annotation(controller).await;
             self.report(controller);
-            self.start_held_plan(controller.clock.now());
+            self.start_held_plan(self.stopwatch.steady_time());
+            self.storage.start_due();
             let wake_at = self.wake_at(controller.clock.now());
             tokio::select! {
                 // In order, so that a simulation is repeatable; what is rare comes first, so that a
@@ -86,28 +98,44 @@ impl ControlLoop {
                 Some(observation) = configuration.recv() => {
                     self.configuration_observed(controller, observation).await;
                 }
+                rollback = self.storage.answered() => self.storage_checked(rollback),
                 event = self.loader.next() => self.release_found(controller, event).await,
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.release_given(controller).await;
                 }
                 event = self.session.next() => {
-                    self.plan_event(event, controller.clock.now());
+                    self.plan_event(event, self.stopwatch.steady_time());
                     self.reporter.touch();
                 }
                 () = sleep_until(self.stopwatch.instant(wake_at)) => {
-                    self.woken(controller.clock.now());
+                    self.woken(self.stopwatch.steady_time());
                 }
             }
         }
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
-        LoopExit::Outdated
+        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        match self.is_rolled_back() {
+            true => LoopExit::RolledBack,
+            false => LoopExit::Outdated,
+        }
+    }
+
+    /// Whether the API server's storage went back to an earlier state.
+    fn is_rolled_back(&self) -> bool {
+        self.is_storage_rolled_back || self.session.progress().is_rolled_back()
+    }
+
+    fn storage_checked(&mut self, rollback: Option<StorageRollback>) {
+        if let Some(StorageRollback { seen, now }) = rollback {
+            tracing::warn!(seen, now, "the newest revision of the API server fell");
+            self.is_storage_rolled_back = true;
+        }
     }
 
     async fn end(&mut self, controller: &Controller) -> LoopExit {
         tracing::info!("stopping: waiting for requests in flight, then writing the last status");
-        self.session.drain(DRAIN_TIME_MAX, controller.clock.now()).await;
-        let now = controller.clock.now();
-        let context = self.reconciler.status_context(&self.session.execution, now);
+        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        let (now, steady) = (controller.clock.now(), self.stopwatch.steady_time());
+        let context = self.reconciler.status_context(&self.session.execution, now, steady);
         self.reporter.finish(&context).await;
         LoopExit::Stopped
     }
@@ -136,6 +164,9 @@ impl ControlLoop {
             }
             self.feature_watch.defined(group, plural);
         }
+        if event == ExecutionEvent::Observed(Observation::Interrupted) {
+            self.storage.suspect();
+        }
         self.session.handle(event, now);
     }
 
@@ -148,20 +179,22 @@ impl ControlLoop {
         }
     }
 
-    /// When to do something although nothing happened.
+    /// When to do something although nothing happened; `now` is the time of day.
     fn wake_at(&self, now: Timestamp) -> Uptime {
         let (uptime, execution) = (self.stopwatch.uptime(), &self.session.execution);
+        let steady = self.stopwatch.steady_time();
         let times_of_day = [
-            execution.wake_at(),
-            execution.removals().tracker().due_at(),
-            self.reconciler.requests.retry_at(),
-            self.reconciler.desired.overrides().next_expiry(now),
+            (execution.wake_at(), steady),
+            (execution.removals().tracker().due_at(), steady),
+            (self.reconciler.desired.overrides().next_expiry(now), now),
         ];
-        let times_of_day = times_of_day.into_iter().flatten().map(|at| {
-            let delay = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-            uptime + delay
+        let times_of_day = times_of_day.into_iter().filter_map(|(at, now)| {
+            let delay = Duration::try_from(at?.duration_since(now)).unwrap_or_default();
+            Some(uptime + delay)
         });
         let uptimes = [
+            self.reconciler.requests.retry_at(),
+            self.storage.revisions.wake_at(),
             Some(self.reporter.statuses().wake_at(uptime)),
             self.reconciler.requests.reconsider_at(),
             self.unrecorded.as_ref().map(|(at, _)| *at),
@@ -172,9 +205,9 @@ impl ControlLoop {
 
     /// Writes the statuses if it is time, and publishes the state of the controller.
     fn report(&mut self, controller: &Controller) {
-        let now = controller.clock.now();
         let execution = &self.session.execution;
-        let context = self.reconciler.status_context(execution, now);
+        let (now, steady) = (controller.clock.now(), self.stopwatch.steady_time());
+        let context = self.reconciler.status_context(execution, now, steady);
         let Some(conditions) = self.reporter.report(&context) else { return };
         let desired = &self.reconciler.desired;
         let built = desired.payload().release.created.as_ref().and_then(|it| it.parse().ok());
@@ -183,7 +216,7 @@ impl ControlLoop {
             capabilities: desired.capabilities().clone(),
             implied: desired.implied().to_vec(),
             metrics: Some(self.reporter.metrics(&context, execution.counters(), created)),
-            ..View::of(execution.progress(), &conditions, now)
+            ..View::of(&context, &conditions)
         };
         let drafts = self.reconciler.events.conditions(&conditions);
         self.emit_all(drafts);

@@ -13,7 +13,7 @@ use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
 use super::Controller;
 use super::control_loop::ControlLoop;
 use super::features::features_of;
-use crate::observe::ConfigObservation;
+use crate::observe::{ConfigObservation, revision};
 
 impl ControlLoop {
     /// A watch showed an object that configures the controller.
@@ -43,6 +43,7 @@ impl ControlLoop {
     async fn cluster_version_changed(&mut self, controller: &Controller, object: &DynamicObject) {
         let now = controller.clock.now();
         let (spec, status) = read_cluster_version(object);
+        self.storage.revisions.seen(revision(&object.metadata));
         self.reconciler.generation = object.metadata.generation.unwrap_or_default();
         if object.uid().as_deref() != Some(&*self.owner) {
             tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
@@ -54,7 +55,7 @@ impl ControlLoop {
         let enabled = self.reconciler.desired.cluster_version_changed(spec, override_terms, named);
         self.publish_rules();
         self.emit_all(enabled.iter().map(|name| events::capability_enabled(name)));
-        self.pause_changed(annotations.pause, now);
+        self.pause_changed(annotations.pause, self.stopwatch.steady_time());
         self.refresh_updates();
         let is_changed = self.reconciler.desired.refresh(now);
         let plan = Arc::clone(self.session.progress().plan());

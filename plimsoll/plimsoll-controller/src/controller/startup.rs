@@ -27,6 +27,7 @@ use super::apply_update::log_plan;
 use super::control_loop::ControlLoop;
 use super::features::{self, FeatureWatch};
 use super::observed::{Annotations, read_cluster_version};
+use super::storage::StorageChecks;
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::Stopwatch;
 use crate::error::Error;
@@ -166,8 +167,8 @@ impl ControlLoop {
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let InitialState { cluster_version, recorded, resources, payload, .. } = state;
-        let stopwatch = Stopwatch::start();
         let (now, settings) = (controller.clock.now(), &controller.settings);
+        let stopwatch = Stopwatch::start(now);
         let (spec, status) = read_cluster_version(&cluster_version);
         let annotations = Annotations::of(&cluster_version);
         let desired = DesiredState::new(DesiredInputs {
@@ -189,7 +190,7 @@ impl ControlLoop {
         };
         let pause = annotations.pause.as_deref();
         let start = startup.finish(inherited.as_ref(), annotations.prune, pause, now);
-        let Start { plan, removals, done, pause } = start;
+        let Start { plan, removals, done, pause, begun } = start;
         log_plan(&plan);
         if !done.is_empty() {
             let (done, total) = (done.len(), plan.steps.len());
@@ -230,7 +231,10 @@ impl ControlLoop {
             recorder: state.recorder,
             feature_watch: state.feature_watch,
             rules: state.rules,
+            storage: StorageChecks::new(controller.client.clone(), stopwatch),
+            is_storage_rolled_back: false,
             unrecorded: None,
+            begun,
         };
         control_loop.publish_rules();
         if !control_loop.is_status_written() {

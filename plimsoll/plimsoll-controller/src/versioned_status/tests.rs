@@ -102,6 +102,7 @@ impl Server {
             match word {
                 "spec" => (state.revision, state.spec) = (state.revision + 1, "changed"),
                 "status" => (state.revision, state.status) = (state.revision + 1, json!("theirs")),
+                "restore" => (state.revision, state.status) = (3, json!("of the backup")),
                 "lose" => state.loses_answer = true,
                 other => panic!("unknown word {other:?}"),
             }
@@ -122,6 +123,8 @@ async fn the_first_write_overwrites_nothing_that_was_not_read() {
         ("write spec write", "written, written: ours 1"),
         // Whoever leads tells how it stands.
         ("write status write", "written, written: ours 1"),
+        // A server that was restored from a backup knows nothing of what this process did.
+        ("write restore write", "written, outdated: of the backup"),
         // What may have been ours is ours.
         ("lose write write", "failed, written: ours 1"),
         ("lose write status write", "failed, outdated: theirs"),

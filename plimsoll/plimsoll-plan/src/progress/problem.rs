@@ -106,7 +106,7 @@ impl Progress {
                 // A refused deletion shows in `Upgradeable` and in the list of deletions.
                 let is_deletion = self.plan.steps[index].action == Action::Delete;
                 let effect = (!quiet && !is_deletion).then_some(Effect::Fail);
-                let message = self.could_not(index, &error.cause);
+                let message = self.could_not(index, &error.message());
                 problem(ProblemState::Failed, error.reason, effect, message)
             }
             State::Waiting(Verdict::Waiting { effect, reason, message }) => {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::Release;
@@ -113,6 +114,12 @@ impl Script {
         (index, steps[index].manifest.key.clone())
     }
 
+    /// An object at the newest revision; Deployments are of the second generation.
+    fn mark(&self, name: &str, trace: Trace) -> Mark {
+        let generation = if self.key(name).1.kind == "Deployment" { 2 } else { 0 };
+        Mark { generation, ..Mark::new(self.revision, trace) }
+    }
+
     /// Handles one line of a script.
     fn handle(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -125,13 +132,21 @@ impl Script {
             }
             ["applied", name] => {
                 self.revision += 1;
-                let mark = Mark { revision: self.revision, trace: Trace::Ours(1) };
+                let mark = self.mark(name, Trace::Ours(1));
                 Event::Executed { step: self.key(name).0, outcome: StepOutcome::Applied(mark) }
             }
-            ["deleted", name] => Event::Executed {
+            ["deleted", name] | ["absent", name] => Event::Executed {
                 step: self.key(name).0,
-                outcome: StepOutcome::Deleted(Deleted::Going),
+                outcome: StepOutcome::Deleted(match words[0] {
+                    "deleted" => Deleted::Going,
+                    _ => Deleted::Absent,
+                }),
             },
+            ["scaled", name] => {
+                self.revision += 1;
+                let mark = self.mark(name, Trace::Ours(1));
+                Event::Observed { key: self.key(name).1, mark: Mark { generation: 3, ..mark } }
+            }
             ["failed", name] => Event::Executed {
                 step: self.key(name).0,
                 outcome: StepOutcome::Failed(TryError {
@@ -139,6 +154,16 @@ impl Script {
                     cause: "no good".to_owned(),
                     transience: Transience::Lasting,
                     retry_after: None,
+                }),
+            },
+            // The server asks for no other try within so many seconds.
+            ["busy", name, seconds] => Event::Executed {
+                step: self.key(name).0,
+                outcome: StepOutcome::Failed(TryError {
+                    reason: Reason::UpdatePayloadClusterOverloaded,
+                    cause: "busy".to_owned(),
+                    transience: Transience::Transient,
+                    retry_after: Some(Duration::from_secs(seconds.parse().unwrap())),
                 }),
             },
             ["healthy", name] => {
@@ -158,15 +183,20 @@ impl Script {
                     },
                 }
             }
-            ["changed", name] | ["foreign", name] | ["untouched", name] | ["gone", name] => {
+            ["changed", name]
+            | ["foreign", name]
+            | ["untouched", name]
+            | ["gone", name]
+            | ["going", name] => {
                 self.revision += 1;
                 let trace = match words[0] {
                     "changed" => Trace::Ours(2),
                     "foreign" => Trace::Foreign,
-                    "untouched" => Trace::Ours(1),
+                    "untouched" | "going" => Trace::Ours(1),
                     _ => Trace::Gone,
                 };
-                let mark = Mark { revision: self.revision, trace };
+                let is_terminating = words[0] == "going";
+                let mark = Mark { is_terminating, ..self.mark(name, trace) };
                 Event::Observed { key: self.key(name).1, mark }
             }
             ["listed", name] => Event::Listed(GroupKind::new("", *name)),
@@ -255,6 +285,71 @@ fn deletions_are_asked_for_once_and_in_updates_only() {
 }
 
 #[test]
+fn what_was_deleted_and_is_applied_again_by_a_late_write_of_ours_is_deleted_again() {
+    let script = check(
+        "0000_10_a_1 ConfigMap x/a delete
+         0000_20_b_1 ConfigMap x/b delete
+         0000_30_c_1 ConfigMap x/c",
+        Mode::Updating,
+        "start => a
+         deleted a => b
+         going a =>
+         gone a =>
+         foreign a =>
+         untouched a => a
+         absent b => c
+         applied c =>
+         untouched b => b
+         absent a =>
+         absent b =>",
+    );
+    assert_eq!(script.progress.passes(), 1);
+    assert_eq!(script.progress.repairs(), 0);
+}
+
+#[test]
+fn a_write_that_leaves_the_trace_of_ours_in_the_same_second_is_found() {
+    // Whoever wrote last within the second, the trace is the same: only another write tells.
+    check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_20_b_1 ConfigMap x/b",
+        Mode::Updating,
+        "start => a
+         applied a => b
+         applied b =>
+         untouched a =>
+         wait 1 => a
+         applied a =>
+         untouched a =>
+         wait 60 =>",
+    );
+    // What is done meanwhile does not wait for it.
+    check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b
+         0000_20_c_1 ConfigMap x/c",
+        Mode::Updating,
+        "start => a
+         applied a => b
+         untouched a =>
+         applied b => c",
+    );
+    // A status changes no generation; somebody who scales a Deployment changes nothing of ours.
+    check(
+        "0000_10_a_1 Deployment x/d",
+        Mode::Reconciling,
+        "start => d
+         applied d =>
+         untouched d =>
+         wait 60 =>
+         scaled d => d
+         applied d =>
+         scaled d =>
+         wait 60 =>",
+    );
+}
+
+#[test]
 fn a_refused_deletion_is_tried_on_and_holds_up_nothing() {
     let script = check(
         "0000_10_a_1 ConfigMap x/a1 delete
@@ -289,6 +384,30 @@ fn while_initializing_all_starts_at_once_and_failures_hold_up_nothing() {
          applied c1 =>
          wait 1 => a1",
     );
+}
+
+#[test]
+fn a_server_that_asks_for_a_long_delay_gets_a_minute() {
+    let script = check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Updating,
+        "start => a
+         busy a 5 =>
+         wait 4 =>
+         wait 1 => a
+         busy a 86400 =>
+         wait 59 =>",
+    );
+    let problems = script.progress.problems(at(64));
+    assert_eq!(
+        problems[0].message,
+        "Could not update configmap \"x/a\" (1 of 1): busy; waiting for the API server, which asked \
+         for no other try within 86400 s: trying again every 60 s"
+    );
+    assert_eq!(problems[0].effect, Some(Effect::Fail));
+    let mut script = script;
+    script.handle("wait 1");
+    assert_eq!(script.started(), "a");
 }
 
 #[test]
@@ -453,7 +572,7 @@ fn what_a_watch_shows_of_the_time_before_a_write_is_no_drift() {
         "start => a
          applied a =>",
     );
-    let old = Mark { revision: 50, trace: Trace::Foreign };
+    let old = Mark::new(50, Trace::Foreign);
     let key = script.key("a").1;
     script.progress.handle(Event::Observed { key, mark: old }, at(0));
     assert_eq!(script.started(), "");

@@ -4,7 +4,7 @@
 //! A level begins when the one before it ends. What is known survives a restart, since it is kept
 //! in the status of the ReleaseProgress.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{UpdateHistory, UpdateState};
 use plimsoll_api::progress::{
     CompletedUpdate, LevelDuration, LevelProgress, ReleaseProgressStatus, UpdateProgress,
@@ -17,6 +17,13 @@ pub const UPDATES_KEPT: usize = 5;
 const SLOW_FACTOR: u64 = 2;
 /// Seconds by which a level must be late at least to be called slow: short levels vary.
 const SLOW_LEAST: u64 = 60;
+
+/// The longest update that is learned from: in a longer one something waited for a person, or the
+/// clock was wrong.
+pub const LEARNED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// By how much a clock may be adjusted during an update that is learned from: what is learned is in
+/// minutes.
+const ADJUSTMENT_MAX: SignedDuration = SignedDuration::from_secs(30);
 
 /// How far a run level is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +45,8 @@ pub struct UpdateObservation<'a> {
     pub levels: &'a [LevelCount],
     /// The run level that the update is paused before.
     pub paused_before: Option<u32>,
+    /// The moment in a time that no adjustment of the clock moves.
+    pub steady_now: Timestamp,
 }
 
 /// The update under way or the last one, and how long others took.
@@ -45,13 +54,17 @@ pub struct UpdateObservation<'a> {
 pub struct Timeline {
     update: Option<UpdateProgress>,
     completed: Vec<CompletedUpdate>,
+    /// The time of day, as a distance from the steady time; `None` before anything was observed.
+    clock: Option<SignedDuration>,
+    /// Whether the clock was set during the update under way: its times tell no durations.
+    is_clock_set: bool,
 }
 
 impl Timeline {
     /// Takes up what an earlier process recorded.
     pub fn recorded(progress: &ReleaseProgressStatus) -> Self {
         let ReleaseProgressStatus { update, completed_updates, .. } = progress;
-        Self { update: update.clone(), completed: completed_updates.clone() }
+        Self { update: update.clone(), completed: completed_updates.clone(), ..Self::default() }
     }
 
     /// The update under way, or the last one.
@@ -66,6 +79,9 @@ impl Timeline {
 
     /// Takes note of how far the newest release of the history is.
     pub fn observe(&mut self, seen: &UpdateObservation<'_>, now: Timestamp) {
+        let clock = now.duration_since(seen.steady_now);
+        let adjustment = clock - self.clock.replace(clock).unwrap_or(clock);
+        self.is_clock_set |= adjustment.abs() > ADJUSTMENT_MAX;
         let now = whole_seconds(now);
         let Some(newest) = seen.history.first() else {
             return;
@@ -75,7 +91,10 @@ impl Timeline {
         };
         let known = self.update.as_ref().is_some_and(is_this);
         match newest.state {
-            UpdateState::Partial if !known => self.update = Some(begun(seen.history, newest)),
+            UpdateState::Partial if !known => {
+                self.update = Some(begun(seen.history, newest));
+                self.is_clock_set = false;
+            }
             UpdateState::Completed if !known => return,
             UpdateState::Partial | UpdateState::Completed => {}
         }
@@ -90,7 +109,8 @@ impl Timeline {
         if newest.state == UpdateState::Completed {
             let end = newest.completion_time.unwrap_or(now);
             update.completion_time = Some(end);
-            if !update.from.is_empty() {
+            let is_plausible = end.duration_since(update.started_time) <= LEARNED_MAX;
+            if !update.from.is_empty() && is_plausible && !self.is_clock_set {
                 self.completed.insert(0, durations(update, end));
                 self.completed.truncate(UPDATES_KEPT);
             }
@@ -121,8 +141,10 @@ fn levels(update: &UpdateProgress, counts: &[LevelCount], now: Timestamp) -> Vec
             done: count.done,
             total: count.total,
             started_time: known.and_then(|known| known.started_time).or(begins),
-            completion_time: complete
-                .then(|| known.and_then(|known| known.completion_time).unwrap_or(now)),
+            completion_time: complete.then(|| {
+                let known = known.and_then(|known| known.completion_time);
+                known.unwrap_or_else(|| begins.map_or(now, |begins| now.max(begins)))
+            }),
         };
         begins = level.completion_time;
         levels.push(level);

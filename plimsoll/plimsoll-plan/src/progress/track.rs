@@ -6,14 +6,30 @@ use jiff::Timestamp;
 use plimsoll_api::{Reason, Verdict};
 
 use super::world::StepBlocker;
+use super::{Deleted, RETRY_AFTER_MAX, RETRY_DELAY_MAX};
+
+/// How finely traces tell writes of the same fields apart: the times of managedFields are in whole
+/// seconds.
+pub const TRACE_RESOLUTION: Duration = Duration::from_secs(1);
 
 /// An object as a write left it or a watch showed it: its revision, and what of it is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// The object's resourceVersion; for an object that is gone, the one of its deletion.
     pub revision: u64,
+    /// The object's `metadata.generation`; 0 for kinds without one.
+    pub generation: i64,
+    /// Whether the object is being deleted.
+    pub is_terminating: bool,
     /// What of the object is ours.
     pub trace: Trace,
+}
+
+impl Mark {
+    /// An object of a kind without generations that is not being deleted.
+    pub fn new(revision: u64, trace: Trace) -> Self {
+        Self { revision, generation: 0, is_terminating: false, trace }
+    }
 }
 
 /// What of an object is ours.
@@ -38,6 +54,27 @@ pub struct TryError {
     pub transience: Transience,
     /// How long the server asked to be left alone.
     pub retry_after: Option<Duration>,
+}
+
+impl TryError {
+    /// The delay that the server asked for, as far as it gets it.
+    pub(super) fn asked_delay(&self) -> Duration {
+        self.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX)
+    }
+
+    /// Why it failed, and when it is tried again if the server asked for a longer delay than usual.
+    pub(super) fn message(&self) -> String {
+        let (cause, delay) = (&self.cause, self.asked_delay());
+        match self.retry_after.filter(|_| delay > RETRY_DELAY_MAX) {
+            Some(asked) => format!(
+                "{cause}; waiting for the API server, which asked for no other try within {} s: \
+                 trying again every {} s",
+                asked.as_secs(),
+                delay.as_secs()
+            ),
+            None => cause.clone(),
+        }
+    }
 }
 
 /// Whether a failure is expected to pass.
@@ -68,6 +105,15 @@ pub(super) enum State {
     Done(Option<(Reason, String)>),
 }
 
+/// A write of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    /// When it was answered.
+    pub(super) at: Timestamp,
+    /// Whether a write that began at least [`TRACE_RESOLUTION`] later found its trace.
+    pub(super) is_confirmed: bool,
+}
+
 /// What is known of one step.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
@@ -80,8 +126,17 @@ pub(super) struct Track {
     pub(super) since: Timestamp,
     /// Whether it was done once under this plan: what progress counts.
     pub(super) reached: bool,
+    /// When it was last started, and the newest revision of its object that was known then; 0
+    /// when none was.
+    pub(super) started: Timestamp,
+    pub(super) started_at_revision: u64,
     /// What our last write left.
     pub(super) applied: Option<Mark>,
+    /// The last write that was not a confirmation, and whether one followed; `None` when there was
+    /// none in this process.
+    pub(super) written: Option<Written>,
+    /// How far its deletion has come; `None` if this process did not ask for one.
+    pub(super) deletion: Option<Deleted>,
     /// What a watch showed last.
     pub(super) observed: Option<Mark>,
     /// What was last seen of its health, at which revision.
@@ -99,7 +154,11 @@ impl Track {
             error: None,
             since: now,
             reached: false,
+            started: now,
+            started_at_revision: 0,
             applied: None,
+            written: None,
+            deletion: None,
             observed: None,
             health: None,
             repairs: 0,
@@ -120,6 +179,57 @@ impl Track {
             self.reached = true;
         }
         self.state = state;
+    }
+
+    /// It is started.
+    pub(super) fn start(&mut self, now: Timestamp) {
+        let marks = [self.applied, self.observed].into_iter().flatten();
+        let revisions = marks.filter(|mark| mark.trace != Trace::Gone).map(|mark| mark.revision);
+        self.started = now;
+        self.started_at_revision = revisions.max().unwrap_or_default();
+    }
+
+    /// Our write was answered: the object is as it has to be.
+    pub(super) fn wrote(&mut self, mark: Mark, now: Timestamp) {
+        let is_same = self.applied.is_some_and(|before| before.trace == mark.trace);
+        let confirms = self
+            .written
+            .is_some_and(|written| is_same && self.started >= written.at + TRACE_RESOLUTION);
+        self.written = match self.written {
+            Some(written) if confirms => Some(Written { is_confirmed: true, ..written }),
+            _ => Some(Written { at: now, is_confirmed: false }),
+        };
+        self.applied = Some(mark);
+    }
+
+    /// When to find out whether the object is still as our last write left it, if a watch shows
+    /// that it changed and the trace cannot tell: a write of a process before this one that comes
+    /// in within the second of ours leaves the same trace. Kinds with generations show whether
+    /// anything but metadata and status changed.
+    pub(super) fn confirm_at(&self) -> Option<Timestamp> {
+        let (applied, observed, written) = (self.applied?, self.observed?, self.written?);
+        let is_changed = observed.revision > applied.revision
+            && (observed.generation == 0 || observed.generation != applied.generation);
+        (is_changed && observed.trace == applied.trace && !written.is_confirmed)
+            .then(|| written.at + TRACE_RESOLUTION)
+    }
+
+    /// Whether it was executed and nothing is to be done about it but, perhaps, to confirm it.
+    pub(super) fn is_settled(&self) -> bool {
+        match &self.state {
+            State::Waiting(_) | State::Done(_) => true,
+            State::Retry { .. } => self.error.is_none(),
+            State::Pending | State::Due | State::Running | State::Blocked(_) => false,
+        }
+    }
+
+    /// Whether a watch shows an object that this process had deleted, applied by us: a write of a
+    /// process before this one came in late.
+    pub(super) fn has_reappeared(&self) -> bool {
+        matches!(self.deletion, Some(Deleted::Absent | Deleted::Gone))
+            && self
+                .observed
+                .is_some_and(|mark| matches!(mark.trace, Trace::Ours(_)) && !mark.is_terminating)
     }
 
     /// Whether a watch has shown our part of the object changed, or the object gone, since our

@@ -36,6 +36,8 @@ pub enum Observation {
     },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
+    /// The connection of a watch was lost.
+    Interrupted,
     /// A definition changed, in the plan or not.
     Definition {
         /// API group of the kind that it defines.
@@ -321,6 +323,7 @@ impl PlanExecution {
                 self.handle_drift(event, key, |_| is_gone, now);
             }
             Observation::Definition { group, .. } => self.poller.definition_changed(&group, uptime),
+            Observation::Interrupted => {}
             Observation::Listed(kind) => {
                 self.removals.listed(&kind, now);
                 self.progress.handle(Event::Listed(kind), now);

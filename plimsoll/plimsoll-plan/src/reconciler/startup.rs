@@ -1,7 +1,7 @@
 //! How a process starts with what an earlier one left: in which mode, with which steps done, paused
 //! where.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -52,6 +52,44 @@ pub struct Start {
     pub done: Vec<usize>,
     /// Where the update pauses; `None` if it does not.
     pub pause: Option<Pause>,
+    /// Another plan, which an earlier process had begun; `None` if it had not.
+    pub begun: Option<BegunPlan>,
+}
+
+/// A plan that an earlier process recorded in ReleaseProgress before it ended, and that the status of
+/// the ClusterVersion does not name yet: the update was accepted, and will be again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunPlan {
+    image: String,
+    hash: String,
+    done_steps: String,
+}
+
+impl BegunPlan {
+    fn of(recorded: &ReleaseProgressStatus) -> Option<Self> {
+        let is_begun = !recorded.plan_hash.is_empty() && recorded.mode == Mode::Updating.as_str();
+        is_begun.then(|| Self {
+            image: recorded.image.clone(),
+            hash: recorded.plan_hash.clone(),
+            done_steps: recorded.done_steps.clone(),
+        })
+    }
+
+    /// The steps of `plan` that were done; none if it is another plan. Nothing of it had been
+    /// applied, so they are among those that are as in the plan that it follows.
+    pub fn done(&self, plan: &Plan, outgoing: &Plan) -> Vec<usize> {
+        if self.image != plan.release.image || self.hash != plan.hash {
+            return Vec::new();
+        }
+        let before: BTreeMap<_, _> =
+            outgoing.steps.iter().map(|step| (&step.manifest.key, &step.manifest.raw)).collect();
+        let is_unchanged = |index: &usize| {
+            let manifest = &plan.steps[*index].manifest;
+            before.get(&manifest.key) == Some(&&manifest.raw)
+        };
+        let done = parse_ranges(&self.done_steps, plan.steps.len());
+        done.into_iter().filter(is_unchanged).collect()
+    }
 }
 
 impl<'a> Startup<'a> {
@@ -110,7 +148,8 @@ impl<'a> Startup<'a> {
             (Some(Pause::Next), Some(level)) if is_same => Some(Pause::Before(level)),
             (pause, _) => pause,
         };
-        Start { plan: Arc::new(plan), removals, done, pause }
+        let begun = BegunPlan::of(recorded).filter(|_| !is_same);
+        Start { plan: Arc::new(plan), removals, done, pause, begun }
     }
 }
 

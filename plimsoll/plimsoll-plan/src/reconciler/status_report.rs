@@ -248,7 +248,7 @@ impl StatusReport {
 
     /// Computes both statuses now; true when something changed that should not wait.
     pub fn compute(&mut self, context: &StatusContext<'_>) -> bool {
-        let problems = context.progress.problems(context.now);
+        let problems = context.problems();
         self.is_waiting = !problems.is_empty() || context.progress.passes() == 0;
         let is_completed = context.progress.passes() > 0
             || self.completed.as_deref() == Some(context.release.image.as_str());

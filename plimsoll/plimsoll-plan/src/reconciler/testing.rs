@@ -114,6 +114,6 @@ pub(crate) fn execution(desired: &DesiredState, mode: Mode, applied: &str) -> Pl
 pub(crate) fn apply(execution: &mut PlanExecution, name: &str) {
     let steps = &execution.progress().plan().steps;
     let step = steps.iter().position(|it| it.manifest.key.name == name).expect("a step");
-    let outcome = StepOutcome::Applied(Mark { revision: 1, trace: Trace::Ours(1) });
+    let outcome = StepOutcome::Applied(Mark::new(1, Trace::Ours(1)));
     execution.handle(ExecutionEvent::Executed(step, outcome), at(0), Uptime::default());
 }

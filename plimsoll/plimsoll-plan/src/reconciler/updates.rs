@@ -142,7 +142,7 @@ impl UpdateRequests {
     }
 
     /// When to call [`Self::consider`] for a rejected release; `None` if there is none to retry.
-    pub fn retry_at(&self) -> Option<Timestamp> {
+    pub fn retry_at(&self) -> Option<Uptime> {
         self.acceptance.wake_at()
     }
 
@@ -213,12 +213,12 @@ impl UpdateRequests {
         if context.execution.progress().mode() == Mode::Initializing {
             return LoadCommand::Nothing;
         }
-        let UpdateContext { now, uptime, .. } = *context;
-        let is_retry_due = self.retry_at().is_some_and(|at| at <= now);
+        let uptime = context.uptime;
+        let is_retry_due = self.retry_at().is_some_and(|at| at <= uptime);
         let is_reconsidered = self.reconsider_at().is_some_and(|at| at <= uptime);
         if std::mem::take(&mut self.is_changed) {
             let order = self.acceptance.ask(self.requested(context));
-            let command = self.command(order, now);
+            let command = self.command(order, uptime);
             if !command.is_nothing() {
                 return command;
             }
@@ -229,23 +229,25 @@ impl UpdateRequests {
         self.reconsider_at = uptime + RECONSIDER_INTERVAL;
         let facts = PreconditionFacts::new(self, context, self.payload.as_deref());
         let order = facts.with(|facts| self.acceptance.reconsider(facts));
-        let command = self.command(order, now);
+        let command = self.command(order, uptime);
         if !command.is_nothing() {
             return command;
         }
-        let order = self.acceptance.retry(now);
-        self.command(order, now)
+        let order = self.acceptance.retry(uptime);
+        self.command(order, uptime)
     }
 
     /// The release loader found something; true besides when the available updates changed.
     pub fn handle(&mut self, event: LoadEvent, context: &UpdateContext<'_>) -> (LoadCommand, bool) {
-        let now = context.now;
+        let uptime = context.uptime;
         let order = match event {
             LoadEvent::Listed(heads) => {
                 self.heads = Some(heads);
                 return (LoadCommand::Nothing, self.refresh(context.desired));
             }
-            LoadEvent::Retrieved(ticket, result) => self.acceptance.retrieved(ticket, result, now),
+            LoadEvent::Retrieved(ticket, result) => {
+                self.acceptance.retrieved(ticket, result, uptime)
+            }
             LoadEvent::Loaded(ticket, result) => {
                 let payload = result.as_ref().ok().cloned();
                 let facts = PreconditionFacts::new(self, context, payload.as_deref());
@@ -254,10 +256,10 @@ impl UpdateRequests {
                     architecture: architecture(&payload, &self.default_architecture),
                 });
                 self.payload = payload.or(self.payload.take());
-                facts.with(|facts| self.acceptance.loaded(ticket, identity, facts, now))
+                facts.with(|facts| self.acceptance.loaded(ticket, identity, facts, uptime))
             }
         };
-        (self.command(order, now), false)
+        (self.command(order, uptime), false)
     }
 
     /// A release has taken the place of the one that was applied.
@@ -267,7 +269,7 @@ impl UpdateRequests {
         self.payload = None;
     }
 
-    fn command(&mut self, order: AcceptanceCommand, now: Timestamp) -> LoadCommand {
+    fn command(&mut self, order: AcceptanceCommand, uptime: Uptime) -> LoadCommand {
         match order {
             AcceptanceCommand::Nothing => LoadCommand::Nothing,
             AcceptanceCommand::Cancel => {
@@ -284,8 +286,8 @@ impl UpdateRequests {
                     "the controller was started with release {known} and knows no other; start it \
                      with --payloads and a store that has the release asked for"
                 );
-                let order = self.acceptance.retrieved(ticket, Err(failure), now);
-                self.command(order, now)
+                let order = self.acceptance.retrieved(ticket, Err(failure), uptime);
+                self.command(order, uptime)
             }
             AcceptanceCommand::Load(ticket) => {
                 LoadCommand::Load { ticket, image: self.acceptance.status().image.clone() }

@@ -34,6 +34,11 @@ pub fn record(
     if release.image.is_empty() {
         return history;
     }
+    // A clock that was set back must not put an end before its beginning, nor a release before the
+    // one that it follows.
+    let now = history.first().map_or(now, |newest| {
+        now.max(newest.started_time).max(newest.completion_time.unwrap_or(newest.started_time))
+    });
     match history.first_mut().filter(|newest| is_same(newest, release)) {
         Some(newest) => {
             fill(&mut newest.version, &release.version);

@@ -20,10 +20,10 @@ mod load;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update};
 
 use crate::update::preconditions::{self, Facts, PreconditionVerdict};
+use crate::uptime::Uptime;
 
 pub use load::{LoadStatus, LoadStep};
 
@@ -117,7 +117,7 @@ struct Attempt {
     /// What `ReleaseAccepted` tells.
     shown: LoadStatus,
     tries: u32,
-    retry_at: Option<Timestamp>,
+    retry_at: Option<Uptime>,
 }
 
 /// The acceptance of releases.
@@ -170,7 +170,7 @@ impl Acceptance {
         &mut self,
         ticket: u64,
         result: Result<Verification, String>,
-        now: Timestamp,
+        uptime: Uptime,
     ) -> AcceptanceCommand {
         let Some(attempt) = self.attempt.as_mut().filter(|_| ticket == self.ticket) else {
             return AcceptanceCommand::Nothing;
@@ -178,10 +178,10 @@ impl Acceptance {
         let verification = match result {
             Ok(Verification::Failed(why)) if !attempt.requested.force => {
                 let text = format!("The update cannot be verified: {why}");
-                return attempt.fail(LoadStep::Retrieve, text, Some(now));
+                return attempt.fail(LoadStep::Retrieve, text, Some(uptime));
             }
             Ok(verification) => verification,
-            Err(failure) => return attempt.fail(LoadStep::Retrieve, failure, Some(now)),
+            Err(failure) => return attempt.fail(LoadStep::Retrieve, failure, Some(uptime)),
         };
         attempt.verification = verification;
         attempt.enter(LoadStep::Load);
@@ -194,14 +194,14 @@ impl Acceptance {
         ticket: u64,
         result: Result<PayloadIdentity, String>,
         facts: &Facts<'_>,
-        now: Timestamp,
+        uptime: Uptime,
     ) -> AcceptanceCommand {
         let Some(attempt) = self.attempt.as_mut().filter(|_| ticket == self.ticket) else {
             return AcceptanceCommand::Nothing;
         };
         let identity = match result {
             Ok(identity) => identity,
-            Err(failure) => return attempt.fail(LoadStep::Load, failure, Some(now)),
+            Err(failure) => return attempt.fail(LoadStep::Load, failure, Some(uptime)),
         };
         attempt.enter(LoadStep::VerifyVersion);
         let PayloadIdentity { version, architecture } = identity;
@@ -211,7 +211,7 @@ impl Acceptance {
                 "release image version {version} does not match the expected upstream version \
                  {expected}"
             );
-            return attempt.fail(LoadStep::VerifyVersion, text, Some(now));
+            return attempt.fail(LoadStep::VerifyVersion, text, Some(uptime));
         }
         attempt.architecture = architecture;
         attempt.shown.version.clone_from(&version);
@@ -237,8 +237,8 @@ impl Acceptance {
     }
 
     /// Tries a rejected release again, if it is time.
-    pub fn retry(&mut self, now: Timestamp) -> AcceptanceCommand {
-        let due = |attempt: &&mut Attempt| attempt.retry_at.is_some_and(|at| at <= now);
+    pub fn retry(&mut self, uptime: Uptime) -> AcceptanceCommand {
+        let due = |attempt: &&mut Attempt| attempt.retry_at.is_some_and(|at| at <= uptime);
         let Some(attempt) = self.attempt.as_mut().filter(due) else {
             return AcceptanceCommand::Nothing;
         };
@@ -249,7 +249,7 @@ impl Acceptance {
     }
 
     /// When to call [`Self::retry`].
-    pub fn wake_at(&self) -> Option<Timestamp> {
+    pub fn wake_at(&self) -> Option<Uptime> {
         self.attempt.as_ref().and_then(|attempt| attempt.retry_at)
     }
 
@@ -301,16 +301,16 @@ impl Attempt {
         &mut self,
         step: LoadStep,
         failure: String,
-        retry_from: Option<Timestamp>,
+        retry_from: Option<Uptime>,
     ) -> AcceptanceCommand {
         self.step = step;
         self.failed = true;
         self.shown.step = step;
         self.shown.failure = Some(failure);
-        if let Some(now) = retry_from {
+        if let Some(uptime) = retry_from {
             let doublings = self.tries.min(10);
             self.retry_at =
-                Some(now + (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX));
+                Some(uptime + (RETRY_DELAY_MIN * 2u32.pow(doublings)).min(RETRY_DELAY_MAX));
             self.tries += 1;
         }
         AcceptanceCommand::Nothing

@@ -31,6 +31,15 @@ fn levels(first: usize, second: usize) -> [LevelCount; 2] {
     })
 }
 
+/// What is seen at a time by a clock that nobody sets.
+fn seen<'a>(
+    history: &'a [UpdateHistory],
+    levels: &'a [LevelCount],
+    steady_now: Timestamp,
+) -> UpdateObservation<'a> {
+    UpdateObservation { history, levels, paused_before: None, steady_now }
+}
+
 /// An update from 1 to a version, begun at a time, with its levels completed at others.
 fn update(timeline: &mut Timeline, version: &str, started: i64, first: i64, second: i64) {
     let history =
@@ -38,9 +47,7 @@ fn update(timeline: &mut Timeline, version: &str, started: i64, first: i64, seco
     for (time, done) in [(started, (0, 0)), (first, (4, 0)), (second, (4, 4))] {
         let state = if time == second { UpdateState::Completed } else { UpdateState::Partial };
         let levels = levels(done.0, done.1);
-        let seen =
-            UpdateObservation { history: &history(state), levels: &levels, paused_before: None };
-        timeline.observe(&seen, at(time));
+        timeline.observe(&seen(&history(state), &levels, at(time)), at(time));
     }
 }
 
@@ -56,8 +63,7 @@ fn a_level_begins_when_the_one_before_ends_and_an_update_is_remembered() {
     // Told once more, nothing changes.
     let before = timeline.clone();
     let history = [entry("2", UpdateState::Completed, 100)];
-    let seen = UpdateObservation { history: &history, levels: &levels(4, 4), paused_before: None };
-    timeline.observe(&seen, at(900));
+    timeline.observe(&seen(&history, &levels(4, 4), at(900)), at(900));
     assert_eq!(timeline, before);
     for number in 0..10 {
         update(
@@ -76,12 +82,46 @@ fn an_installation_is_told_but_teaches_nothing() {
     let mut timeline = Timeline::default();
     for state in [UpdateState::Partial, UpdateState::Completed] {
         let history = [entry("1", state, 0)];
-        let seen =
-            UpdateObservation { history: &history, levels: &levels(4, 4), paused_before: None };
-        timeline.observe(&seen, at(50));
+        timeline.observe(&seen(&history, &levels(4, 4), at(50)), at(50));
     }
     assert_eq!(timeline.completed(), []);
     assert!(timeline.update().is_some_and(|update| update.completion_time.is_some()));
+}
+
+/// An update from 1 to 2 that takes `took` seconds, at whose end the clock shows `end`.
+fn with_clock(took: i64, end: i64) -> Timeline {
+    let mut timeline = Timeline::default();
+    for (steady, now, done) in [(100, 100, (0, 0)), (160, 160, (4, 0)), (100 + took, end, (4, 4))] {
+        let mut newest = entry("2", UpdateState::Partial, 100);
+        if done == (4, 4) {
+            newest.state = UpdateState::Completed;
+            newest.completion_time = Some(at(now.max(100)));
+        }
+        let history = [newest, entry("1", UpdateState::Completed, 0)];
+        timeline.observe(&seen(&history, &levels(done.0, done.1), at(steady)), at(now));
+    }
+    timeline
+}
+
+#[test]
+fn a_clock_that_is_set_teaches_nothing_and_puts_no_end_before_its_beginning() {
+    let learned = |took, end| {
+        let timeline = with_clock(took, end);
+        let update = timeline.update().expect("there is one");
+        for level in &update.levels {
+            assert!(level.completion_time >= level.started_time, "{level:?}");
+        }
+        timeline.completed().iter().map(|it| it.seconds).collect::<Vec<_>>()
+    };
+    assert_eq!(learned(300, 400), [300]);
+    // A clock that is corrected by seconds is not set.
+    assert_eq!(learned(300, 420), [320]);
+    assert_eq!(learned(300, 100 - 3600), [] as [u64; 0]);
+    assert_eq!(learned(300, 10 * 365 * 24 * 3600), [] as [u64; 0]);
+    // Set while no process ran, or left to wait.
+    let week = 7 * 24 * 3600;
+    assert_eq!(learned(week, 100 + week), [604_800]);
+    assert_eq!(learned(week + 1, 101 + week), [] as [u64; 0]);
 }
 
 /// Estimates in the midst of an update that is at `done` of its levels, `elapsed` seconds after
@@ -93,8 +133,7 @@ fn check(done: (usize, usize), elapsed: i64, expected: Estimate) {
     let history = [entry("3", UpdateState::Partial, 1000), entry("2", UpdateState::Completed, 100)];
     for (time, done) in [(1000, (0, 0)), (1100, done)] {
         let levels = levels(done.0, done.1);
-        let seen = UpdateObservation { history: &history, levels: &levels, paused_before: None };
-        timeline.observe(&seen, at(time));
+        timeline.observe(&seen(&history, &levels, at(time)), at(time));
     }
     // Times survive a restart.
     let recorded = ReleaseProgressStatus {
@@ -121,8 +160,7 @@ fn what_is_left_is_learned_from_the_updates_before() {
 fn nothing_is_estimated_where_nothing_was_learned() {
     let mut timeline = Timeline::default();
     let history = [entry("2", UpdateState::Partial, 0), entry("1", UpdateState::Completed, 0)];
-    let seen = UpdateObservation { history: &history, levels: &levels(1, 0), paused_before: None };
-    timeline.observe(&seen, at(10));
+    timeline.observe(&seen(&history, &levels(1, 0), at(10)), at(10));
     let update = timeline.update().expect("one is under way");
     let expected = Estimate { elapsed: 60, remaining: None, slow: false };
     assert_eq!(estimate(update, &[], at(60)), expected);

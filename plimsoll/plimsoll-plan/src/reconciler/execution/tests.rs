@@ -104,7 +104,7 @@ impl Script {
     fn event(&mut self, line: &str) -> ExecutionEvent {
         self.revision += 1;
         let revision = self.revision;
-        let ours = |digest| Mark { revision, trace: Trace::Ours(digest) };
+        let ours = |digest| Mark::new(revision, Trace::Ours(digest));
         let words: Vec<&str> = line.split_whitespace().collect();
         let object = |key, mark| {
             ExecutionEvent::Observed(Observation::Object {
@@ -122,7 +122,7 @@ impl Script {
                 ExecutionEvent::Executed(self.key(name).0, StepOutcome::Deleted(Deleted::Gone))
             }
             ["changed", name] => object(self.key(name).1, ours(2)),
-            ["vanished", name] => object(self.key(name).1, Mark { revision, trace: Trace::Gone }),
+            ["vanished", name] => object(self.key(name).1, Mark::new(revision, Trace::Gone)),
             ["namespaces"] => {
                 ExecutionEvent::Observed(Observation::Listed(GroupKind::new("", "Namespace")))
             }

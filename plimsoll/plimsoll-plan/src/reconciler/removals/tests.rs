@@ -71,7 +71,7 @@ fn deletion(name: &str, state: DeletionState) -> Deletion {
 }
 
 fn mark(trace: Trace) -> Mark {
-    Mark { revision: 1, trace }
+    Mark::new(1, trace)
 }
 
 /// Orphans, what of the annotation remains if it is stale, and unfinished deletions.
@@ -199,7 +199,7 @@ fn check(script: &str, expected: &str, deletion_events: &str) {
                 removals.observed(&key(name), mark(Trace::Ours(1)), Some(&terminating), at(now));
             }
             "vanished" => {
-                let mark = Mark { revision: 9, trace: Trace::Gone };
+                let mark = Mark::new(9, Trace::Gone);
                 removals.observed(&key(name), mark, None, at(now));
                 progress.handle(Event::Observed { key: key(name), mark }, at(now));
             }

@@ -96,6 +96,25 @@ fn done_steps_of_the_same_plan_stay_done() {
 }
 
 #[test]
+fn what_was_done_of_an_update_that_is_accepted_again_counts() {
+    #[track_caller]
+    fn check(recorded: &ReleaseProgressStatus, expected: &[usize]) {
+        let before = desired(payload("1.0.0", "a b d"), requesting(""), "");
+        let startup = Startup::new(&before, &history("1.0.0+"), recorded);
+        let start = startup.finish(None, None, None, at(0));
+        let next = desired(payload("2.0.0", "a b c"), requesting(""), "").plan(Mode::Updating);
+        let done = start.begun.map(|begun| begun.done(&next, &start.plan));
+        assert_eq!(done.unwrap_or_default(), expected);
+    }
+    check(&recorded("2.0.0", "Updating", true, "0-1"), &[0, 1]);
+    // Nothing that is not as before can have been done.
+    check(&recorded("2.0.0", "Updating", true, "0-2"), &[0, 1]);
+    check(&recorded("2.0.0", "Updating", false, "0-1"), &[]);
+    check(&recorded("2.0.0", "Reconciling", true, "0-1"), &[]);
+    check(&recorded("3.0.0", "Updating", true, "0-1"), &[]);
+}
+
+#[test]
 fn a_pause_before_the_next_level_means_what_it_meant_before() {
     #[track_caller]
     fn check(annotation: Option<&str>, level: Option<u32>, is_same: bool, expected: Option<Pause>) {

@@ -55,11 +55,20 @@ pub struct StatusContext<'a> {
     pub overrides: &'a Overrides,
     /// How long things may take.
     pub limits: &'a Limits,
-    /// The time.
+    /// The time of day.
     pub now: Timestamp,
+    /// The same moment in the plan's time, which no adjustment of the clock moves.
+    pub steady_now: Timestamp,
 }
 
 impl StatusContext<'_> {
+    /// Everything that waits or failed; since when is told in the time of day.
+    pub fn problems(&self) -> Vec<Problem> {
+        let problems = self.progress.problems(self.steady_now).into_iter();
+        let since = |problem: &Problem| self.now - self.steady_now.duration_since(problem.since);
+        problems.map(|problem| Problem { since: since(&problem), ..problem }).collect()
+    }
+
     /// The status of the ClusterVersion.
     pub(super) fn cluster_version(
         &self,
@@ -125,8 +134,12 @@ impl StatusContext<'_> {
             .map(|it| LevelCount { level: it.level, done: it.done, total: it.total })
             .collect();
         levels.sort_by_key(|count| count.level.is_none());
-        let seen =
-            UpdateObservation { history, levels: &levels, paused_before: progress.paused_at() };
+        let seen = UpdateObservation {
+            history,
+            levels: &levels,
+            paused_before: progress.paused_at(),
+            steady_now: self.steady_now,
+        };
         timeline.observe(&seen, self.now);
         let reason = match rejected.names().is_empty() {
             true => String::new(),

@@ -115,6 +115,7 @@ impl Script {
             overrides: &Overrides::default(),
             limits: &Limits::default(),
             now: Timestamp::UNIX_EPOCH + elapsed,
+            steady_now: Timestamp::UNIX_EPOCH + elapsed,
         };
         call(&mut self.report, &context, uptime)
     }
@@ -133,7 +134,7 @@ impl Script {
             "applied" => {
                 let steps = &self.progress.plan().steps;
                 let step = steps.iter().position(|it| it.manifest.key.name == rest);
-                let mark = Mark { revision: 1, trace: Trace::Ours(1) };
+                let mark = Mark::new(1, Trace::Ours(1));
                 let outcome = StepOutcome::Applied(mark);
                 let event = Event::Executed { step: step.expect("a step"), outcome };
                 self.progress.handle(event, Timestamp::UNIX_EPOCH);

@@ -55,6 +55,19 @@ fn a_release_is_recorded_when_begun_completed_and_left() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_puts_no_end_before_its_beginning() {
+    let mut history = Vec::new();
+    for (second, word) in [(500, "A"), (600, "A!"), (100, "B"), (90, "B!"), (50, "C"), (700, "C!")]
+    {
+        let release = release(word.trim_end_matches('!'));
+        let completed = word.ends_with('!');
+        let current = Current { release: &release, completed, verified: false, accepted_risks: "" };
+        history = record(&history, current, at(second));
+    }
+    assert_eq!(render(&history), "C!:600-700 B!:600-600 A!:500-600");
+}
+
+#[test]
 fn the_same_release_is_told_by_image_then_by_version() {
     check("@img 1@img", "1:0-");
     check("1@img @img", "1:0-");

@@ -1,6 +1,7 @@
 //! CVS-33 to CVS-38, CVS-41 and CVS-42, as scripts of what happens.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{Release, Update};
 
@@ -8,6 +9,7 @@ use super::{
     Acceptance, AcceptanceCommand, PayloadIdentity, RequestedRelease, Verification, resolve,
 };
 use crate::update::preconditions::{Facts, Objecting};
+use crate::uptime::Uptime;
 
 fn release(version: &str) -> Release {
     Release {
@@ -28,7 +30,7 @@ fn check(script: &str, expected: &str) {
         acceptance: Acceptance::new(&release("4.3.2"), "amd64"),
         ticket: 0,
         objects: false,
-        now: Timestamp::UNIX_EPOCH,
+        now: Uptime::default(),
     };
     let reported: Vec<String> =
         script.split("; ").filter_map(|line| script_state.step(line)).collect();
@@ -39,7 +41,7 @@ struct Script {
     acceptance: Acceptance,
     ticket: u64,
     objects: bool,
-    now: Timestamp,
+    now: Uptime,
 }
 
 impl Script {
@@ -88,7 +90,7 @@ impl Script {
                 return None;
             }
             "wait" => {
-                self.now += SignedDuration::from_secs(object.parse().expect("a number"));
+                self.now = self.now + Duration::from_secs(object.parse().expect("a number"));
                 acceptance.retry(self.now)
             }
             _ => {
@@ -180,7 +182,7 @@ fn another_request_takes_the_place_of_the_one_under_way() {
     let AcceptanceCommand::Retrieve(second, _) = acceptance.ask(requested("4.3.4")) else {
         unreachable!()
     };
-    let now = Timestamp::UNIX_EPOCH;
+    let now = Uptime::default();
     assert_eq!(
         acceptance.retrieved(first, Ok(Verification::NotSigned), now),
         AcceptanceCommand::Nothing

@@ -1,0 +1,162 @@
+//! Whether the API server's storage goes back to an earlier state, as one that is restored from a
+//! backup does.
+//!
+//! Nobody says so: watches that continue at a revision which the storage has not reached again show
+//! nothing. But the newest revision of the storage never falls otherwise, so asking for it now and
+//! then, and whenever a connection was lost, is enough. Only revisions of one resource are compared,
+//! since a server may keep others in another storage.
+
+use std::time::Duration;
+
+use super::Uptime;
+
+/// How often the revision is asked for while nothing hints at a restored storage: what was lost is
+/// not missed for much longer, and two requests a minute are no load.
+pub const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Least time between two checks: a server that is down interrupts every watch, again and again.
+pub const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// The storage went back to an earlier state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageRollback {
+    /// The newest revision that was seen before.
+    pub seen: u64,
+    /// The newest revision now.
+    pub now: u64,
+}
+
+/// When to ask for the newest revision, and what it means.
+#[derive(Debug, Clone)]
+pub struct RevisionChecks {
+    /// The newest revision that was seen.
+    newest: u64,
+    /// What `newest` was when the check under way began; `None` when there is none.
+    pending: Option<u64>,
+    check_at: Uptime,
+    /// When a check may begin at the earliest.
+    not_before: Uptime,
+}
+
+impl RevisionChecks {
+    /// Starts with nothing seen.
+    pub fn new(uptime: Uptime) -> Self {
+        Self { newest: 0, pending: None, check_at: uptime + CHECK_INTERVAL, not_before: uptime }
+    }
+
+    /// An answer of the server, or a watch, showed a revision.
+    pub fn seen(&mut self, revision: u64) {
+        self.newest = self.newest.max(revision);
+    }
+
+    /// Something happened that a restored storage would cause too.
+    pub fn suspect(&mut self, uptime: Uptime) {
+        self.check_at = self.check_at.min(uptime).max(self.not_before);
+    }
+
+    /// When to call [`Self::start`]; `None` while a check is under way.
+    pub fn wake_at(&self) -> Option<Uptime> {
+        self.pending.is_none().then_some(self.check_at)
+    }
+
+    /// Begins a check if it is time; true if one begins.
+    pub fn start(&mut self, uptime: Uptime) -> bool {
+        let is_due = self.wake_at().is_some_and(|at| at <= uptime);
+        if is_due {
+            self.pending = Some(self.newest);
+            self.not_before = uptime + CHECK_INTERVAL_MIN;
+            self.check_at = uptime + CHECK_INTERVAL;
+        }
+        is_due
+    }
+
+    /// The check under way ended with the newest revision of the storage; `None` if it was not
+    /// answered, which calls for another one soon.
+    pub fn answered(&mut self, revision: Option<u64>) -> Option<StorageRollback> {
+        // What was seen since the request was sent may be newer than the answer.
+        let seen = self.pending.take().unwrap_or_default();
+        let Some(now) = revision else {
+            self.check_at = self.not_before;
+            return None;
+        };
+        self.seen(now);
+        (now < seen).then_some(StorageRollback { seen, now })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Scripts of what is seen and when it is checked.
+
+    use super::*;
+
+    /// Runs a script of lines `SECONDS EVENT => OUTCOME`.
+    #[track_caller]
+    fn check(script: &str) {
+        let mut checks = RevisionChecks::new(Uptime::default());
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (event, expected) = line.split_once("=>").unwrap_or((line, ""));
+            let words: Vec<&str> = event.split_whitespace().collect();
+            let uptime = Uptime::from_start(Duration::from_secs(words[0].parse().unwrap()));
+            let outcome = match words[1..] {
+                ["seen", revision] => {
+                    checks.seen(revision.parse().unwrap());
+                    String::new()
+                }
+                ["suspect"] => {
+                    checks.suspect(uptime);
+                    String::new()
+                }
+                ["start"] => if checks.start(uptime) { "started" } else { "" }.to_owned(),
+                ["lost"] => {
+                    assert_eq!(checks.answered(None), None);
+                    String::new()
+                }
+                ["answered", revision] => match checks.answered(revision.parse().ok()) {
+                    Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
+                    None => String::new(),
+                },
+                _ => panic!("unknown line {line:?}"),
+            };
+            assert_eq!(outcome, expected.trim(), "after `{event}`");
+        }
+    }
+
+    #[test]
+    fn a_revision_that_falls_is_found_within_half_a_minute() {
+        check(
+            "0 seen 100
+             29 start =>
+             30 start => started
+             30 start =>
+             31 answered 150 =>
+             60 start => started
+             60 answered 140 => back from 150 to 140",
+        );
+    }
+
+    #[test]
+    fn a_lost_connection_calls_for_a_check_at_once_but_not_more_than_once_a_second() {
+        check(
+            "0 seen 100
+             5 suspect
+             5 start => started
+             5 lost
+             5 suspect
+             5 start =>
+             6 start => started
+             6 answered 90 => back from 100 to 90",
+        );
+    }
+
+    #[test]
+    fn what_was_seen_after_the_request_says_nothing_about_its_answer() {
+        check(
+            "0 seen 100
+             30 start => started
+             30 seen 120
+             30 answered 110 =>
+             60 start => started
+             60 answered 119 => back from 120 to 119",
+        );
+    }
+}
