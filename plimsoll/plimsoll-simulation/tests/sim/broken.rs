@@ -19,6 +19,8 @@ fn without_faults() -> ScenarioResult {
         errors: 0.0,
         watches: 0.0,
         stale: 0.0,
+        refusals: 0.0,
+        mangled: 0.0,
         delay: Duration::from_secs(1),
         operators: Default::default(),
         faulty_until: 60,

@@ -13,14 +13,20 @@ use crate::scenario::InvalidRequest;
 /// Everything that does not hold, in sentences.
 pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(order(&result.writes, releases));
+    // What was written before the server went back to an earlier state says nothing of what comes
+    // after it; and what an update has to keep to then depends on what was lost.
+    let mut histories = result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks);
+    let first = histories.next().unwrap_or_default();
+    found.extend(order(first, releases));
+    found.extend(pauses(first, releases));
+    found.extend(gates(first, releases));
     found.extend(requests(&result.writes));
-    found.extend(pauses(&result.writes, releases));
-    found.extend(gates(&result.writes, releases));
     found.extend(removals(&result.writes, releases));
-    found.extend(capabilities(&result.writes, releases));
-    found.extend(history(&result.writes));
-    found.extend(progress(&result.writes));
+    for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
+        found.extend(capabilities(writes, releases));
+        found.extend(history(writes));
+        found.extend(progress(writes));
+    }
     found.extend(convergence(result, releases));
     found
 }
@@ -196,6 +202,15 @@ fn history(writes: &[Write]) -> Vec<String> {
         if !entries.is_sorted_by_key(|entry| &entry.1) {
             found.push(format!("write {at}: the history is not in order: {entries:?}"));
         }
+        for entry in write.reported["history"].as_array().into_iter().flatten() {
+            if entry["completionTime"].is_string()
+                && text(entry, "completionTime") < text(entry, "startedTime")
+            {
+                found.push(format!(
+                    "write {at}: the history has an end before its beginning: {entry}"
+                ));
+            }
+        }
         for (index, old) in before.iter().enumerate() {
             let new = entries.get(index);
             let same = new.is_some_and(|new| new.0 == old.0 && new.1 == old.1);
@@ -209,10 +224,10 @@ fn history(writes: &[Write]) -> Vec<String> {
     found
 }
 
-/// Within one process and plan, what is done stays done.
+/// What is done of a plan stays done, whichever process carries it out.
 fn progress(writes: &[Write]) -> Vec<String> {
     let mut found = Vec::new();
-    let mut before: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    let mut before: BTreeMap<&str, u64> = BTreeMap::new();
     for (at, write) in writes.iter().enumerate() {
         let (Some(plan), Some(done)) =
             (write.reported["planHash"].as_str(), write.reported["done"].as_u64())
@@ -222,7 +237,7 @@ fn progress(writes: &[Write]) -> Vec<String> {
         if write.reported["mode"] == "Reconciling" || write.status >= 300 {
             continue;
         }
-        let last = before.entry((write.process, plan.to_owned())).or_default();
+        let last = before.entry(plan).or_default();
         if done < *last {
             found.push(format!("write {at}: the number of steps done fell from {last} to {done}"));
         }
@@ -264,9 +279,17 @@ fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let installed = entries.is_some_and(|entries| {
         entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
     });
+    let is_rolled_back = result.writes.last().is_some_and(|write| write.rollbacks > 0);
     for (path, by) in &result.found {
         let wanted = releases[result.wanted].items.iter().find(|item| item.path == *path);
         let fits = match wanted {
+            // Whether it was an update or an installation depends on what was lost.
+            Some(item)
+                if is_rolled_back && (item.is_deletion || item.capability == Some(IMPLIED)) =>
+            {
+                true
+            }
+            None if is_rolled_back => true,
             Some(item) if item.is_deletion => by.is_none() || !is_update,
             Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),
             Some(item) if item.capability == Some(IMPLIED) && !installed => true,

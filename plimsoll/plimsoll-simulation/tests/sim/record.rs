@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
-use k8s_apiserver::ApiServer;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
+use crate::gateway::{Gateway, GatewayBody};
 use crate::release::WRITTEN_BY;
 
 pub(crate) const CLUSTER_VERSION: &str = "/apis/config.openshift.io/v1/clusterversions/version";
@@ -30,6 +30,8 @@ pub(crate) struct Write {
     pub(crate) is_late: bool,
     pub(crate) method: String,
     pub(crate) path: String,
+    /// How often the server had gone back to an earlier state by then.
+    pub(crate) rollbacks: usize,
     /// The HTTP status of the answer.
     pub(crate) status: u16,
     /// The release whose manifest it writes; empty for all else.
@@ -75,15 +77,15 @@ struct RecordedRun {
 /// An API server that records writes; clones share the record.
 #[derive(Clone)]
 pub(crate) struct Recorder {
-    server: ApiServer,
+    gateway: Gateway,
     began: Instant,
     process: usize,
     log: Arc<Mutex<RecordedRun>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(server: ApiServer) -> Self {
-        Self { server, began: Instant::now(), process: 0, log: Arc::default() }
+    pub(crate) fn new(gateway: Gateway) -> Self {
+        Self { gateway, began: Instant::now(), process: 0, log: Arc::default() }
     }
 
     /// The same for another process.
@@ -129,7 +131,7 @@ impl Recorder {
     /// What the cluster has at a path.
     pub(crate) async fn read(&self, path: &str) -> Value {
         let request = http::Request::get(path).body(Body::empty()).expect("it is a request");
-        let answer = self.server.clone().call(request).await.expect("the server answers");
+        let answer = self.gateway.clone().call(request).await.expect("the server answers");
         let body = answer.into_body().collect().await.expect("the answer ends").to_bytes();
         serde_json::from_slice(&body).unwrap_or_default()
     }
@@ -161,15 +163,15 @@ impl Recorder {
     }
 
     async fn serve(
-        mut self,
+        self,
         request: http::Request<Body>,
-    ) -> Result<http::Response<k8s_apiserver::Body>, BoxError> {
+    ) -> Result<http::Response<GatewayBody>, BoxError> {
         if self.is_dead(self.process) {
             return std::future::pending().await;
         }
         if request.method().is_safe() {
             self.wait_for_pause().await;
-            return Ok(self.server.call(request).await?);
+            return self.gateway.of(self.process).call(request).await;
         }
         // What is on its way arrives, whatever becomes of who sent it.
         match self.kill_order() {
@@ -198,9 +200,9 @@ impl Recorder {
 
     /// Has the server carry out a write, and records it.
     async fn write(
-        mut self,
+        self,
         request: http::Request<Body>,
-    ) -> Result<http::Response<k8s_apiserver::Body>, BoxError> {
+    ) -> Result<http::Response<GatewayBody>, BoxError> {
         self.wait_for_pause().await;
         let (parts, body) = request.into_parts();
         let bytes = body.collect().await?.to_bytes();
@@ -212,7 +214,7 @@ impl Recorder {
             _ => self.operators().await,
         };
         let request = http::Request::from_parts(parts, Body::from(bytes.to_vec()));
-        let response = self.server.call(request).await?;
+        let response = self.gateway.of(self.process).call(request).await?;
         let reported = match path.trim_end_matches("/status") {
             about @ (CLUSTER_VERSION | PROGRESS) => self.read(about).await["status"].take(),
             _ => Value::Null,
@@ -230,6 +232,7 @@ impl Recorder {
             is_late,
             method,
             path,
+            rollbacks: self.gateway.rollbacks(),
             status,
             release,
             operators,
@@ -242,7 +245,7 @@ impl Recorder {
 }
 
 impl Service<http::Request<Body>> for Recorder {
-    type Response = http::Response<k8s_apiserver::Body>;
+    type Response = http::Response<GatewayBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 

@@ -16,6 +16,8 @@ pub(crate) const BROKEN: &str = "1.1.2";
 pub(crate) const LEVELS: [(u32, &str); 3] = [(10, "keel"), (20, "hull"), (30, "mast")];
 /// The annotation that tells which release wrote an object.
 pub(crate) const WRITTEN_BY: &str = "simulation.example/release";
+/// How many objects somebody may change: of every run level the settings and the Deployment.
+pub(crate) const DRIFTING: usize = 2 * LEVELS.len();
 /// The capability that somebody may ask for.
 pub(crate) const OPTIONAL: &str = "Console";
 /// The capability that the second release puts an object in that every cluster has.
@@ -46,6 +48,14 @@ pub(crate) fn releases() -> &'static [Release] {
     static RELEASES: LazyLock<Vec<Release>> =
         LazyLock::new(|| (0..VERSIONS.len()).map(release).collect());
     &RELEASES
+}
+
+/// The path of the object of a number below [`DRIFTING`].
+pub(crate) fn drifting(number: usize) -> &'static str {
+    let is_drifting =
+        |item: &&Item| item.path.ends_with("/settings") || item.path.contains("/deployments/");
+    let mut items = releases()[0].items.iter().filter(is_drifting);
+    items.nth(number).map(|item| item.path.as_str()).expect("there are as many")
 }
 
 /// A store with all of them, and one that cannot be loaded.
@@ -121,6 +131,12 @@ fn files_of(items: &[Item], version: &str) -> Vec<SourceFile> {
             bytes: item.text.clone().into(),
         })
         .collect();
+    // What no release changes: an update finds it done.
+    files.extend(LEVELS.iter().map(|(level, name)| SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: format!("0000_{level:02}_{name}_02_constant.yaml"),
+        bytes: constant(name).into(),
+    }));
     let before: Vec<&str> = VERSIONS.into_iter().filter(|before| *before < version).collect();
     files.push(special(
         "release-metadata",
@@ -135,6 +151,13 @@ fn files_of(items: &[Item], version: &str) -> Vec<SourceFile> {
         ),
     ));
     files
+}
+
+fn constant(namespace: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: constant\n  namespace: {namespace}\n  \
+         annotations:\n    include.release.openshift.io/self-managed-high-availability: \"true\"\n"
+    )
 }
 
 fn special(name: &str, text: &str) -> SourceFile {

@@ -1,15 +1,17 @@
 //! Runs a scenario: the controller on an embedded server with simulated operators, in virtual time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use k8s_apiserver::faults::{AsOf, Fault, Faults, Requests};
+use jiff::{SignedDuration, Timestamp};
+use k8s_apiserver::faults::{AsOf, Fault, Faults, Refusal, Requests};
 use k8s_apiserver::{ApiServer, Options};
 use kube::Client;
 use kube::client::Body;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_controller::{Controller, Leadership, Settings, View};
+use plimsoll_controller::{Clock, Controller, Leadership, Settings, View};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::clock::{VirtualClock, start_time};
@@ -21,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer as _, Service as _};
 
+use crate::gateway::Gateway;
 use crate::record::{CLUSTER_VERSION, Recorder, Write};
 use crate::release::{self, BROKEN, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases};
 use crate::scenario::{Action, InvalidRequest, Scenario};
@@ -78,11 +81,36 @@ struct Process {
     number: usize,
     task: JoinHandle<Result<(), plimsoll_controller::Error>>,
     faults: Faults,
+    clock: Arc<ProcessClock>,
 }
+
+/// The clock of a process, which somebody may set.
+struct ProcessClock {
+    right: VirtualClock,
+    /// By how many seconds it is fast.
+    offset: AtomicI64,
+}
+
+impl Clock for ProcessClock {
+    fn now(&self) -> Timestamp {
+        let offset = SignedDuration::from_secs(self.offset.load(Ordering::Relaxed));
+        Clock::now(&self.right).saturating_add(offset).expect("it is not a calendar's unit")
+    }
+}
+
+/// The HTTP statuses of errors that a server, or something before it, answers with. Left out are
+/// those that say that something is not there.
+const STATUSES: [u16; 14] = [400, 401, 403, 405, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504];
+/// What servers ask for with Retry-After, in seconds.
+const RETRY_AFTER: [u32; 3] = [1, 30, 86_400];
 
 struct Runner {
     clock: VirtualClock,
-    server: ApiServer,
+    seed: u64,
+    gateway: Gateway,
+    backup: Option<Vec<u8>>,
+    /// What was asked for has to be asked for again: the server has lost it.
+    is_lost: bool,
     recorder: Recorder,
     releases: &'static [Release],
     release: watch::Sender<Arc<Payload>>,
@@ -97,15 +125,27 @@ struct Runner {
 impl Runner {
     fn new(scenario: &Scenario) -> Self {
         let clock = VirtualClock::from(start_time());
-        let options = Options { clock: Arc::new(clock), seed: scenario.seed, ..Options::default() };
-        let server = ApiServer::new(options);
+        let gateway = Gateway::new(ApiServer::new(options(clock, scenario.seed)));
         let releases = releases();
         let (release, _) = watch::channel(Arc::clone(&releases[0].payload));
-        let recorder = Recorder::new(server.clone());
+        let recorder = Recorder::new(gateway.clone());
         recorder.ask(VERSIONS[0]);
         let store = scenario.stored.then(|| Arc::new(release::store(releases)));
         let (processes, started, faulty) = (Vec::new(), 0, true);
-        Self { clock, server, recorder, releases, release, store, processes, started, faulty }
+        Self {
+            clock,
+            seed: scenario.seed,
+            gateway,
+            backup: None,
+            is_lost: false,
+            recorder,
+            releases,
+            release,
+            store,
+            processes,
+            started,
+            faulty,
+        }
     }
 
     async fn run(mut self, scenario: &Scenario) -> ScenarioResult {
@@ -133,6 +173,9 @@ impl Runner {
                 self.act(action, exists).await;
             }
             self.keep_running(scenario);
+            if std::mem::take(&mut self.is_lost) {
+                exists = false;
+            }
             exists = exists || self.create_cluster_version().await;
             if second > scenario.faulty_until + 10
                 && second % 5 == 0
@@ -155,6 +198,19 @@ impl Runner {
             }
             Action::KillAtWrite { count, last } => self.recorder.kill(*count, *last),
             Action::Pause(lasts) => self.recorder.pause(*lasts),
+            Action::SetClock(by) => {
+                if let Some(process) = self.processes.first() {
+                    process.clock.offset.store(*by, Ordering::Relaxed);
+                }
+            }
+            Action::CutOff(lasts) => {
+                if let Some(process) = self.processes.first() {
+                    self.gateway.cut_off(process.number, *lasts);
+                }
+            }
+            Action::BackUp => self.backup = Some(self.state()),
+            Action::Restart { from_backup } => self.restart(*from_backup),
+            Action::Drift { item, is_deletion } => self.drift(*item, *is_deletion).await,
             // Too early: there is nothing yet to ask.
             _ if !exists => {}
             Action::Release(index) => {
@@ -211,7 +267,7 @@ impl Runner {
             },
         });
         let path = CLUSTER_VERSION.trim_end_matches("/version");
-        self.send("POST", path, "application/json", &cluster_version).await == 201
+        matches!(self.send("POST", path, "application/json", &cluster_version).await, 201 | 409)
     }
 
     async fn ask_for(&self, capabilities: &[&str]) {
@@ -230,7 +286,7 @@ impl Runner {
             http::Request::builder().method(method).uri(path).header("content-type", kind);
         let body = Body::from(body.to_string().into_bytes());
         let request = request.body(body).expect("it is a request");
-        let answer = self.server.clone().call(request).await.expect("the server answers");
+        let answer = self.gateway.clone().call(request).await.expect("the server answers");
         answer.status().as_u16()
     }
 
@@ -243,9 +299,37 @@ impl Runner {
             clock: Arc::new(self.clock),
             ..SimulationOptions::default()
         };
-        let client = Client::new(self.server.clone(), "default");
+        let client = Client::new(self.gateway.clone(), "default");
         tokio::spawn(operators::run(client, options, stop.clone()));
         stop
+    }
+
+    /// Everything that the server has stored.
+    fn state(&self) -> Vec<u8> {
+        let mut state = Vec::new();
+        self.gateway.server().snapshot(&mut state).expect("it can be written to memory");
+        state
+    }
+
+    fn restart(&mut self, from_backup: bool) {
+        let backup = from_backup.then(|| self.backup.take()).flatten();
+        let is_rollback = backup.is_some();
+        let state = backup.unwrap_or_else(|| self.state());
+        let options = options(self.clock, self.seed);
+        let server = ApiServer::restore(&*state, options).expect("what was written can be read");
+        self.gateway.replace(server, is_rollback);
+        self.is_lost = is_rollback;
+    }
+
+    /// Somebody else changes an object of a release, or deletes it.
+    async fn drift(&self, item: usize, is_deletion: bool) {
+        let path = release::drifting(item);
+        let patch = json!({ "metadata": { "annotations": { WRITTEN_BY: "somebody" } } });
+        let kind = "application/merge-patch+json";
+        match is_deletion {
+            true => self.send("DELETE", path, "application/json", &json!({})).await,
+            false => self.send("PATCH", path, kind, &patch).await,
+        };
     }
 
     /// Removes processes that ended or died and starts others, as a Deployment would.
@@ -265,9 +349,11 @@ impl Runner {
             let faults = if self.faulty { faults(scenario, number) } else { Faults::none() };
             let server = faults.layer(self.recorder.of(number));
             let (view, _) = watch::channel(View::default());
+            let clock = ProcessClock { right: self.clock, offset: AtomicI64::new(0) };
+            let clock = Arc::new(clock);
             let controller = Controller {
                 client: Client::new(server, "default"),
-                clock: Arc::new(self.clock),
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
                 settings: Settings {
                     profile: DEFAULT_PROFILE.to_owned(),
                     feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
@@ -285,7 +371,7 @@ impl Runner {
                 store: self.store.clone().map(|store| store as Arc<dyn PayloadStore>),
             };
             let task = tokio::spawn(controller.run(CancellationToken::new()));
-            self.processes.push(Process { number, task, faults });
+            self.processes.push(Process { number, task, faults, clock });
         }
     }
 
@@ -327,6 +413,10 @@ impl Runner {
     }
 }
 
+fn options(clock: VirtualClock, seed: u64) -> Options {
+    Options { clock: Arc::new(clock), seed, ..Options::default() }
+}
+
 fn asking(capabilities: &[&str]) -> Value {
     json!({ "baselineCapabilitySet": "None", "additionalEnabledCapabilities": capabilities })
 }
@@ -343,6 +433,22 @@ fn faults(scenario: &Scenario, number: usize) -> Faults {
         faults.add(watches().share(seed ^ 1, scenario.watches), Fault::WatchDuplicated);
         let lost = Fault::WatchExpired(Duration::from_secs(3));
         faults.add(watches().share(seed ^ 2, scenario.watches), lost);
+    }
+    if scenario.refusals > 0.0 {
+        let share = scenario.refusals / STATUSES.len() as f64;
+        for (salt, code) in (0x100..).zip(STATUSES) {
+            let refusal = Refusal::new(code);
+            let refusal = match RETRY_AFTER.get(usize::from(code) % 5) {
+                Some(seconds) => refusal.retry_after(*seconds),
+                None => refusal,
+            };
+            faults.add(Requests::any().share(seed ^ salt, share), Fault::Refused(refusal));
+        }
+    }
+    if scenario.mangled > 0.0 {
+        let share = scenario.mangled / 2.0;
+        faults.add(Requests::any().share(seed ^ 0x200, share), Fault::AnswerTruncated);
+        faults.add(Requests::any().share(seed ^ 0x201, share), Fault::AnswerCorrupted);
     }
     // What a process begins with, the ClusterVersion and ReleaseProgress, it asks for as it is now,
     // and servers keep to that. The rest may lag behind whatever is asked for.

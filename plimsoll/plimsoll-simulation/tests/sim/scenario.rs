@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_simulation::operators::{Fault, Faults, ScriptedFault};
 
 use crate::record::LastWrite;
-use crate::release::{LEVELS, VERSIONS};
+use crate::release::{DRIFTING, LEVELS, VERSIONS};
 
 /// Something that is done to the cluster at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub(crate) enum Action {
     KillAtWrite { count: u64, last: LastWrite },
     /// The server does not answer for a while.
     Pause(Duration),
+    /// The clock of the oldest process is set forward or back, in seconds.
+    SetClock(i64),
+    /// The oldest process does not reach the server for a while.
+    CutOff(Duration),
+    /// The state of the server is backed up.
+    BackUp,
+    /// The server restarts: with its last state, or with that of the backup.
+    Restart { from_backup: bool },
+    /// Somebody changes the object of this number, or deletes it.
+    Drift { item: usize, is_deletion: bool },
 }
 
 /// A requested update that is rejected, or none.
@@ -57,6 +67,11 @@ pub(crate) struct Scenario {
     pub(crate) watches: f64,
     /// The share of reads that are answered with an earlier state.
     pub(crate) stale: f64,
+    /// The share of requests that are answered with an error of some HTTP status, some of them with
+    /// a Retry-After of up to a day.
+    pub(crate) refusals: f64,
+    /// The share of answers that break off or cannot be read.
+    pub(crate) mangled: f64,
     /// How long operators take.
     pub(crate) delay: Duration,
     /// What goes wrong with operators, while [`Scenario::faulty_until`] lasts.
@@ -115,24 +130,60 @@ impl Scenario {
                 actions.push((at + random.u64(1..40), Action::Resume));
             }
         }
-        actions.sort_by_key(|(at, _)| *at);
         let share = |random: &mut fastrand::Rng, most: f64| match random.bool() {
             true => random.f64() * most,
             false => 0.0,
         };
-        Self {
+        let mut scenario = Self {
             seed,
             stored,
             leased: random.bool(),
             errors: share(&mut random, 0.2),
             watches: share(&mut random, 0.3),
             stale: share(&mut random, 0.3),
+            refusals: 0.0,
+            mangled: 0.0,
             delay: Duration::from_secs(random.u64(0..8)),
             operators: operators(&mut random),
             faulty_until: 70 + random.u64(10..50),
             actions,
+        };
+        if random.bool() {
+            scenario.refusals = share(&mut random, 0.1);
+            scenario.mangled = share(&mut random, 0.1);
+            scenario.actions.extend(outages(&mut random, stored));
         }
+        scenario.actions.sort_by_key(|(at, _)| *at);
+        scenario
     }
+}
+
+/// What goes wrong around the processes: clocks, connections, the server's storage, and people who
+/// change what is ours.
+fn outages(random: &mut fastrand::Rng, stored: bool) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
+    for _ in 0..random.u8(..3) {
+        let most = [30, 3600, 10 * 365 * 86_400][random.usize(..3)];
+        actions.push((random.u64(0..90), Action::SetClock(random.i64(-most..most))));
+    }
+    if random.u8(..3) == 0 {
+        let lasts = Duration::from_secs(random.u64(1..40));
+        actions.push((random.u64(0..70), Action::CutOff(lasts)));
+    }
+    for _ in 0..random.u8(..3) {
+        let drift = Action::Drift { item: random.usize(..DRIFTING), is_deletion: random.bool() };
+        actions.push((random.u64(0..90), drift));
+    }
+    if random.u8(..3) == 0 {
+        actions.push((random.u64(0..70), Action::Restart { from_backup: false }));
+    }
+    // Somebody who asked for an update with a store has to ask again.
+    if !stored && random.u8(..3) == 0 {
+        let at = random.u64(20..60);
+        actions.push((at, Action::BackUp));
+        actions.push((at + random.u64(1..30), Action::Restart { from_backup: true }));
+    }
+    actions
 }
 
 fn operators(random: &mut fastrand::Rng) -> Faults {
