@@ -8,6 +8,7 @@ pub mod graph;
 pub mod json_path;
 pub mod live;
 pub mod logs;
+pub(crate) mod object;
 pub mod rehearsal;
 pub mod table;
 pub mod update;

@@ -22,6 +22,13 @@ pub struct CatalogArguments {
     no_cache: bool,
 }
 
+impl CatalogArguments {
+    /// The file or directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.catalog
+    }
+}
+
 /// Opens a catalog and does something with it; when its cached index turns out to be damaged, it
 /// is built anew and the same is done once more.
 pub(crate) fn with_catalog<T>(

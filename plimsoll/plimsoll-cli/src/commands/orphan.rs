@@ -18,6 +18,7 @@ use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 use crate::patch::patch;
 use crate::render::format::Format;
+use crate::render::object::{is_named, reference};
 use crate::render::table;
 use plimsoll_simulation::cluster_state::ClusterState;
 
@@ -51,6 +52,9 @@ pub struct PruneArguments {
     /// Orphans, as `plimsoll orphan list` names them
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
+    /// Namespace of the orphans
+    #[arg(long, short, default_value = "")]
+    pub namespace: String,
     /// All current orphans
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
@@ -176,7 +180,7 @@ fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> En
         Some(_) | None if requested => ("ToBeDeleted", ""),
         Some(_) | None => ("Kept", ""),
     };
-    Entry { id: name(&orphan.object), orphan, state, waits_for }
+    Entry { id: reference(&orphan.object), orphan, state, waits_for }
 }
 
 /// What to write so that orphans go. Those that were asked to go before still are; what is no
@@ -186,11 +190,11 @@ fn pruning(cluster: &ClusterState, requested: &PruneArguments) -> Result<Pruning
     let unknown: Vec<String> = requested
         .names
         .iter()
-        .filter(|name| !orphans.iter().any(|orphan| is_named(orphan, name)))
+        .filter(|name| !orphans.iter().any(|it| is_named(&it.object, name, &requested.namespace)))
         .cloned()
         .collect();
     if !unknown.is_empty() {
-        let known: Vec<String> = orphans.iter().map(|orphan| name(&orphan.object)).collect();
+        let known: Vec<String> = orphans.iter().map(|orphan| reference(&orphan.object)).collect();
         let there = match known.as_slice() {
             [] => "there are none".to_owned(),
             known => format!("there are:\n  {}", known.join("\n  ")),
@@ -208,24 +212,15 @@ fn pruning(cluster: &ClusterState, requested: &PruneArguments) -> Result<Pruning
     };
     let before = keys(before.select(orphans));
     let is_requested = |orphan: &&Orphan| {
-        requested.all || requested.names.iter().any(|name| is_named(orphan, name))
+        let is_named = |name| is_named(&orphan.object, name, &requested.namespace);
+        requested.all || requested.names.iter().any(|name| is_named(name))
     };
     let requested = keys(orphans.iter().filter(is_requested).cloned().collect());
     let all: Vec<String> = before.union(&requested).map(ToString::to_string).collect();
     Ok(Pruning {
-        added: requested.difference(&before).map(name).collect(),
+        added: requested.difference(&before).map(reference).collect(),
         annotation: all.join(","),
     })
-}
-
-/// `kind.group/namespace/name`, which no shell takes for its own.
-fn name(key: &ObjectKey) -> String {
-    format!("{}/{}", key.group_kind().to_string().to_lowercase(), key.namespaced_name())
-}
-
-/// Whether somebody means an orphan: as it is listed, or as ReleaseProgress and events name it.
-fn is_named(orphan: &Orphan, text: &str) -> bool {
-    name(&orphan.object) == text || orphan.object.to_string() == text
 }
 
 #[cfg(test)]

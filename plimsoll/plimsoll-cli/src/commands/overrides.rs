@@ -24,6 +24,7 @@ use crate::exit;
 use crate::patch::patch_as;
 use crate::process::now;
 use crate::render::format::Format;
+use crate::render::object::reference;
 use crate::render::table;
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
@@ -60,10 +61,12 @@ pub enum OverrideCommand {
 /// Which object.
 #[derive(Debug, Args)]
 pub struct ObjectArguments {
-    /// Its kind and group, such as `Deployment.apps`, `configmap` or `deployments`
-    #[arg(value_name = "KIND[.GROUP]")]
+    /// Its kind, group and name, such as `deployment.apps/crane`; the name may also be a word of
+    /// its own
+    #[arg(value_name = "KIND[.GROUP]/NAME")]
     pub kind: String,
-    /// Its name
+    /// Its name, unless it is given with the kind
+    #[arg(default_value = "", hide_default_value = true)]
     pub name: String,
     /// Its namespace
     #[arg(long, short, default_value = "")]
@@ -79,7 +82,13 @@ pub struct SetArguments {
     #[arg(long, default_value = "")]
     reason: String,
     /// How long it stays unmanaged, such as `72h` or `2d`
-    #[arg(long = "for", value_name = "DURATION", conflicts_with = "until", value_parser = duration::parse)]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        conflicts_with = "until",
+        allow_hyphen_values = true,
+        value_parser = duration::parse
+    )]
     duration: Option<Duration>,
     /// Until when, such as `2027-01-31T00:00:00Z`; without it, until it is cleared
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -96,7 +105,12 @@ pub async fn run(
     arguments: OverrideArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let OverrideArguments { command, cluster } = arguments;
+    let OverrideArguments { mut command, cluster } = arguments;
+    match &mut command {
+        OverrideCommand::List { output: _ } => {}
+        OverrideCommand::Set(requested) => requested.object.split_name()?,
+        OverrideCommand::Clear(requested) => requested.split_name()?,
+    }
     let client = cluster.client("override").await?;
     let object = api(&client, CLUSTER_VERSION)
         .get(CLUSTER_VERSION_NAME)
@@ -195,7 +209,7 @@ impl StoredOverrides {
             expires,
         };
         let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-        let reported = format!("{} is unmanaged{until}", terms.object());
+        let reported = format!("{} is unmanaged{until}", reference(&terms.object()));
         if !reason.is_empty() || expires.is_some() {
             self.terms.push(terms);
         }
@@ -226,7 +240,8 @@ impl StoredOverrides {
         for entry in meant {
             self.remove(&entry);
             let ComponentOverride { group, kind, namespace, name, .. } = entry;
-            reported.push(format!("{} is managed", ObjectKey { group, kind, namespace, name }));
+            let key = ObjectKey { group, kind, namespace, name };
+            reported.push(format!("{} is managed", reference(&key)));
         }
         reported.dedup();
         Ok(reported.join("\n"))
@@ -269,6 +284,24 @@ struct Served {
 }
 
 impl ObjectArguments {
+    /// Takes `KIND[.GROUP]/NAME` apart.
+    fn split_name(&mut self) -> Result<(), anyhow::Error> {
+        let parts =
+            self.kind.split_once('/').map(|(kind, name)| (kind.to_owned(), name.to_owned()));
+        match parts {
+            Some((kind, name)) if self.name.is_empty() => (self.kind, self.name) = (kind, name),
+            Some(_) => {
+                anyhow::bail!("{:?} and {:?} name two objects: give one", self.kind, self.name)
+            }
+            None => {}
+        }
+        anyhow::ensure!(
+            !self.kind.is_empty() && !self.name.is_empty(),
+            "an object needs a kind and a name, such as deployment.apps/crane -n harbour"
+        );
+        Ok(())
+    }
+
     /// Puts the kind into the words of the server, as an override must have it to mean anything. A
     /// kind that is not served, in the words of a manifest, is left as it is: it may come later.
     fn complete(&mut self, served: &[Served]) -> Result<(), anyhow::Error> {
@@ -330,7 +363,7 @@ fn list(
         } else {
             let row = |entry: &plimsoll_api::progress::OverrideProgress| {
                 vec![
-                    entry.object.to_string(),
+                    reference(&entry.object),
                     format!("{:?}", entry.state),
                     entry.expires.map_or_else(|| "never".to_owned(), |at| at.to_string()),
                     entry.reason.clone(),
@@ -412,7 +445,7 @@ mod tests {
         assert!(cluster.set(&set("crane", ""), Some(now), until).is_err(), "it is past");
         cluster.clear(&object("Deployment.apps", "crane")).unwrap();
         let reported = cluster.clear(&object("configmap", "kept")).unwrap();
-        assert_eq!(reported, "configmap \"n/kept\" is managed");
+        assert_eq!(reported, "configmap/kept -n n is managed");
         assert!(cluster.clear(&object("ConfigMap", "kept")).is_err(), "it is cleared already");
         let patch = cluster.patch("7");
         assert_eq!(patch["spec"]["overrides"], Value::Null);

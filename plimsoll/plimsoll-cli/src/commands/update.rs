@@ -5,6 +5,7 @@
 
 pub mod plan;
 mod request;
+mod wait;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,6 +43,9 @@ pub struct UpdateArguments {
 pub enum UpdateCommand {
     /// Show the progress of the update; fails if it is stuck
     Status {
+        /// Show it every five seconds, until no update is under way
+        #[arg(long, short)]
+        watch: bool,
         /// Output format
         #[arg(long, short, value_name = "FORMAT", default_value_t)]
         output: Format,
@@ -80,6 +84,9 @@ pub struct UpdateToArguments {
     /// Allow an image that is not among the available updates
     #[arg(long, visible_alias = "allow-explicit-upgrade")]
     pub allow_explicit_update: bool,
+    /// Wait until the update is completed, and print its progress
+    #[arg(long)]
+    pub wait: bool,
     /// Update even if the cluster is failing, updating, or its configuration is invalid
     #[arg(long, visible_alias = "allow-upgrade-with-warnings")]
     pub allow_update_with_warnings: bool,
@@ -99,6 +106,10 @@ pub async fn run(
     if let Some(UpdateCommand::Plan(arguments)) = command {
         return plan::run(&client, arguments, out).await;
     }
+    if let Some(UpdateCommand::Status { watch: true, output }) = &command {
+        wait::watch(&client, output, out).await?;
+        return Ok(exit::SUCCESS.into());
+    }
     let cluster = ClusterState::read(&client).await?;
     match command {
         None => {
@@ -107,7 +118,7 @@ pub async fn run(
                 overview.print(out)?;
             }
         }
-        Some(UpdateCommand::Status { output }) => {
+        Some(UpdateCommand::Status { output, watch: _ }) => {
             let report = render::UpdateStatus::of(&cluster, now());
             if !output.write(&report, out)? {
                 report.print(out)?;
@@ -121,6 +132,9 @@ pub async fn run(
             UpdateDecision::Patch(spec, text) => {
                 patch(&client, &json!({ "spec": { "desiredUpdate": spec } })).await?;
                 writeln!(out, "{text}")?;
+                if requested.wait {
+                    wait::until_completed(&client, &spec, out).await?;
+                }
             }
         },
         Some(UpdateCommand::Clear) => {

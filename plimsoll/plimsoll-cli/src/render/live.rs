@@ -157,7 +157,7 @@ pub fn lines(view: &View, now: Timestamp, width: usize) -> Vec<String> {
     if view.waits.len() > WAITS_SHOWN {
         lines.push(format!("  … and {} more", view.waits.len() - WAITS_SHOWN));
     }
-    lines.into_iter().map(|line| shorten(line, width)).collect()
+    lines.iter().map(|line| shorten(line, width)).collect()
 }
 
 fn headline(view: &View) -> String {
@@ -197,7 +197,7 @@ fn bar(done: usize, total: usize) -> String {
 }
 
 /// A line of at most `width` characters, none of which moves the cursor.
-fn shorten(line: String, width: usize) -> String {
+fn shorten(line: &str, width: usize) -> String {
     let line = line.replace(char::is_control, " ");
     if line.chars().count() <= width || width == 0 {
         return line;

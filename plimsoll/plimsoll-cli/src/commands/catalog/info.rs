@@ -59,6 +59,13 @@ pub(super) fn run(
             invalid,
         })
     })?;
+    anyhow::ensure!(
+        report.packages > 0 || report.errors == 0,
+        "`{}` has no package and {} errors, so it is no catalog; `plimsoll catalog lint` lists \
+         them, and a release payload is shown by `plimsoll release info`",
+        arguments.catalog.path().display(),
+        report.errors
+    );
     if arguments.output.write(&report, out)? {
         return Ok(exit::SUCCESS.into());
     }

@@ -40,7 +40,10 @@ fn cluster(annotation: &str) -> ClusterState {
 fn check(annotation: &str, names: &str, expected: &str) {
     let all = names == "--all";
     let names = names.split(' ').filter(|_| !all).map(str::to_owned).collect();
-    let reported = match pruning(&cluster(annotation), &PruneArguments { names, all, yes: true }) {
+    let reported = match pruning(
+        &cluster(annotation),
+        &PruneArguments { names, all, yes: true, ..PruneArguments::default() },
+    ) {
         Ok(pruning) => format!("{} => {}", pruning.added.join(" "), pruning.annotation),
         Err(refusal) => refusal.to_string(),
     };
@@ -52,10 +55,10 @@ const CRANE: &str = "deployment.apps \"pier/crane\"";
 #[test]
 fn what_is_named_is_asked_for_beside_what_was_before() {
     let (tides, attic) = ("configmap \"pier/tides\"", "namespace \"attic\"");
-    check("", "deployment.apps/pier/crane", &format!("deployment.apps/pier/crane => {CRANE}"));
+    check("", "deployment.apps/pier/crane", &format!("deployment.apps/crane -n pier => {CRANE}"));
     let both = format!("namespace/attic => {attic},{CRANE}");
     check(&format!("{CRANE},configmap \"pier/gone\""), "namespace/attic", &both);
-    let all = format!("configmap/pier/tides namespace/attic => {tides},{attic},{CRANE}");
+    let all = format!("configmap/tides -n pier namespace/attic => {tides},{attic},{CRANE}");
     check(CRANE, "--all", &all);
     check(CRANE, "deployment.apps/pier/crane", &format!(" => {CRANE}"));
     check("all", "--all", " => all");
@@ -63,8 +66,8 @@ fn what_is_named_is_asked_for_beside_what_was_before() {
 
 #[test]
 fn who_names_no_orphan_is_told_what_there_is() {
-    let there = "there is no orphan pier/crane; there are:\n  configmap/pier/tides\n  \
-                 deployment.apps/pier/crane\n  namespace/attic";
+    let there = "there is no orphan pier/crane; there are:\n  configmap/tides -n pier\n  \
+                 deployment.apps/crane -n pier\n  namespace/attic";
     check("", "pier/crane namespace/attic", there);
     let requested = PruneArguments { names: vec!["a".to_owned()], ..PruneArguments::default() };
     let refusal = pruning(&ClusterState::default(), &requested).expect_err("there is nothing");
@@ -79,16 +82,16 @@ fn the_list_tells_how_far_each_is() {
         String::from_utf8(out).expect("it is text")
     };
     let expected = "\
-NAME                         RELEASE   WHY                    STATE
-configmap/pier/tides         1.0.0     not in release 1.1.0   Kept
-deployment.apps/pier/crane   1.0.0     not in release 1.1.0   ToBeDeleted
-namespace/attic              1.0.0     not in release 1.1.0   Requested: held by finalizer a/b
+NAME                            RELEASE   WHY                    STATE
+configmap/tides -n pier         1.0.0     not in release 1.1.0   Kept
+deployment.apps/crane -n pier   1.0.0     not in release 1.1.0   ToBeDeleted
+namespace/attic                 1.0.0     not in release 1.1.0   Requested: held by finalizer a/b
 ";
     assert_eq!(listed(&cluster(CRANE), &Format::Text), expected);
     let json: serde_json::Value =
         serde_json::from_str(&listed(&cluster(CRANE), &Format::Json)).expect("it is JSON");
     assert_eq!(json[1]["state"], "ToBeDeleted");
-    assert_eq!(json[1]["id"], "deployment.apps/pier/crane");
+    assert_eq!(json[1]["id"], "deployment.apps/crane -n pier");
     assert_eq!(json[2]["waitsFor"], "held by finalizer a/b");
     assert!(listed(&ClusterState::default(), &Format::Text).starts_with("No orphans"));
 }
