@@ -4,6 +4,7 @@
 //! look on. What needs nodes is played by simulated operators.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +12,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use k8s_apiserver::ApiServer;
-use kube::Client;
-use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use kube::{Client, ResourceExt as _};
+use plimsoll_api::CLUSTER_OPERATOR;
+use plimsoll_api::config::{ClusterOperatorStatus, UpdateHistory};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{self, Payload, SourceFile, TemplateContext};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
 use plimsoll_plan::status::Limits;
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +27,7 @@ use crate::exit;
 use crate::process::{new_cluster_id, stop_on_signal};
 use crate::render::live::LiveView;
 use crate::render::{logs, table};
-use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::cluster_state::{ClusterState, api};
 use plimsoll_simulation::duration;
 use plimsoll_simulation::{operators, sample};
 
@@ -36,6 +37,9 @@ pub struct DemoArguments {
     /// Keep serving at the end, until interrupted
     #[arg(long)]
     pub keep: bool,
+    /// Write a kubeconfig for the embedded API server to this file
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// Time that each simulated operator takes
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     pub delay: Duration,
@@ -57,7 +61,15 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     tokio::spawn(k8s_apiserver::serve(server.clone(), listener, stop.clone().cancelled_owned()));
     let client = Client::new(server, "default");
     anstream::println!("An API server is embedded in this process. To watch:");
-    anstream::println!("  kubectl --server http://{address} get clusterversion,clusteroperators");
+    let access = match &arguments.kubeconfig {
+        Some(path) => {
+            std::fs::write(path, k8s_apiserver::kubeconfig(&format!("http://{address}")))
+                .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
+            format!("--kubeconfig {}", path.display())
+        }
+        None => format!("--server http://{address}"),
+    };
+    anstream::println!("  kubectl {access} get clusterversion,clusteroperators");
     anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
     let options = operators::SimulationOptions {
         payloads: vec![Arc::clone(&first), Arc::clone(&second)],
@@ -134,44 +146,29 @@ async fn completed(mut views: watch::Receiver<View>, version: &str) -> bool {
 
 async fn print_tables(client: &Client) -> Result<(), anyhow::Error> {
     let out = &mut anstream::stdout().lock();
-    let version = api(client, CLUSTER_VERSION).get(CLUSTER_VERSION_NAME).await?;
-    let version = serde_json::to_value(version)?;
-    let history = version["status"]["history"].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let rows: Vec<Vec<String>> = history
-        .iter()
-        .map(|entry| {
-            let took = took(&text(&entry["startedTime"]), &text(&entry["completionTime"]));
-            vec![text(&entry["version"]), text(&entry["state"]), took]
-        })
-        .collect();
+    let cluster = ClusterState::read(client).await?;
+    let row = |entry: &UpdateHistory| {
+        let took = entry.completion_time.map(|at| at.duration_since(entry.started_time).as_secs());
+        let took = took.map_or_else(String::new, |seconds| format!("{seconds}s"));
+        vec![entry.version.clone(), format!("{:?}", entry.state), took]
+    };
+    let rows: Vec<Vec<String>> = cluster.status.history.iter().map(row).collect();
     table::print(out, &["VERSION", "STATE", "TOOK"], &rows)?;
     anstream::println!();
     let operators = api(client, CLUSTER_OPERATOR).list(&Default::default()).await?;
     let mut rows = Vec::new();
     for operator in operators {
-        let operator = serde_json::to_value(operator)?;
-        let mut row = vec![text(&operator["metadata"]["name"])];
-        row.push(named(&operator["status"]["versions"], "name", "operator", "version"));
-        for condition in ["Available", "Progressing", "Degraded"] {
-            row.push(named(&operator["status"]["conditions"], "type", condition, "status"));
+        let status = operator.data.get("status").cloned().unwrap_or_default();
+        let status: ClusterOperatorStatus = serde_json::from_value(status)?;
+        let version = status.versions.iter().find(|it| it.name == "operator");
+        let mut row = vec![operator.name_any()];
+        row.push(version.map_or_else(String::new, |it| it.version.clone()));
+        for type_ in ["Available", "Progressing", "Degraded"] {
+            let condition = status.conditions.iter().find(|it| it.type_ == type_);
+            row.push(condition.map_or_else(String::new, |it| format!("{:?}", it.status)));
         }
         rows.push(row);
     }
     table::print(out, &["NAME", "VERSION", "AVAILABLE", "PROGRESSING", "DEGRADED"], &rows)?;
     Ok(())
-}
-
-fn named(items: &Value, key: &str, name: &str, field: &str) -> String {
-    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
-    let item = items.iter().find(|item| item[key] == name);
-    item.and_then(|item| item[field].as_str()).unwrap_or_default().to_owned()
-}
-
-fn took(started: &str, completed: &str) -> String {
-    let times = (started.parse::<jiff::Timestamp>(), completed.parse::<jiff::Timestamp>());
-    match times {
-        (Ok(started), Ok(completed)) => format!("{}s", completed.duration_since(started).as_secs()),
-        _ => String::new(),
-    }
 }
