@@ -179,6 +179,9 @@ fn new_finalizers(live: &Value, metadata: &Value, path: &str, errors: &mut Vec<F
     errors.push(FieldError::new(format!("{path}.finalizers"), FieldErrorKind::Forbidden, detail));
 }
 
+/// Most errors about several controllers of one object: each lists all owner references.
+const CONTROLLER_ERRORS_MAX: usize = 8;
+
 /// References in the order of their fields in Go.
 fn shown_owner(owner: &Value) -> String {
     let mut parts: Vec<String> = ["apiVersion", "kind", "name", "uid"]
@@ -203,6 +206,7 @@ fn owners(
     let list = metadata.get("ownerReferences").and_then(Value::as_array);
     let list = list.map_or(&[][..], Vec::as_slice);
     let mut controller: Option<String> = None;
+    let mut controllers = 0;
     for (index, owner) in list.iter().enumerate() {
         let at = format!("{path}[{index}]");
         let version = text(owner, "apiVersion");
@@ -225,8 +229,10 @@ fn owners(
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let name = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+            controllers += 1;
             match &controller {
                 None => controller = Some(name),
+                Some(_) if controllers > CONTROLLER_ERRORS_MAX => {}
                 Some(first) => {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"

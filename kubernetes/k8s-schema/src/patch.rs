@@ -9,7 +9,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub use json::{OPERATIONS_MAX, json_patch};
+pub use json::{COPIED_LEN_MAX, DEPTH_MAX, JsonPatcher, OPERATIONS_MAX, json_patch};
 pub use strategic::strategic_merge_patch;
 
 /// Why a patch could not be applied.
@@ -21,6 +21,12 @@ pub enum PatchError {
     /// A JSON patch has this many operations, more than [`OPERATIONS_MAX`].
     #[error("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
     TooMany(usize),
+    /// The copies of a JSON patch have this length, more than [`COPIED_LEN_MAX`].
+    #[error(
+        "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the \
+         limit {COPIED_LEN_MAX}"
+    )]
+    CopiesTooMuch(usize),
     /// The patch makes kube-apiserver fail, with this text and without a reason.
     #[error("{0}")]
     Internal(String),

@@ -22,7 +22,7 @@ pub(crate) use remove::{name_declared, remove};
 use serde_json::Value;
 
 use crate::Schema;
-use crate::fields::{FieldSet, PathElement};
+use crate::fields::{FieldNode, FieldSet, PathElement};
 use crate::schema::node::{Edge, ListType, Relationship, Shape};
 use keys::list_elements;
 
@@ -62,6 +62,7 @@ fn collect_items(schema: &Schema, list: &ListType, value: &Value, set: &mut Fiel
     let elements = list_elements(schema, list, Some(value));
     let mut sorted: Vec<&PathElement> = elements.iter().map(|(element, _)| element).collect();
     sorted.sort_unstable();
+    let mut nodes = Vec::with_capacity(elements.len());
     for (element, item) in &elements {
         let end = sorted.partition_point(|other| *other <= element);
         let start = sorted.partition_point(|other| *other < element);
@@ -70,6 +71,7 @@ fn collect_items(schema: &Schema, list: &ListType, value: &Value, set: &mut Fiel
         if end - start == 1 {
             collect(schema, &list.items, item, &mut below);
         }
-        set.add(element.clone(), true, below);
+        nodes.push(FieldNode { element: element.clone(), member: true, children: below });
     }
+    *set = FieldSet::from_nodes(nodes);
 }

@@ -1,5 +1,5 @@
 //! JSON patches of mutating webhooks, with the error messages of kube-apiserver.
-use k8s_schema::patch::json_patch;
+use k8s_schema::patch::{JsonPatcher, PatchError};
 use serde_json::Value;
 
 /// Applies the operations of a patch.
@@ -7,12 +7,18 @@ use serde_json::Value;
 /// # Errors
 /// With the message of kube-apiserver's JSON patch library.
 pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, String> {
-    let mut object = object.clone();
+    let mut patcher = JsonPatcher::new(object.clone());
     for operation in operations {
-        let one = Value::Array(vec![operation.clone()]);
-        object = json_patch(&object, &one).map_err(|_| explain(&object, operation))?;
+        let done = match operation.as_object() {
+            Some(operation) => patcher.apply(operation),
+            None => Err(PatchError::Malformed(String::new())),
+        };
+        done.map_err(|error| match error {
+            PatchError::CopiesTooMuch(_) => error.to_string(),
+            _ => explain(&patcher.document, operation),
+        })?;
     }
-    Ok(object)
+    Ok(patcher.document)
 }
 
 /// Why an operation cannot be applied.
@@ -62,6 +68,13 @@ fn explain(object: &Value, operation: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_have_a_bound() {
+        let doubled = serde_json::json!({"op": "copy", "from": "/a", "path": "/a/-"});
+        let error = apply(&serde_json::json!({"a": [1]}), &vec![doubled; 40]).unwrap_err();
+        assert!(error.ends_with("exceeding the limit 3145728"), "{error}");
+    }
 
     #[test]
     fn an_operation_that_does_not_apply_is_explained() {

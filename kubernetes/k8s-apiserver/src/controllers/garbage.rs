@@ -4,6 +4,7 @@
 //! finalizers of the owner, which are removed once its dependents are gone or orphaned.
 //!
 //! Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go: attemptToDeleteItem
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -113,12 +114,13 @@ fn disown(
     stored: &Arc<Stored>,
     owners: &[Box<str>],
 ) {
+    let owners: BTreeSet<&str> = owners.iter().map(|uid| &**uid).collect();
     let mut object = stored.decode();
     let metadata = metadata::of(&mut object);
     if let Some(references) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
         references.retain(|reference| {
             let uid = reference["uid"].as_str().unwrap_or_default();
-            !owners.iter().any(|owner| **owner == *uid)
+            !owners.contains(uid)
         });
         if references.is_empty() {
             metadata.remove("ownerReferences");

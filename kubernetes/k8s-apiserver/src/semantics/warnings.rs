@@ -1,4 +1,6 @@
 //! Warnings about fields and versions that are accepted but deprecated or without effect.
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::semantics::registry::ApiResource;
@@ -29,16 +31,15 @@ pub(crate) fn of_resource(resource: &ApiResource) -> Option<String> {
 /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/rest.go: dedupOwnerReferencesAndAddWarning
 pub(crate) fn drop_duplicate_owners(metadata: &mut Map<String, Value>) -> Option<String> {
     let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut)?;
-    let mut kept: Vec<Value> = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut duplicates = Vec::new();
-    for owner in owners.drain(..) {
-        if kept.contains(&owner) {
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.to_string());
+        if !is_new {
             duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
-        } else {
-            kept.push(owner);
         }
-    }
-    *owners = kept;
+        is_new
+    });
     (!duplicates.is_empty()).then(|| duplicates.join(", "))
 }
 

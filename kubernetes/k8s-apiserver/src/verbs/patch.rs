@@ -86,13 +86,15 @@ fn refused_patch(error: schema_patch::PatchError) -> ApiError {
             StatusReason::RequestEntityTooLarge,
             format!("Request entity too large: {error}"),
         ),
-        schema_patch::PatchError::Failed(_) => ApiError {
-            details: Some(Box::default()),
-            ..ApiError::new(
-                StatusReason::Invalid,
-                "the server rejected our request due to an error in our request",
-            )
-        },
+        schema_patch::PatchError::Failed(_) | schema_patch::PatchError::CopiesTooMuch(_) => {
+            ApiError {
+                details: Some(Box::default()),
+                ..ApiError::new(
+                    StatusReason::Invalid,
+                    "the server rejected our request due to an error in our request",
+                )
+            }
+        }
     }
 }
 

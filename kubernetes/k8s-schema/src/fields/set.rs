@@ -63,6 +63,34 @@ impl FieldSet {
         }
     }
 
+    /// A set of these elements with what lies below them, in any order.
+    pub(crate) fn from_nodes(mut nodes: Vec<FieldNode>) -> Self {
+        nodes.retain(|node| !node.is_empty());
+        // Inserting one by one in another order would be quadratic.
+        nodes.sort_by(|left, right| left.element.cmp(&right.element));
+        let mut set = Self { nodes: Vec::with_capacity(nodes.len()) };
+        for FieldNode { element, member, children } in nodes {
+            set.add(element, member, children);
+        }
+        set
+    }
+
+    /// The fields in any of some sets.
+    #[must_use]
+    pub(crate) fn union_of(mut sets: Vec<Self>) -> Self {
+        // In pairs, so that no field is copied more often than the logarithm of their number.
+        while sets.len() > 1 {
+            sets = sets
+                .chunks(2)
+                .map(|pair| match pair {
+                    [left, right] => left.union(right),
+                    rest => rest.first().cloned().unwrap_or_default(),
+                })
+                .collect();
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// Adds the element with what lies below it, in one go.
     pub(crate) fn add(&mut self, element: PathElement, member: bool, children: Self) {
         if !member && children.is_empty() {
@@ -227,7 +255,7 @@ impl FieldSet {
         let Some(map) = value.as_object() else {
             return Err(FieldsError::NotAnObject { key: String::new() });
         };
-        let mut set = Self::default();
+        let mut nodes = Vec::with_capacity(map.len());
         for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
             // A version to come may have kinds of elements that this one does not.
             let Some(element) = PathElement::parse(key)? else { continue };
@@ -236,9 +264,9 @@ impl FieldSet {
             };
             let member = inner.is_empty() || inner.contains_key(".");
             let children = Self::from_fields_v1(below)?;
-            set.add(element, member, children);
+            nodes.push(FieldNode { element, member, children });
         }
-        Ok(set)
+        Ok(Self::from_nodes(nodes))
     }
 
     /// Writes `FieldsV1`.

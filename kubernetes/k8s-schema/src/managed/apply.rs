@@ -202,12 +202,13 @@ fn prune(
         return Ok(merged);
     }
     // Every owner's fields, by the version that they are named in.
-    let mut owned: BTreeMap<&str, FieldSet> =
-        BTreeMap::from([(manager_info.api_version, now.clone())]);
+    let mut owned: BTreeMap<&str, Vec<FieldSet>> =
+        BTreeMap::from([(manager_info.api_version, vec![now.clone()])]);
     for other in others.0.values() {
-        let all = owned.entry(&other.api_version).or_default();
-        *all = all.union(&other.set);
+        owned.entry(&other.api_version).or_default().push(other.set.clone());
     }
+    let mut owned: BTreeMap<&str, FieldSet> =
+        owned.into_iter().map(|(version, sets)| (version, FieldSet::union_of(sets))).collect();
     let version = |object: &Value, version: &str, what: &str| {
         let from = object.get("apiVersion").and_then(Value::as_str);
         if version == manager_info.api_version && from.is_none_or(|from| from == version) {
@@ -244,10 +245,13 @@ fn prune(
 // Upstream: sigs.k8s.io/structured-merge-diff/v6/merge/conflict.go: ConflictsFromManagers
 fn conflicts(managers: &Managers, changes: &Changes) -> Vec<LocatedConflict> {
     let mut out = Vec::new();
+    let mut changed: BTreeMap<&str, FieldSet> = BTreeMap::new();
     for (identity, owned) in &managers.0 {
-        let changed = changes.at(&owned.api_version);
-        let changed = changed.added.union(&changed.modified);
-        for path in owned.set.intersection(&changed).paths() {
+        let changed = changed.entry(&owned.api_version).or_insert_with(|| {
+            let changed = changes.at(&owned.api_version);
+            changed.added.union(&changed.modified)
+        });
+        for path in owned.set.intersection(changed).paths() {
             let conflict = Conflict {
                 manager: identity.manager.clone(),
                 api_version: owned.api_version.clone(),

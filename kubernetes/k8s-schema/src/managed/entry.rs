@@ -132,6 +132,7 @@ impl Managers {
         updaters.sort();
         let mut count = updaters.len();
         let mut first_of_version: BTreeMap<String, Identity> = BTreeMap::new();
+        let mut merging: BTreeMap<Identity, (OwnedFields, Vec<FieldSet>)> = BTreeMap::new();
         for (_, identity) in updaters {
             if count <= MAX_UPDATE_MANAGERS {
                 break;
@@ -142,11 +143,18 @@ impl Managers {
                 continue;
             };
             let bucket = Identity::new(ANCIENT_CHANGES, Operation::Update, &version, "");
-            let Some(merged) = self.0.remove(&identity) else { continue };
-            let known = self.0.remove(&bucket).or_else(|| self.0.remove(first));
-            let set = known.map_or_else(FieldSet::default, |known| known.set).union(&merged.set);
-            self.0.insert(bucket, OwnedFields { set, ..merged });
+            let Some(mut merged) = self.0.remove(&identity) else { continue };
+            let set = std::mem::take(&mut merged.set);
+            let (newest, sets) = merging.entry(bucket.clone()).or_insert_with(|| {
+                let known = self.0.remove(&bucket).or_else(|| self.0.remove(first));
+                (merged.clone(), known.map(|known| known.set).into_iter().collect())
+            });
+            *newest = merged;
+            sets.push(set);
             count -= 1;
+        }
+        for (bucket, (newest, sets)) in merging {
+            self.0.insert(bucket, OwnedFields { set: FieldSet::union_of(sets), ..newest });
         }
     }
 

@@ -138,14 +138,14 @@ pub(super) fn reconciled(
     mut managers: Managers,
     manager_info: &ManagerInfo<'_>,
 ) -> Result<Managers, String> {
-    let mut gone: Vec<Identity> = Vec::new();
+    let mut gone: BTreeSet<Identity> = BTreeSet::new();
     for (identity, owned) in &mut managers.0 {
         if owned.api_version == manager_info.api_version {
             owned.set = reconcile(kind.schema, &owned.set);
         } else if let Some((schema, _)) = kind.at(live, &owned.api_version)? {
             owned.set = reconcile(&schema, &owned.set);
         } else {
-            gone.push(identity.clone());
+            gone.insert(identity.clone());
         }
     }
     managers.0.retain(|identity, _| !gone.contains(identity));

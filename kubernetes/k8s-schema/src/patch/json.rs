@@ -12,6 +12,15 @@ use crate::go::go_kind;
 /// More operations than this are too many for one patch.
 pub const OPERATIONS_MAX: usize = 10_000;
 
+/// Most bytes of JSON that the copies of one patch may have in all: a copy of what was copied before
+/// would double the document each time.
+///
+/// Upstream: k8s.io/apiserver/pkg/server/config.go: NewConfig
+pub const COPIED_LEN_MAX: usize = 3 << 20;
+
+/// Most levels of a patched document: as many as a document may have that is parsed (`serde_json`).
+pub const DEPTH_MAX: usize = 127;
+
 /// Applies a JSON patch.
 ///
 /// # Errors
@@ -31,40 +40,94 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     for operation in operations {
         parsed.push(operation.as_object().ok_or_else(|| wrong(operation, "handlers.jsonPatchOp"))?);
     }
-    let mut out = object.clone();
+    let mut patcher = JsonPatcher::new(object.clone());
     for operation in parsed {
-        apply(&mut out, operation).map_err(PatchError::Failed)?;
+        patcher.apply(operation)?;
     }
-    Ok(out)
+    Ok(patcher.document)
 }
 
-fn apply(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {
-    let text = |field: &str| {
-        operation
-            .get(field)
-            .and_then(Value::as_str)
-            .ok_or_else(|| format!("operation missing {field} field"))
-    };
-    let value = || operation.get("value").cloned().unwrap_or_default();
-    match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
-        "add" => add(document, text("path")?, value()),
-        "remove" => remove(document, text("path")?).map(drop),
-        "replace" => replace(document, text("path")?, value()),
-        "move" => {
-            let moved = read(document, text("from")?)?;
-            remove(document, text("from")?)?;
-            add(document, text("path")?, moved)
+/// A document to which the operations of a JSON patch are applied one by one.
+#[derive(Clone, Debug)]
+pub struct JsonPatcher {
+    /// The document after the operations so far.
+    pub document: Value,
+    /// The length of what the operations so far have copied, in bytes of JSON.
+    copied: usize,
+}
+
+impl JsonPatcher {
+    /// Begins with a document.
+    pub fn new(document: Value) -> Self {
+        Self { document, copied: 0 }
+    }
+
+    /// Applies one operation. After an error the document is unusable.
+    ///
+    /// # Errors
+    /// When a path is missing, a test fails, or the document would become too large or too deep.
+    pub fn apply(&mut self, operation: &Map<String, Value>) -> Result<(), PatchError> {
+        let text = |field: &str| {
+            operation
+                .get(field)
+                .and_then(Value::as_str)
+                .ok_or_else(|| PatchError::Failed(format!("operation missing {field} field")))
+        };
+        let value = || operation.get("value").cloned().unwrap_or_default();
+        let document = &mut self.document;
+        let done = match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
+            "add" => add(document, text("path")?, value()),
+            "remove" => remove(document, text("path")?).map(drop),
+            "replace" => replace(document, text("path")?, value()),
+            "move" => {
+                let moved = remove(document, text("from")?).map_err(PatchError::Failed)?;
+                add(document, text("path")?, moved)
+            }
+            "copy" => {
+                let copied = read(document, text("from")?).map_err(PatchError::Failed)?;
+                let copied = copied.cloned().unwrap_or_default();
+                self.copied += copied.to_string().len();
+                if self.copied > COPIED_LEN_MAX {
+                    return Err(PatchError::CopiesTooMuch(self.copied));
+                }
+                add(document, text("path")?, copied)
+            }
+            "test" => {
+                let path = text("path")?;
+                let found = if path.is_empty() {
+                    Some(&*document)
+                } else {
+                    read(document, path).map_err(PatchError::Failed)?
+                };
+                let wanted = operation.get("value").unwrap_or(&Value::Null);
+                if found.unwrap_or(&Value::Null) == wanted {
+                    Ok(())
+                } else {
+                    Err(format!("testing value {path} failed"))
+                }
+            }
+            other => Err(format!("Unexpected kind: {other}")),
+        };
+        done.map_err(PatchError::Failed)
+    }
+}
+
+/// Checks that a value fits at a path without making the document too deep.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    let steps = path.matches('/').count();
+    if steps <= DEPTH_MAX && depth_within(value, DEPTH_MAX - steps) {
+        return Ok(());
+    }
+    Err(format!("the result would be nested more than {DEPTH_MAX} levels deep"))
+}
+
+fn depth_within(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit > 0 && items.iter().all(|item| depth_within(item, limit - 1)),
+        Value::Object(entries) => {
+            limit > 0 && entries.values().all(|value| depth_within(value, limit - 1))
         }
-        "copy" => {
-            let copied = read(document, text("from")?)?;
-            add(document, text("path")?, copied)
-        }
-        "test" => {
-            let path = text("path")?;
-            let found = if path.is_empty() { document.clone() } else { read(document, path)? };
-            if found == value() { Ok(()) } else { Err(format!("testing value {path} failed")) }
-        }
-        other => Err(format!("Unexpected kind: {other}")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -100,18 +163,20 @@ fn index(step: &str, length: usize) -> Result<usize, String> {
     usize::try_from(number).map_err(|_| invalid())
 }
 
-fn read(document: &mut Value, path: &str) -> Result<Value, String> {
+/// The value at a path; none for a member that is missing.
+fn read<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, String> {
     let (holder, last) = holder(document, path)?;
     match holder {
         Value::Array(items) => {
             let index = index(&last, items.len())?;
-            items.get(index).cloned().ok_or_else(|| format!("invalid index: {last}"))
+            items.get(index).map(Some).ok_or_else(|| format!("invalid index: {last}"))
         }
-        other => Ok(other.get(&last).cloned().unwrap_or_default()),
+        other => Ok(other.get(&last)),
     }
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
     let (holder, last) = holder(document, path)?;
     match holder {
         Value::Array(items) if last == "-" => items.push(value),
@@ -149,6 +214,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".to_owned());

@@ -2,7 +2,9 @@
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 use serde_json::{Value, json};
 
-use super::{json_patch, merge_patch, strategic_merge_patch};
+use super::{
+    COPIED_LEN_MAX, DEPTH_MAX, PatchError, json_patch, merge_patch, strategic_merge_patch,
+};
 use crate::builtin;
 
 #[track_caller]
@@ -147,6 +149,32 @@ fn json_patches_read_what_is_missing_as_null_and_count_from_the_end() {
         json!({"op": "remove"}),
     ] {
         assert!(json_patch(&json!({"a": {}, "l": []}), &patch).is_err(), "{patch}");
+    }
+}
+
+#[test]
+fn json_patches_have_bounds() {
+    let doubled = json!({"op": "copy", "from": "/l", "path": "/l/-"});
+    let copies = Value::Array(vec![doubled; 40]);
+    let error = json_patch(&json!({"l": [1, 2, 3]}), &copies).expect_err("it grows without end");
+    assert!(matches!(error, PatchError::CopiesTooMuch(found) if found > COPIED_LEN_MAX), "{error}");
+
+    let nest = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+    let deep = "/a".repeat(DEPTH_MAX - 1);
+    for (object, operation, fits) in [
+        (json!({}), json!({"op": "add", "path": "/b", "value": nest(DEPTH_MAX - 1)}), true),
+        (json!({}), json!({"op": "add", "path": "/b", "value": nest(DEPTH_MAX)}), false),
+        (nest(DEPTH_MAX), json!({"op": "add", "path": format!("{deep}/b"), "value": 1}), true),
+        (nest(DEPTH_MAX), json!({"op": "add", "path": format!("{deep}/b"), "value": {}}), false),
+        (
+            nest(70),
+            json!({"op": "copy", "from": "/a", "path": format!("{}/b", "/a".repeat(60))}),
+            false,
+        ),
+        (nest(70), json!({"op": "move", "from": "/a", "path": "/b"}), true),
+    ] {
+        let patched = json_patch(&object, &json!([operation.clone()]));
+        assert_eq!(patched.is_ok(), fits, "{operation}");
     }
 }
 
