@@ -23,11 +23,13 @@ use tower::util::MapRequest;
 use tower::{BoxError, Service};
 
 mod drain;
+mod limits;
 
 use crate::ApiServer;
 use crate::access::certificates;
 use crate::access::connection::{Connection, Transport};
 use drain::Drain;
+use limits::Limits;
 
 /// Largest number of concurrent requests on one HTTP/2 connection, watches included; that of
 /// kube-apiserver.
@@ -38,6 +40,11 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Timeout for the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a connection may be without a request.
+///
+/// Upstream: k8s.io/apiserver/pkg/server/secure_serving.go: Serve
+const IDLE_MAX: Duration = Duration::from_secs(90);
 
 /// Timeout for open requests at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
@@ -221,11 +228,20 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+    let (service, activity) = Limits::new(service);
     let service = TowerToHyperService::new(service);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = activity.idle_for(IDLE_MAX) => {
+            connection.as_mut().graceful_shutdown();
+            // The peer may never take note of it.
+            match tokio::time::timeout(GRACE, connection).await {
+                Ok(ended) => ended,
+                Err(_) => Ok(()),
+            }
+        }
         _ = stopped.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -1,7 +1,7 @@
 //! Snapshots: a cluster written to a file, and restored from it.
 //!
-//! The format is JSON lines, in the order of resources and keys, so that the same cluster always
-//! gives the same bytes and two snapshots can be compared. The first line contains the format and
+//! The format is JSON lines. They are written in the order of resources and keys, so that the same
+//! cluster always gives the same bytes and two snapshots can be compared; any order is read. The first line contains the format and
 //! the state that is not in objects; each other line contains one object:
 //!
 //! ```text
@@ -19,6 +19,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use k8s_schema::names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,6 +78,9 @@ pub enum SnapshotProblem {
         /// The revision of the snapshot.
         newest: u64,
     },
+    /// The name or namespace of an object is not one that a URL can have.
+    #[error("`{0}` is not a valid name")]
+    Name(String),
     /// An object of the same name or uid is in an earlier line.
     #[error("the object is there already, by its name or its uid")]
     Duplicate,
@@ -173,8 +177,8 @@ impl ApiServer {
 
     /// Restores the cluster that [`ApiServer::snapshot`] wrote.
     ///
-    /// Resource versions, uids and generated names continue, so the seed of `options` is only used
-    /// for keys and certificates. The history begins with the snapshot.
+    /// Resource versions, uids and generated names continue, so the seed of `options` has no effect.
+    /// Keys are not part of a snapshot. The history begins with the snapshot.
     ///
     /// # Errors
     /// When reading fails or a line is invalid; the error contains the line number.
@@ -261,6 +265,11 @@ fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, Sna
     let text = |field: &str| metadata[field].as_str().unwrap_or_default();
     if text("name").is_empty() {
         return Err(SnapshotProblem::Missing("name"));
+    }
+    for name in [text("name"), text("namespace")] {
+        if !names::path_segment(name).is_empty() {
+            return Err(SnapshotProblem::Name(name.to_owned()));
+        }
     }
     if text("uid").is_empty() {
         return Err(SnapshotProblem::Missing("uid"));

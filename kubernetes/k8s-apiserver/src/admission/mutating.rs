@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_schema::{Schema, builtin, prune};
+use k8s_schema::{FieldError, FieldErrorKind, Schema, builtin, prune};
 use serde_json::{Value, json};
 
 use super::hooks::{self, AdmissionWebhook, WebhookOutcome};
@@ -13,8 +13,8 @@ use crate::semantics::cluster::Cluster;
 use crate::semantics::cluster::admission::{WriteAttributes, kind_of};
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
-use crate::semantics::{convert, decode};
-use crate::status::{ApiError, Result};
+use crate::semantics::{convert, decode, metadata};
+use crate::status::{ApiError, Result, StatusReason, Subject};
 
 /// Which webhooks the second round calls again.
 #[derive(Default)]
@@ -124,6 +124,7 @@ fn call_webhook(
     let patched = patched(hook, &reviewed, before.as_ref())?;
     let changed = match (patched, before) {
         (Some(mut patched), Some(before)) => {
+            check_kind(resource, &before, &patched)?;
             match own_schema(resource, attributes.subresource) {
                 Some(own) => drop(prune(&own, &mut patched)),
                 None => decode::redefault(resource, &mut patched)?,
@@ -136,6 +137,53 @@ fn call_webhook(
     };
     note_mutation(context, hook, (round, index), changed);
     Ok(changed)
+}
+
+/// Checks that a webhook has not changed the kind of an object.
+///
+/// # Errors
+/// When it has, with the message of kube-apiserver.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: callAttrMutatingHook
+fn check_kind(resource: &ApiResource, before: &Value, patched: &Value) -> Result<()> {
+    fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+        object[field].as_str().unwrap_or_default()
+    }
+    let [found, wanted] =
+        [patched, before].map(|object| (text(object, "apiVersion"), text(object, "kind")));
+    if found == wanted {
+        return Ok(());
+    }
+    let (api_version, kind) = found;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if resource.custom().is_some() {
+        if api_version != wanted.0 {
+            let why = format!(
+                "{group}/{version}, Kind={kind} is unstructured and is not suitable for \
+                 converting to {:?}",
+                wanted.0
+            );
+            return Err(ApiError::new(StatusReason::Unknown, why));
+        }
+        let problem =
+            FieldError::new("kind", FieldErrorKind::Invalid, format!("must be {}", wanted.1));
+        let subject = Subject { group, noun: kind };
+        let name = metadata::text(patched, "name");
+        return Err(ApiError::invalid(subject, name, &[problem.with_value(kind.into())]));
+    }
+    if builtin::schema(group, version, kind).is_none() {
+        return Err(ApiError::internal(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    let package = match resource.group.split('.').next() {
+        Some("") | None => "core",
+        Some(first) => first,
+    };
+    let why =
+        format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", wanted.1);
+    Err(ApiError::new(StatusReason::Unknown, why))
 }
 
 /// The schema of a subresource that has a kind of its own.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_schema as schema;
+use k8s_schema::protobuf;
 use serde_json::{Map, Value};
 
 use crate::json::to_bytes;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, CustomVersion, Registry};
-use crate::status::Result;
+use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::Stored;
 
 pub(crate) mod webhook;
@@ -190,11 +191,65 @@ pub(crate) fn to_stored_form(
     if let Some(storage_form) = cluster.registry.storage_form(resource) {
         let mut at_rest = between(context, resource, &storage_form, object)?;
         fit(&storage_form, &mut at_rest);
+        check_bounds(resource, &at_rest)?;
         return Ok((at_rest, storage_form.schema_id));
     }
     to_storage(resource, &mut object);
+    check_bounds(resource, &object)?;
     Ok((object, resource.schema_id))
 }
+
+/// Largest object at rest, in bytes: the largest request that etcd accepts (`--max-request-bytes`).
+const STORED_LEN_MAX: usize = 3 << 19;
+
+/// Deepest object at rest, in levels: lists, events and reviews have to hold it, and no JSON is read
+/// that is deeper than 127 levels (`serde_json`).
+const STORED_DEPTH_MAX: usize = 120;
+
+/// How much longer the JSON of a text may be than the text: a control character has six bytes.
+const ESCAPED_LEN_MAX: usize = 6;
+
+/// Checks that an object is neither too large nor too deep to be stored.
+fn check_bounds(resource: &ApiResource, at_rest: &Value) -> Result<()> {
+    let Some(length) = text_len(at_rest, STORED_DEPTH_MAX) else {
+        return Err(ApiError::bad_request(format!(
+            "the object is nested more than {STORED_DEPTH_MAX} levels deep, its managedFields included"
+        )));
+    };
+    if length <= STORED_LEN_MAX / ESCAPED_LEN_MAX {
+        return Ok(());
+    }
+    let mut length = to_bytes(at_rest).len();
+    if length > STORED_LEN_MAX && resource.custom().is_none() {
+        // Built-in kinds are stored as protocol buffers, which are shorter.
+        length = protobuf::encode(at_rest).map_or(length, |bytes| bytes.len());
+    }
+    if length > STORED_LEN_MAX {
+        return Err(ApiError::new(StatusReason::Unknown, "etcdserver: request is too large"));
+    }
+    Ok(())
+}
+
+/// The length of a value as JSON, but for escapes; none if it has more levels than `depth`.
+fn text_len(value: &Value, depth: usize) -> Option<usize> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(NUMBER_LEN),
+        Value::String(text) => Some(text.len() + 3),
+        Value::Array(items) => {
+            let below = depth.checked_sub(1)?;
+            items.iter().try_fold(3, |sum, item| Some(sum + text_len(item, below)?))
+        }
+        Value::Object(entries) => {
+            let below = depth.checked_sub(1)?;
+            entries.iter().try_fold(3, |sum, (key, value)| {
+                Some(sum + key.len() + 4 + text_len(value, below)?)
+            })
+        }
+    }
+}
+
+/// Longest JSON of a number, in bytes.
+const NUMBER_LEN: usize = 25;
 
 /// Converts objects to the version of `resource`, if a webhook converts them.
 ///

@@ -192,7 +192,7 @@ pub(crate) fn carry_over(
             metadata.extend(live_metadata.get(field).map(|kept| (field.to_owned(), kept.clone())));
         }
     }
-    for field in ["creationTimestamp", "generation", "resourceVersion", "namespace", "name"] {
+    for field in ["creationTimestamp", "generation", "resourceVersion", "namespace"] {
         match live_metadata.get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),

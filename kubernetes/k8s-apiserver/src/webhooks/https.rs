@@ -56,10 +56,8 @@ pub(super) async fn send(
     // The connection future has to be polled along with the exchange.
     tokio::select! {
         response = &mut exchange => response,
-        ended = connection => match ended {
-            Ok(()) => exchange.await,
-            Err(error) => Err(error.to_string()),
-        },
+        // A peer that closes without saying so (`close_notify`) may have answered completely.
+        ended = connection => exchange.await.map_err(|why| ended.map_or_else(|error| error.to_string(), |()| why)),
     }
 }
 

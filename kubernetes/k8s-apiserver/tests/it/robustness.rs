@@ -33,6 +33,58 @@ fn a_panic_ends_one_request_and_nothing_else() {
 }
 
 #[test]
+fn objects_have_bounds_in_size_and_depth() {
+    let cluster = TestCluster::new();
+    let definition = r#"{"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true
+        }}}]
+    }}"#;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    cluster.check(&format!("POST {definitions}"), definition, 201, "");
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let thing = |name: &str, x: &str| {
+        format!(
+            r#"{{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {{"name": "{name}"}}, "x": {x}}}"#
+        )
+    };
+    let text = |length: usize| format!("\"{}\"", "a".repeat(length));
+    let create = format!("POST {things}");
+    let too_large = r#"{"message": "etcdserver: request is too large"}"#;
+    cluster.check(&create, &thing("large", &text(1_500_000)), 201, "");
+    cluster.check(&create, &thing("larger", &text(1_600_000)), 500, too_large);
+    // A patch copies what is there.
+    let copy = r#"[{"op": "copy", "from": "/x", "path": "/y"}]"#;
+    let patch = |name: &str, body: &str, status: u16, expected: &str| {
+        let line = format!("PATCH {things}/{name}");
+        let ask =
+            Ask { line: &line, body, content_type: "application/json-patch+json", accept: "" };
+        cluster.check_with(ask, status, expected);
+    };
+    patch("large", copy, 500, too_large);
+    let doubled = r#"{"op": "copy", "from": "/x", "path": "/x/-"}"#;
+    cluster.check(&create, &thing("list", "[1]"), 201, "");
+    let forty = format!("[{}]", vec![doubled; 40].join(","));
+    patch("list", &forty, 422, r#"{"reason": "Invalid"}"#);
+
+    // Whatever was stored can be read and written again.
+    for levels in 90..128 {
+        let name = format!("deep-{levels}");
+        let nested = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        let line = format!("POST {things}");
+        let ask = Ask { line: &line, body: &thing(&name, &nested), ..Ask::default() };
+        let status = cluster.ask(ask).0;
+        assert!(status == 201 || status == 400, "{levels} levels: {status}");
+        if status == 201 {
+            patch(&name, r#"[{"op": "add", "path": "/y", "value": 1}]"#, 200, "");
+        }
+    }
+    cluster.check(&format!("GET {things}"), "", 200, "");
+}
+
+#[test]
 fn bodies_that_are_too_large_or_too_deep_are_refused() {
     let cluster = TestCluster::new();
     let create = format!("POST {CONFIG_MAPS}");

@@ -169,4 +169,11 @@ fn a_defective_snapshot_is_refused_with_line_and_cause() {
     check_refused(&with(1, &future), 2, "revision `9999");
     let nameless = lines[1].replacen("\"name\":", "\"nome\":", 1);
     check_refused(&with(1, &nameless), 2, "no name");
+    for (field, name) in [("name", "../a"), ("name", ".."), ("namespace", "a/b"), ("name", "a%2fb")]
+    {
+        let line = format!(
+            r#"{{"resource":"configmaps","object":{{"metadata":{{"name":"a","{field}":"{name}","uid":"u","resourceVersion":"1"}}}}}}"#
+        );
+        check_refused(&with(1, &line), 2, &format!("`{name}` is not a valid name"));
+    }
 }
