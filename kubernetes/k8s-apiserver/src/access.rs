@@ -11,15 +11,16 @@
 pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
+mod browser;
 pub(crate) mod certificates;
 pub(crate) mod connection;
 pub(crate) mod escalation;
 mod impersonate;
 pub(crate) mod issuer;
-mod keys;
+pub(crate) mod keys;
 pub(crate) mod options;
 pub(crate) mod rbac;
-mod refusal;
+pub(crate) mod refusal;
 pub(crate) mod review;
 pub(crate) mod service_account;
 mod token;
@@ -35,7 +36,7 @@ use http::request::Parts;
 use crate::http::body::Body;
 use crate::http::respond;
 use crate::ids::Ids;
-use crate::request::path::Route;
+use crate::request::info::RequestInfo;
 use crate::semantics::registry::ApiResource;
 use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
@@ -45,6 +46,7 @@ use attributes::AuthorizationAttributes;
 use audit::{Audit, AuditRecord};
 use certificates::Certificates;
 use impersonate::LastImpersonationModes;
+use keys::RootSecret;
 use options::{AccessOptions, Authorization, FallbackUser, StaticToken};
 use rbac::Authorizer;
 use token::Signer;
@@ -54,7 +56,7 @@ const IDS_SEED: u64 = 0x6163_6365_7373;
 
 /// The configuration and the state of authentication, authorization and audit.
 pub(crate) struct Access {
-    seed: u64,
+    secret: RootSecret,
     authorizer: Arc<Authorizer>,
     tokens: Vec<StaticToken>,
     in_process: FallbackUser,
@@ -68,11 +70,11 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Access by `options`; keys and certificates are derived from `seed` on their first use.
+    /// Access by `options`; `seed` is that of the ids of tokens and audit events.
     pub(crate) fn new(options: AccessOptions, seed: u64) -> Self {
-        let AccessOptions { authorization, tokens, in_process, plain, audit } = options;
+        let AccessOptions { authorization, tokens, in_process, plain, audit, keys } = options;
         Self {
-            seed,
+            secret: RootSecret::new(keys),
             authorizer: Arc::new(Authorizer::new(authorization == Authorization::AlwaysAllow)),
             tokens,
             in_process,
@@ -94,12 +96,13 @@ impl Access {
     /// The certificates of the cluster.
     pub(crate) fn certificates(&self) -> &Certificates {
         self.certificates.get_or_init(|| {
-            Certificates::new(self.seed).expect("all that the authority's certificate says is ours")
+            Certificates::new(self.secret.clone())
+                .expect("all that the authority's certificate says is ours")
         })
     }
 
     fn signer(&self) -> &Signer {
-        self.signer.get_or_init(|| Signer::new(self.seed))
+        self.signer.get_or_init(|| Signer::new(&self.secret))
     }
 
     fn token_request(&self) -> &Arc<ApiResource> {
@@ -125,13 +128,12 @@ pub(crate) struct AuthorizedRequest {
 pub(crate) fn admit(
     access: &Access,
     cluster: &SharedCluster,
-    parts: &Parts,
-    route: &Route,
+    (parts, info): (&Parts, &RequestInfo),
     body: &Bytes,
 ) -> Result<AuthorizedRequest, Box<Response<Body>>> {
     let user = authenticate::authenticate(access, cluster, parts).map_err(|error| {
         if let Some(audit) = &access.audit {
-            let attributes = AuthorizationAttributes::of(parts, route);
+            let attributes = AuthorizationAttributes::of(info);
             let next_id = || access.next_id();
             AuditRecord::unauthenticated(audit, cluster.clock(), next_id, parts, &attributes);
         }
@@ -141,7 +143,7 @@ pub(crate) fn admit(
     if is_trusted && access.audit.is_none() && !impersonate::is_asked_for(&parts.headers) {
         return Ok(AuthorizedRequest { user: Arc::new(user), record: None });
     }
-    let attributes = AuthorizationAttributes::of(parts, route);
+    let attributes = AuthorizationAttributes::of(info);
     let mut record = access.audit.as_ref().and_then(|audit| {
         AuditRecord::begin(audit, cluster.clock(), || access.next_id(), parts, &user, &attributes)
     });

@@ -9,14 +9,15 @@ use std::sync::{Arc, LazyLock};
 use k8s_schema::FieldError;
 use serde_json::Value;
 
-use crate::access::escalation;
+use crate::access::attributes::{AuthorizationAttributes, ResourceAttributes};
 use crate::access::rbac::Authorizer;
+use crate::access::{escalation, refusal};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::cluster::admission::{Admission, GROUP, WriteAttributes};
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 use crate::status::Result;
-use crate::storage::StorageId;
+use crate::storage::{ObjectKey, StorageId};
 
 mod authorizer;
 mod check;
@@ -69,6 +70,29 @@ impl Admission for AdmissionChain {
             mutating::admit(self, cluster, context, attributes, object)?;
         }
         Ok(())
+    }
+
+    fn authorize_create(
+        &self,
+        cluster: &Cluster,
+        context: &RequestContext,
+        resource: &ApiResource,
+        key: &ObjectKey,
+    ) -> Result<()> {
+        let about = ResourceAttributes {
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+            subresource: "",
+            namespace: if resource.is("", "Namespace") { &key.name } else { &key.namespace },
+            name: (&*key.name).into(),
+        };
+        let wanted = AuthorizationAttributes::on("create", about);
+        let decision = self.authorizer.authorize(cluster, &context.user, &wanted);
+        if decision.allowed {
+            return Ok(());
+        }
+        Err(refusal::forbidden(&context.user, &wanted, &decision.reason))
     }
 
     fn authorize_content(

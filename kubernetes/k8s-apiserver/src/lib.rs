@@ -29,8 +29,9 @@
 //!
 //! # Guarantees
 //!
-//! The same requests in the same order, under the same clock and seed, give the same cluster: there
-//! are no background tasks, and nothing depends on hash order. Every write has a revision of its
+//! The same requests in the same order, under the same clock, seed and [`KeySource::Seed`], give the
+//! same cluster: there are no background tasks, and nothing depends on hash order. Keys are random
+//! by default, which shows in the certificates that a cluster contains. Every write has a revision of its
 //! own, those of controllers included, so watches see each step. Times come from the [`Clock`], and
 //! from `tokio::time` where a watch waits, so a paused runtime pauses watches too.
 //!
@@ -84,6 +85,7 @@ mod webhooks;
 pub use access::audit::{
     Audit, AuditGroup, AuditLevel, AuditPolicy, AuditRule, AuditSink, AuditStage, JsonLines,
 };
+pub use access::keys::KeySource;
 pub use access::options::{AccessOptions, Authorization, FallbackUser, StaticToken};
 pub use clock::{Clock, SystemClock};
 pub use http::body::Body;

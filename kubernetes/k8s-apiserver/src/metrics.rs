@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::http::body::Body;
 use crate::http::{discovery, respond};
+use crate::request::info::RequestInfo;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::ApiResource;
 use crate::shared_cluster::SharedCluster;
@@ -139,8 +140,8 @@ impl Metrics {
     }
 
     /// Begins to observe a request.
-    pub(crate) fn begin(&self, parts: &Parts) -> ObservedRequest {
-        let labels = Labels::of(parts);
+    pub(crate) fn begin(&self, parts: &Parts, info: &RequestInfo) -> ObservedRequest {
+        let labels = Labels::of(parts, info);
         let kind = if parts.method.is_safe() { "readOnly" } else { "mutating" };
         let running = if labels.is_long() {
             self.longrunning.with_label_values(&labels.long())

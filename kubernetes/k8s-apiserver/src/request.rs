@@ -2,7 +2,9 @@
 
 pub(crate) mod accept;
 pub(crate) mod content;
+pub(crate) mod info;
 pub(crate) mod parameters;
 pub(crate) mod path;
+pub(crate) mod query;
 pub(crate) mod selector;
 pub(crate) mod strict;

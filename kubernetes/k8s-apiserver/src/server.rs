@@ -22,6 +22,7 @@ use crate::http::openapi::DocumentCache;
 use crate::http::render::ResponseForm;
 use crate::http::respond;
 use crate::metrics::Metrics;
+use crate::request::info::RequestInfo;
 use crate::semantics::cluster::Cluster;
 use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
@@ -44,8 +45,7 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The seed of uids and generated names: the same seed gives the same ones.
     ///
-    /// The keys of the cluster are derived from it too: anybody who knows the seed can make
-    /// credentials for the cluster.
+    /// Keys do not follow from it; see [`AccessOptions::keys`].
     pub seed: u64,
     /// How many past events are kept for watches and for lists at earlier revisions.
     pub history: History,
@@ -154,9 +154,11 @@ where
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            let observed = shared.metrics.begin(&parts);
-            let form = ResponseForm::negotiate(&shared.cluster, &mut parts);
-            let answer = AssertUnwindSafe(answer(&shared, &parts, body)).catch_unwind().await;
+            let info = RequestInfo::of(&parts);
+            let observed = shared.metrics.begin(&parts, &info);
+            let form = ResponseForm::negotiate(&shared.cluster, &mut parts, &info);
+            let answer =
+                AssertUnwindSafe(answer(&shared, (&parts, &info), body)).catch_unwind().await;
             let response = answer.unwrap_or_else(|_| {
                 // A read that panics has changed nothing; a write may be half done.
                 let is_poisoned = shared.cluster.is_poisoned();
@@ -171,7 +173,11 @@ where
     }
 }
 
-async fn answer<B>(shared: &Arc<Shared>, parts: &Parts, body: B) -> Response<Body>
+async fn answer<B>(
+    shared: &Arc<Shared>,
+    (parts, info): (&Parts, &RequestInfo),
+    body: B,
+) -> Response<Body>
 where
     B: http_body::Body + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -183,7 +189,7 @@ where
         shared.cluster.compact(u64::MAX);
     }
     match read_body(body).await {
-        Ok(body) => dispatch::handle(shared, parts, &body).await,
+        Ok(body) => dispatch::handle(shared, (parts, info), &body).await,
         Err(error) => respond::error(&error),
     }
 }

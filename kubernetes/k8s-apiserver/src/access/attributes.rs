@@ -1,10 +1,7 @@
 //! The attributes of a request that authorization decides on.
 use std::borrow::Cow;
 
-use http::Method;
-use http::request::Parts;
-use percent_encoding::percent_decode_str;
-
+use crate::request::info::RequestInfo;
 use crate::request::path::{ResourcePath, Route};
 
 /// A verb on a resource or on a non-resource path.
@@ -15,7 +12,7 @@ pub(crate) struct AuthorizationAttributes<'a> {
     pub(crate) verb: Cow<'a, str>,
     /// The resource; none for a non-resource path.
     pub(crate) resource: Option<ResourceAttributes<'a>>,
-    /// The path of the URL.
+    /// The path of the URL, decoded.
     pub(crate) path: &'a str,
 }
 
@@ -33,21 +30,13 @@ pub(crate) struct ResourceAttributes<'a> {
 impl<'a> AuthorizationAttributes<'a> {
     /// The attributes of a request.
     ///
-    /// Upstream: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go: NewRequestInfo
     /// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authorization.go: GetAuthorizerAttributes
-    pub(crate) fn of(parts: &'a Parts, route: &'a Route) -> Self {
-        match route {
-            Route::Resource(target) => Self {
-                verb: verb(&parts.method, target, parts.uri.query().unwrap_or_default()).into(),
-                resource: Some(ResourceAttributes::of(parts, target)),
-                path: parts.uri.path(),
-            },
-            _ => Self {
-                verb: parts.method.as_str().to_ascii_lowercase().into(),
-                resource: None,
-                path: parts.uri.path(),
-            },
-        }
+    pub(crate) fn of(info: &'a RequestInfo) -> Self {
+        let resource = match &info.route {
+            Route::Resource(target) => Some(ResourceAttributes::of(target, &info.selected_name)),
+            _ => None,
+        };
+        Self { verb: Cow::Borrowed(&info.verb), resource, path: &info.path }
     }
 
     /// The attributes of a verb on a resource, without a request.
@@ -62,14 +51,7 @@ impl<'a> AuthorizationAttributes<'a> {
 }
 
 impl<'a> ResourceAttributes<'a> {
-    fn of(parts: &Parts, target: &'a ResourcePath) -> Self {
-        let name = match target.name.as_deref() {
-            Some(name) => Cow::Borrowed(name),
-            None if is_read(&parts.method) && !target.watch => {
-                named_by_selector(parts.uri.query().unwrap_or_default()).into()
-            }
-            None => Cow::default(),
-        };
+    fn of(target: &'a ResourcePath, selected_name: &'a str) -> Self {
         // Requests for a namespace count as in that namespace, so that its roles apply.
         let namespace = match target.namespace.as_deref() {
             None if target.resource == "namespaces" => target.name.as_deref().unwrap_or_default(),
@@ -82,7 +64,7 @@ impl<'a> ResourceAttributes<'a> {
             resource: &target.resource,
             subresource: subresource.split('/').next().unwrap_or_default(),
             namespace,
-            name,
+            name: target.name.as_deref().unwrap_or(selected_name).into(),
         }
     }
 
@@ -96,62 +78,14 @@ impl<'a> ResourceAttributes<'a> {
     }
 }
 
-fn is_read(method: &Method) -> bool {
-    method == Method::GET || method == Method::HEAD
-}
-
-fn verb(method: &Method, target: &ResourcePath, query: &str) -> &'static str {
-    match *method {
-        _ if target.watch => "watch",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if target.name.is_none() => "deletecollection",
-        Method::DELETE => "delete",
-        Method::GET | Method::HEAD if target.name.is_some() => "get",
-        Method::GET | Method::HEAD if is_watch(query) => "watch",
-        Method::GET | Method::HEAD => "list",
-        _ => "",
-    }
-}
-
-fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').find_map(|pair| {
-        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (found == name).then_some(value)
-    })
-}
-
-fn is_watch(query: &str) -> bool {
-    parameter(query, "watch").is_some_and(|value| !matches!(value, "false" | "False" | "0"))
-}
-
-/// The name that a field selector restricts a list to; empty if there is none.
-fn named_by_selector(query: &str) -> String {
-    let selector = parameter(query, "fieldSelector").unwrap_or_default();
-    let selector = percent_decode_str(selector).decode_utf8_lossy();
-    selector
-        .split(',')
-        .find_map(|term| {
-            let value = term.strip_prefix("metadata.name=")?;
-            let value = value.strip_prefix('=').unwrap_or(value);
-            let is_segment = !value.is_empty() && !value.contains(['/', '%']);
-            is_segment.then(|| value.to_owned())
-        })
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::path;
 
     fn check(line: &str, expected: &str) {
         let (method, uri) = line.split_once(' ').expect("a method and a path");
-        let request = http::Request::builder().method(method).uri(uri).body(()).unwrap();
-        let parts = request.into_parts().0;
-        let route = path::parse(parts.uri.path());
-        let attributes = AuthorizationAttributes::of(&parts, &route);
+        let info = RequestInfo::read(&method.parse().unwrap(), &uri.parse().unwrap());
+        let attributes = AuthorizationAttributes::of(&info);
         let shown = match &attributes.resource {
             Some(about) => format!(
                 "{} {}.{} {} {}",

@@ -4,6 +4,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 
 use super::Access;
+use super::browser;
 use super::connection::{Connection, Transport};
 use super::options::FallbackUser;
 use super::rbac::quoted;
@@ -18,7 +19,8 @@ use crate::user::{AUTHENTICATED, UserInfo};
 /// Authenticates the user of a request.
 ///
 /// # Errors
-/// When it carries a token that is not valid.
+/// When it carries credentials that are not valid, or those who send none are administrators and a
+/// page in a browser may have sent it.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authentication.go: WithAuthentication
 pub(crate) fn authenticate(
@@ -46,7 +48,19 @@ pub(crate) fn authenticate(
         Some(Transport::Plain) => access.plain,
         Some(Transport::Tls) => FallbackUser::Anonymous,
     };
+    if unidentified == FallbackUser::Administrator {
+        check_credentials(parts)?;
+        if connection.is_some() {
+            browser::refuse(parts)?;
+        }
+    }
     Ok(unidentified.user())
+}
+
+/// Checks that a request that becomes the administrator's carries no credentials at all: what is
+/// not understood is not a reason to allow everything.
+fn check_credentials(parts: &Parts) -> Result<(), ApiError> {
+    if parts.headers.contains_key(AUTHORIZATION) { Err(unauthorized()) } else { Ok(()) }
 }
 
 /// Upstream: k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go: AuthenticateRequest

@@ -16,7 +16,7 @@ use x509_cert::der::oid::db::rfc4519::{COMMON_NAME, ORGANIZATION_NAME};
 use x509_cert::ext::pkix::name::DirectoryString;
 use x509_cert::name::Name;
 
-use super::keys::{self, Purpose};
+use super::keys::{Purpose, RootSecret};
 use crate::user::{AUTHENTICATED, MASTERS, UserInfo};
 
 /// The names under which a server is reached within a cluster, and on its own machine.
@@ -30,7 +30,7 @@ const NAMES: [&str; 5] = [
 
 /// The certificate authority of a cluster.
 pub(crate) struct Certificates {
-    seed: u64,
+    secret: RootSecret,
     issuer: Issuer<'static, KeyPair>,
     authority: String,
     authority_der: CertificateDer<'static>,
@@ -43,18 +43,18 @@ pub(crate) struct Identity {
 }
 
 impl Certificates {
-    /// The authority of a cluster with this seed.
+    /// The authority of a cluster whose keys are derived from `secret`.
     ///
     /// # Errors
     /// When a certificate cannot be signed.
-    pub(crate) fn new(seed: u64) -> Result<Self, rcgen::Error> {
+    pub(crate) fn new(secret: RootSecret) -> Result<Self, rcgen::Error> {
         let mut params = parameters("kubernetes");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let key = key(seed, Purpose::Authority)?;
+        let key = key(&secret, Purpose::Authority)?;
         let certificate = params.self_signed(&key)?;
         Ok(Self {
-            seed,
+            secret,
             authority: certificate.pem(),
             authority_der: certificate.der().clone(),
             issuer: Issuer::new(params, key),
@@ -88,7 +88,7 @@ impl Certificates {
             addresses.push(address);
         }
         params.subject_alt_names.extend(addresses.into_iter().map(SanType::IpAddress));
-        let key = key(self.seed, Purpose::Server)?;
+        let key = key(&self.secret, Purpose::Server)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Identity {
             certificate: certificate.der().clone(),
@@ -104,7 +104,7 @@ impl Certificates {
         let mut params = parameters("system:admin");
         params.distinguished_name.push(DnType::OrganizationName, MASTERS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let key = key(self.seed, Purpose::Administrator)?;
+        let key = key(&self.secret, Purpose::Administrator)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok((certificate.pem(), key.serialize_pem()))
     }
@@ -122,8 +122,8 @@ fn parameters(common_name: &str) -> CertificateParams {
     params
 }
 
-fn key(seed: u64, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
-    let pkcs8 = PrivatePkcs8KeyDer::from(keys::pkcs8(seed, purpose));
+fn key(secret: &RootSecret, purpose: Purpose) -> Result<KeyPair, rcgen::Error> {
+    let pkcs8 = PrivatePkcs8KeyDer::from(secret.pkcs8(purpose));
     KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519)
 }
 

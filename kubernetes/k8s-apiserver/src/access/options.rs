@@ -1,5 +1,6 @@
 //! The options of authentication, authorization and audit.
 use super::audit::Audit;
+use super::keys::KeySource;
 use crate::user::UserInfo;
 
 /// How a server authenticates, authorizes and records requests.
@@ -14,8 +15,12 @@ pub struct AccessOptions {
     /// The user of requests without credentials on a listener without TLS.
     ///
     /// The administrator by default: `kubectl` and other clients based on client-go send no
-    /// credentials without TLS.
+    /// credentials without TLS. What a page in a browser may have sent is refused then: a `Host` that
+    /// is a name other than `localhost`, another `Origin`, a POST without the content type of an
+    /// API. So are credentials that are not a bearer token.
     pub plain: FallbackUser,
+    /// Where the private keys of the cluster come from.
+    pub keys: KeySource,
     /// The audit log; none if requests are not recorded.
     pub audit: Option<Audit>,
 }

@@ -5,7 +5,7 @@ use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use super::keys::{self, Purpose};
+use super::keys::{Purpose, RootSecret};
 
 /// Signs and verifies tokens.
 #[derive(Debug)]
@@ -27,12 +27,10 @@ pub(crate) enum TokenError {
 
 impl Signer {
     /// The signer of a cluster.
-    pub(crate) fn new(seed: u64) -> Self {
-        let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&keys::pkcs8(
-            seed,
-            Purpose::ServiceAccounts,
-        ))
-        .expect("the key was put together in this form");
+    pub(crate) fn new(secret: &RootSecret) -> Self {
+        let pkcs8 = secret.pkcs8(Purpose::ServiceAccounts);
+        let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&pkcs8)
+            .expect("the key was put together in this form");
         let header = json!({"alg": "EdDSA", "kid": key_id(&key)});
         Self { key, header: URL_SAFE_NO_PAD.encode(header.to_string()) }
     }
@@ -90,10 +88,11 @@ fn key_id(key: &Ed25519KeyPair) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::keys::KeySource;
 
     #[test]
     fn only_tokens_with_our_signature_are_ours() {
-        let signer = Signer::new(1);
+        let signer = Signer::new(&RootSecret::new(KeySource::Seed(1)));
         let claims = json!({"iss": "me", "sub": "x"});
         let token = signer.sign(&claims);
         assert_eq!(signer.sign(&claims), token, "the same claims give the same token");
@@ -101,7 +100,10 @@ mod tests {
         assert_eq!(signer.verify(&token, "you"), Err(TokenError::Foreign));
         assert_eq!(signer.verify("a.b.c", "me"), Err(TokenError::Foreign));
         assert_eq!(signer.verify("", "me"), Err(TokenError::Foreign));
-        assert_eq!(Signer::new(2).verify(&token, "me"), Err(TokenError::Signature));
+        assert_eq!(
+            Signer::new(&RootSecret::new(KeySource::Seed(2))).verify(&token, "me"),
+            Err(TokenError::Signature)
+        );
         let (signed, _) = token.rsplit_once('.').expect("a token has three parts");
         assert_eq!(signer.verify(&format!("{signed}."), "me"), Err(TokenError::Signature));
         let unsigned = json!({"alg": "none"}).to_string();

@@ -1,9 +1,10 @@
 //! The requests that a rule applies to.
+use http::Request;
 use http::header::USER_AGENT;
-use http::{Method, Request};
 
 use super::{Chance, chance};
-use crate::request::path::{self, ResourcePath, Route};
+use crate::request::info::RequestInfo;
+use crate::request::path::{ResourcePath, Route};
 
 /// Selects the requests that get a fault.
 ///
@@ -107,7 +108,7 @@ impl Requests {
         };
         self.line.as_deref().is_none_or(|text| seen.line.contains(text))
             && self.user_agent.as_deref().is_none_or(|text| seen.user_agent.contains(text))
-            && is(&self.verb, target.map(|_| seen.verb))
+            && is(&self.verb, target.map(|_| seen.verb.as_str()))
             && is(&self.namespace, target.and_then(|target| target.namespace.as_deref()))
             && is(&self.name, target.and_then(|target| target.name.as_deref()))
             && self
@@ -154,7 +155,7 @@ pub(super) struct SeenRequest<'a> {
     pub(super) line: String,
     pub(super) is_write: bool,
     pub(super) is_watch: bool,
-    verb: &'static str,
+    verb: String,
     target: Option<ResourcePath>,
     user_agent: &'a str,
 }
@@ -162,17 +163,12 @@ pub(super) struct SeenRequest<'a> {
 impl<'a> SeenRequest<'a> {
     pub(super) fn of<B>(request: &'a Request<B>) -> Self {
         let uri = request.uri();
-        let target = match path::parse(uri.path()) {
+        let info = RequestInfo::read(request.method(), uri);
+        let is_watch = info.is_watch();
+        let target = match info.route {
             Route::Resource(target) => Some(target),
             _ => None,
         };
-        let is_watch = target.as_ref().is_some_and(|target| target.watch)
-            || uri
-                .query()
-                .unwrap_or_default()
-                .split('&')
-                .any(|pair| matches!(pair, "watch" | "watch=true" | "watch=1"));
-        let is_named = target.as_ref().is_some_and(|target| target.name.is_some());
         let user_agent = request.headers().get(USER_AGENT);
         Self {
             line: format!(
@@ -182,23 +178,9 @@ impl<'a> SeenRequest<'a> {
             ),
             is_write: !request.method().is_safe(),
             is_watch,
-            verb: verb(request.method(), is_watch, is_named),
+            verb: info.verb.into_owned(),
             target,
             user_agent: user_agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
         }
-    }
-}
-
-fn verb(method: &Method, is_watch: bool, is_named: bool) -> &'static str {
-    match *method {
-        Method::GET | Method::HEAD if is_watch => "watch",
-        Method::GET | Method::HEAD if is_named => "get",
-        Method::GET | Method::HEAD => "list",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if is_named => "delete",
-        Method::DELETE => "deletecollection",
-        _ => "",
     }
 }

@@ -1,10 +1,11 @@
 //! `/healthz`, `/livez`, `/readyz` and the single checks below them, which all pass.
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode, Uri};
+use http::{HeaderValue, Response, StatusCode};
 
 use crate::http::body::Body;
 use crate::http::respond;
+use crate::request::info::RequestInfo;
 
 /// The names of the checks, in the order of kube-apiserver.
 const CHECKS: [&str; 35] = [
@@ -63,8 +64,8 @@ pub(crate) fn paths() -> impl Iterator<Item = String> {
 /// Handles a health check.
 ///
 /// Upstream: k8s.io/apiserver/pkg/server/healthz/healthz.go: handleRootHealth
-pub(crate) fn answer(uri: &Uri) -> Response<Body> {
-    let path = uri.path().trim_matches('/');
+pub(crate) fn answer(info: &RequestInfo) -> Response<Body> {
+    let path = info.path.trim_matches('/');
     let (endpoint, check) = path.split_once('/').unwrap_or((path, ""));
     if !check.is_empty() {
         return match checks(endpoint).any(|known| known == check) {
@@ -72,16 +73,10 @@ pub(crate) fn answer(uri: &Uri) -> Response<Body> {
             false => not_found(),
         };
     }
-    let parameters: Vec<(&str, &str)> = uri
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .collect();
-    if !parameters.iter().any(|(name, _)| *name == "verbose") {
+    if info.query.get("verbose").is_none() {
         return respond::text("ok");
     }
-    let excluded = |check: &str| parameters.contains(&("exclude", check));
+    let excluded = |check: &str| info.query.all("exclude").any(|found| found == check);
     let mut text: String = checks(endpoint)
         .map(|check| {
             let excluded = if excluded(check) { "excluded: " } else { "" };

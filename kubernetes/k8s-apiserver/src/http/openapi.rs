@@ -17,6 +17,7 @@ use crate::http::body::Body;
 use crate::http::respond;
 use crate::json::to_bytes;
 use crate::request::accept::accepts_gzip;
+use crate::request::info::RequestInfo;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::registry::ApiResource;
 use crate::shared_cluster::SharedCluster;
@@ -67,9 +68,9 @@ impl OpenApiDocument {
 pub(crate) fn answer(
     cluster: &SharedCluster,
     documents: &DocumentCache,
-    parts: &Parts,
+    (parts, info): (&Parts, &RequestInfo),
 ) -> Result<Response<Body>> {
-    let path = parts.uri.path().trim_end_matches('/');
+    let path = info.path.trim_end_matches('/');
     if path == "/openapi/v3" {
         let found = cluster.read(|cluster| {
             let build = || Some(to_bytes(&index(documents, cluster)));
@@ -95,7 +96,7 @@ pub(crate) fn answer(
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
     match cluster.read(|cluster| Ok(version_3(documents, cluster, name)))? {
-        Some(found) => Ok(with_hash(parts, &found)),
+        Some(found) => Ok(with_hash((parts, info), &found)),
         None => Ok(nothing()),
     }
 }
@@ -179,10 +180,9 @@ fn url(name: &str, digest: &str) -> Value {
 }
 
 /// The response with a document; one that is requested by its digest can be cached forever.
-fn with_hash(parts: &Parts, found: &OpenApiDocument) -> Response<Body> {
+fn with_hash((parts, info): (&Parts, &RequestInfo), found: &OpenApiDocument) -> Response<Body> {
     let digest = found.digest();
-    let query = parts.uri.query().unwrap_or_default();
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("hash="));
+    let asked = info.query.get("hash");
     if asked.is_some_and(|asked| asked != digest) {
         let location = format!("{}?hash={digest}", parts.uri.path());
         let mut response = respond::bytes(StatusCode::MOVED_PERMANENTLY, Bytes::new());

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::http::body::Body;
 use crate::http::respond;
 use crate::request::accept::{Accept, Format, PROTOBUF, View};
-use crate::request::path::{self, ResourcePath, Route};
+use crate::request::info::RequestInfo;
+use crate::request::path::{ResourcePath, Route};
 use crate::shared_cluster::SharedCluster;
 use crate::status::ApiError;
 
@@ -45,23 +46,25 @@ struct WatchEvent {
 
 impl ResponseForm {
     /// Negotiates the form, and turns the request into one for JSON.
-    pub(crate) fn negotiate(cluster: &SharedCluster, parts: &mut Parts) -> Self {
+    pub(crate) fn negotiate(
+        cluster: &SharedCluster,
+        parts: &mut Parts,
+        info: &RequestInfo,
+    ) -> Self {
         let mut form = Self {
             format: Format::Json,
-            is_indented: is_for_people(parts),
+            is_indented: is_for_people(&parts.headers, info),
             is_head: parts.method == Method::HEAD,
             encodings: HeaderMap::new(),
         };
-        let path = parts.uri.path();
-        if path.starts_with("/openapi/") {
+        if info.path.starts_with("/openapi/") {
             // OpenAPI documents negotiate their media types themselves.
             form.is_indented = false;
             return form;
         }
         let mut has_protobuf = accepts_protobuf(&parts.headers);
-        // Only requests for protocol buffers need their path parsed.
-        if has_protobuf && let Route::Resource(target) = path::parse(path) {
-            has_protobuf = is_built_in(cluster, &target);
+        if has_protobuf && let Route::Resource(target) = &info.route {
+            has_protobuf = is_built_in(cluster, target);
         }
         let chosen = Accept::choose(&parts.headers, has_protobuf);
         if chosen.is_err() && Accept::choose(&parts.headers, true).is_ok() {
@@ -172,18 +175,12 @@ impl ResponseForm {
 /// Whether the client wants indented JSON: by parameter, or by its user agent.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go: isPrettyPrint
-fn is_for_people(parts: &Parts) -> bool {
-    let query = parts.uri.query().unwrap_or_default();
-    let asked = query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .find(|(name, _)| *name == "pretty");
-    if let Some((_, value)) = asked {
+fn is_for_people(headers: &HeaderMap, info: &RequestInfo) -> bool {
+    if let Some(value) = info.query.get("pretty") {
         return !matches!(value, "0" | "f" | "F" | "false" | "FALSE" | "False");
     }
-    let text = |name| {
-        parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("")
-    };
+    let text =
+        |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or("");
     let agent = text(USER_AGENT);
     PEOPLE.iter().any(|name| agent.starts_with(name)) || text(ACCEPT).contains("pretty=1")
 }

@@ -3,7 +3,8 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 
-use crate::request::path::{self, Route};
+use crate::request::info::RequestInfo;
+use crate::request::path::Route;
 use crate::semantics::registry::Registry;
 
 /// The labels of a request.
@@ -19,15 +20,12 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn of(parts: &Parts) -> Self {
-        let path = parts.uri.path();
-        let query = parts.uri.query().unwrap_or_default();
-        let has = |wanted: &str| query.split('&').any(|pair| pair == wanted);
-        let target = match path::parse(path) {
+    pub(super) fn of(parts: &Parts, info: &RequestInfo) -> Self {
+        let target = match &info.route {
             Route::Resource(target) => target,
-            route => return Self::of_document(&parts.method, &route, path),
+            route => return Self::of_document(&parts.method, route, &info.path),
         };
-        let is_watch = target.watch || has("watch") || has("watch=true") || has("watch=1");
+        let is_watch = info.is_watch();
         let is_named = target.name.is_some();
         let is_apply = parts.headers.get(CONTENT_TYPE).is_some_and(|content_type| {
             content_type.as_bytes().starts_with(b"application/apply-patch")
@@ -47,12 +45,12 @@ impl Labels {
         };
         Self {
             verb,
-            group: target.group,
-            version: target.version,
-            resource: target.resource,
-            subresource: target.subresource.unwrap_or_default(),
+            group: target.group.clone(),
+            version: target.version.clone(),
+            resource: target.resource.clone(),
+            subresource: target.subresource.clone().unwrap_or_default(),
             scope,
-            dry_run: if has("dryRun=All") { "All" } else { "" },
+            dry_run: if info.query.get("dryRun") == Some("All") { "All" } else { "" },
         }
     }
 

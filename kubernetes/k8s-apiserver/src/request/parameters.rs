@@ -1,12 +1,10 @@
 //! Query parameters.
-use std::collections::BTreeSet;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
-use k8s_schema::{FieldError, FieldErrorKind};
-use percent_encoding::percent_decode_str;
-
+use super::query::Query;
 use crate::status::{ApiError, Result, Subject};
+use k8s_schema::{FieldError, FieldErrorKind};
 
 /// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,33 +82,25 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads a query string; empty pairs and unknown names are skipped.
+    /// Reads the parameters of a query; unknown names are skipped.
     ///
     /// # Errors
     /// When a value is malformed.
     ///
     /// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/zz_generated.conversion.go: Convert_url_Values_To_v1_ListOptions
-    pub(crate) fn parse(query: &str, options: OptionsKind) -> Result<Self> {
+    pub(crate) fn read(query: &Query, options: OptionsKind) -> Result<Self> {
         let mut parameters = Self::default();
-        let mut seen = BTreeSet::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            if is_malformed(pair) {
-                continue;
-            }
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decoded(name);
-            // Of repeated parameters the first one wins.
-            if seen.insert(name.clone()) {
-                parameters.set(options, &name, decoded(value))?;
-            }
+        for (name, value) in query.first_of_each() {
+            parameters.set(options, name, value.to_owned())?;
         }
         Ok(parameters)
     }
 
     fn set(&mut self, options: OptionsKind, name: &str, value: String) -> Result<()> {
         match name {
-            // Reads ignore the parameters of writes.
-            "dryRun" | "fieldValidation" | "propagationPolicy" if options.0 == "ListOptions" => {}
+            // Reads ignore the parameters of writes, and what is no list those of lists.
+            "dryRun" | "fieldValidation" | "propagationPolicy" if options.is_of_reads() => {}
+            "limit" | "timeoutSeconds" if !options.is_of_lists() => {}
             "labelSelector" => self.label_selector = value,
             "fieldSelector" => self.field_selector = value,
             "limit" => {
@@ -157,6 +147,15 @@ impl OptionsKind {
     /// An error about several of the options.
     pub(crate) fn invalid_all(self, problems: &[FieldError]) -> ApiError {
         ApiError::invalid(Subject { group: "meta.k8s.io", noun: self.0 }, "", problems)
+    }
+
+    fn is_of_reads(self) -> bool {
+        matches!(self.0, "ListOptions" | "GetOptions")
+    }
+
+    /// Whether the parameters of lists count; deletions of collections have them too.
+    fn is_of_lists(self) -> bool {
+        matches!(self.0, "ListOptions" | "DeleteOptions")
     }
 
     fn unsupported(self, field: &str, value: serde_json::Value, supported: &str) -> ApiError {
@@ -259,7 +258,7 @@ fn parse_field_validation(options: OptionsKind, value: &str) -> Result<FieldVali
 /// Reads a boolean as kube-apiserver's query conversion does: anything but these is true.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/runtime/conversion.go: Convert_Slice_string_To_bool
-fn flag(value: &str) -> bool {
+pub(crate) fn flag(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
@@ -277,36 +276,23 @@ fn number<T: FromStr<Err = ParseIntError>>(value: &str) -> Result<Option<T>> {
     })
 }
 
-/// Whether a pair is malformed, in which case it is ignored.
-fn is_malformed(pair: &str) -> bool {
-    let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
-    let bytes = pair.as_bytes();
-    bytes.iter().enumerate().any(|(at, byte)| {
-        let is_encoded = is_hex(bytes.get(at + 1)) && is_hex(bytes.get(at + 2));
-        *byte == b';' || (*byte == b'%' && !is_encoded)
-    })
-}
-
-fn decoded(text: &str) -> String {
-    let spaced = text.replace('+', " ");
-    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const OPTIONS: OptionsKind = OptionsKind("ListOptions");
 
+    fn read(query: &str, options: OptionsKind) -> Result<Parameters> {
+        Parameters::read(&Query::parse(query), options)
+    }
+
     #[test]
     fn untidy_queries_are_read() {
         for query in ["?", "", "&", "?&", "limit=%zz", "limit=5;x", "limit=%5"] {
-            let parsed = Parameters::parse(query.trim_start_matches('?'), OPTIONS).unwrap();
+            let parsed = read(query.trim_start_matches('?'), OPTIONS).unwrap();
             assert_eq!(parsed.limit, 0, "{query}");
         }
-        let parsed =
-            Parameters::parse("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)", OPTIONS)
-                .unwrap();
+        let parsed = read("&limit=500&watch=true&labelSelector=a%3Db%2Cc+in+(d)", OPTIONS).unwrap();
         assert_eq!(parsed.limit, 500);
         assert!(parsed.watch);
         assert_eq!(parsed.label_selector, "a=b,c in (d)");
@@ -316,9 +302,9 @@ mod tests {
     fn values_that_make_no_sense_are_refused() {
         for query in ["limit=x", "dryRun=Some", "propagationPolicy=Up", "fieldValidation=Loose"] {
             let options = OptionsKind("DeleteOptions");
-            assert!(Parameters::parse(query, options).is_err(), "{query}");
+            assert!(read(query, options).is_err(), "{query}");
             let is_for_reads = query.starts_with("limit");
-            assert_eq!(Parameters::parse(query, OPTIONS).is_err(), is_for_reads, "{query}");
+            assert_eq!(read(query, OPTIONS).is_err(), is_for_reads, "{query}");
         }
     }
 }

@@ -1,6 +1,4 @@
 //! URL paths.
-use percent_encoding::percent_decode_str;
-
 /// The endpoint of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -78,13 +76,11 @@ pub(crate) struct ResourcePath {
 /// Subresources of a namespace, which look like resources in it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
-/// Reads a path.
+/// Reads a decoded path: an encoded slash separates segments too, as in kube-apiserver.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go: NewRequestInfo
 pub(crate) fn parse(path: &str) -> Route {
-    // As in kube-apiserver, an encoded slash separates segments too.
-    let decoded = percent_decode_str(path).decode_utf8_lossy();
-    let tidy = decoded.strip_prefix('/').unwrap_or(&decoded);
+    let tidy = path.strip_prefix('/').unwrap_or(path);
     let tidy = tidy.strip_suffix('/').unwrap_or(tidy);
     let segments: Vec<&str> = if tidy.is_empty() { Vec::new() } else { tidy.split('/').collect() };
     match segments.as_slice() {
@@ -138,7 +134,7 @@ fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {
         _ => (false, rest),
     };
     let (namespace, rest) = match rest {
-        ["namespaces", _, subresource] if NAMESPACE_SUBRESOURCES.contains(subresource) => {
+        ["namespaces", _, subresource, ..] if NAMESPACE_SUBRESOURCES.contains(subresource) => {
             (None, rest)
         }
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
@@ -192,11 +188,11 @@ mod tests {
         check("/apis/apps/v1/namespaces/a/deployments/b/scale", "apps/v1 a deployments b scale");
         check("/apis/apps/v1/deployments/", "apps/v1 - deployments - -");
         check(
-            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
             "rbac.authorization.k8s.io/v1 - clusterroles system:node -",
         );
         check("/api/v1/namespaces//pods", "/v1 - pods - -");
-        check("/apis/apps/v1/namespaces/a/deployments/b%2Fscale", "apps/v1 a deployments b scale");
+        check("/apis/apps/v1/namespaces/a/deployments/b/scale", "apps/v1 a deployments b scale");
         check("/apis/apps/v1//deployments", "Version { group: \"\", version: \"\" }");
         check("/apis//apps", "Unknown");
         check("//api", "Unknown");

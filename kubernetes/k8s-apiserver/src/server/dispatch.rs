@@ -13,8 +13,9 @@ use crate::http::body::Body;
 use crate::http::discovery::{self, AggregatedDiscovery};
 use crate::http::{encode, health, openapi, respond};
 use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
+use crate::request::info::RequestInfo;
 use crate::request::parameters::{OptionsKind, Parameters};
-use crate::request::path::{self, Route};
+use crate::request::path::{ResourcePath, Route};
 use crate::semantics::context::RequestContext;
 use crate::semantics::webhook::replay::WebhookReplay;
 use crate::server::Shared;
@@ -34,15 +35,19 @@ const ROUNDS_MAX: usize = 64;
 ///
 /// A request that calls webhooks runs again for each response that it needs; see
 /// [`crate::semantics::webhook::replay`].
-pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) -> Response<Body> {
-    let route = path::parse(parts.uri.path());
-    let mut admitted = match access::admit(&shared.access, &shared.cluster, parts, &route, body) {
+pub(crate) async fn handle(
+    shared: &Arc<Shared>,
+    (parts, info): (&Parts, &RequestInfo),
+    body: &Bytes,
+) -> Response<Body> {
+    let admitted = access::admit(&shared.access, &shared.cluster, (parts, info), body);
+    let mut admitted = match admitted {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
     let mut replay = WebhookReplay::default();
     for _ in 0..ROUNDS_MAX {
-        let answered = answer(shared, parts, &route, body, (&admitted.user, &mut replay));
+        let answered = answer(shared, (parts, info), body, (&admitted.user, &mut replay));
         if !replay.is_pending() {
             admitted.annotate(&replay.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
@@ -58,15 +63,14 @@ pub(crate) async fn handle(shared: &Arc<Shared>, parts: &Parts, body: &Bytes) ->
 /// Runs a request once; it may leave pending webhook calls.
 fn answer(
     shared: &Arc<Shared>,
-    parts: &Parts,
-    route: &Route,
+    (parts, info): (&Parts, &RequestInfo),
     body: &Bytes,
     (user, replay): (&Arc<UserInfo>, &mut WebhookReplay),
 ) -> Result<Response<Body>> {
+    let route = &info.route;
     if let Route::Resource(target) = route {
-        let mut parameters =
-            Parameters::parse(parts.uri.query().unwrap_or_default(), options_kind(&parts.method))?;
-        parameters.watch |= target.watch;
+        let mut parameters = Parameters::read(&info.query, options_kind(&parts.method, target))?;
+        parameters.watch = info.is_watch();
         let mut context = RequestContext {
             manager: manager(&parameters, &parts.headers),
             now: replay.started_at(|| rfc3339_seconds(shared.cluster.now())),
@@ -99,15 +103,20 @@ fn answer(
         return Err(ApiError::method_not_allowed());
     }
     match route {
-        Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, parts),
-        Route::Health => Ok(health::answer(&parts.uri)),
+        Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, (parts, info)),
+        Route::Health => Ok(health::answer(info)),
         Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),
     }
 }
 
-fn options_kind(method: &Method) -> OptionsKind {
+/// The kind of the options that the parameters of a request are.
+fn options_kind(method: &Method, target: &ResourcePath) -> OptionsKind {
     OptionsKind(match *method {
+        Method::GET if target.watch => "ListOptions",
+        // No method but GET is answered on the old watch paths.
+        _ if target.watch => "GetOptions",
+        Method::GET | Method::HEAD if target.name.is_some() => "GetOptions",
         Method::POST => "CreateOptions",
         Method::PUT => "UpdateOptions",
         Method::PATCH => "PatchOptions",

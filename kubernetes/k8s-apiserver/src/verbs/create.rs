@@ -22,6 +22,8 @@ pub(crate) const AFTER_ADMISSION: &str = " after mutating admission happens";
 pub(crate) enum CreateSource {
     /// A create request.
     Create,
+    /// An update of an object that is missing.
+    Update,
     /// A server-side apply, which has already set `managedFields`.
     Apply,
 }
@@ -43,18 +45,20 @@ pub(crate) fn create(
 ) -> Result<Value> {
     decode::check_type(resource, &mut object)?;
     metadata::set_namespace(resource, namespace, &mut object)?;
-    if origin == CreateSource::Create && !metadata::text(&object, "resourceVersion").is_empty() {
+    if origin != CreateSource::Apply && !metadata::text(&object, "resourceVersion").is_empty() {
         return Err(ApiError::new(
             StatusReason::Unknown,
             "resourceVersion should not be set on objects to be created",
         ));
     }
     match origin {
-        CreateSource::Create => decode::normalize(context, resource, &mut object)?,
+        CreateSource::Create | CreateSource::Update => {
+            decode::normalize(context, resource, &mut object)?
+        }
         CreateSource::Apply => decode::normalize_merged(context, resource, &mut object)?,
     }
     metadata::drop_duplicate_owners(context, &mut object, "");
-    if origin == CreateSource::Create {
+    if origin != CreateSource::Apply {
         metadata::of(&mut object).remove("managedFields");
         object = managed::track_update(
             resource.schema(),
@@ -70,15 +74,20 @@ pub(crate) fn create(
     let namespace = namespace.unwrap_or_default();
     let attributes = WriteAttributes::new(context, Operation::Create, resource, namespace, &named);
     admission::admit(cluster, context, &attributes, &mut object)?;
+    let in_url = (!namespace.is_empty()).then_some(namespace);
+    metadata::set_namespace(resource, in_url, &mut object)?;
     metadata::drop_duplicate_owners(context, &mut object, AFTER_ADMISSION);
     metadata::generate_name(cluster, resource, &mut object)?;
     let key = key_of(resource, &object);
-    let named_by_url = origin == CreateSource::Apply;
+    let named_by_url = origin != CreateSource::Create;
     admission::authorize_content(cluster, context, resource, None, named_by_url, &mut object)?;
     metadata::initialize(cluster, context, &mut object);
     kinds::prepare_create(resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;
     validation::check(cluster, context, resource, None, &object)?;
+    if origin != CreateSource::Create {
+        admission::authorize_create(cluster, context, resource, &key)?;
+    }
     let attributes = WriteAttributes { name: key.name.to_string(), ..attributes };
     admission::validate(cluster, context, &attributes, Some(&object))?;
     if let Some(existing) = cluster.store.find(&resource.storage, &key) {

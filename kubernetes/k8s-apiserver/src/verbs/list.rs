@@ -58,9 +58,19 @@ impl Selection {
     }
 
     /// The same selection, restricted to the object of one name.
-    pub(crate) fn of_name(mut self, name: &str) -> Self {
-        self.fields = FieldSelector::of_name(name);
-        self
+    ///
+    /// # Errors
+    /// When its field selector does not select this name.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/get.go: ListResource
+    pub(crate) fn of_name(mut self, name: &str) -> Result<Self> {
+        if self.fields.is_empty() {
+            self.fields = FieldSelector::of_name(name);
+        } else if self.fields.exact("metadata.name") != Some(name) {
+            let why = "fieldSelector metadata.name doesn't match requested name";
+            return Err(ApiError::bad_request(why));
+        }
+        Ok(self)
     }
 
     /// Whether an object is selected.

@@ -66,7 +66,7 @@ pub(crate) fn put(
                 resource,
                 namespace_of(key),
                 object,
-                CreateSource::Create,
+                CreateSource::Update,
             )?;
             return Ok((created, true));
         }
@@ -176,6 +176,7 @@ pub(crate) fn update(
     });
     if let Some(attributes) = &attributes {
         admission::admit(cluster, context, attributes, &mut object)?;
+        metadata::set_namespace(resource, namespace_of(key), &mut object)?;
         metadata::drop_duplicate_owners(context, &mut object, AFTER_ADMISSION);
         metadata::carry_over(resource, key, live, &mut object)?;
     }

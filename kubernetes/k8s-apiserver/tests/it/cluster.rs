@@ -5,7 +5,7 @@ use futures::FutureExt as _;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use jiff::{Timestamp, ToSpan as _};
-use k8s_apiserver::{ApiServer, Body, Clock, Options, Webhooks};
+use k8s_apiserver::{AccessOptions, ApiServer, Body, Clock, KeySource, Options, Webhooks};
 use serde_json::Value;
 use tower::Service as _;
 
@@ -49,10 +49,15 @@ pub(crate) struct Ask<'a> {
     pub(crate) accept: &'a str,
 }
 
+/// Access with keys that are always the same.
+fn seeded() -> AccessOptions {
+    AccessOptions { keys: KeySource::Seed(1), ..AccessOptions::default() }
+}
+
 impl TestCluster {
     /// A new cluster.
     pub(crate) fn new() -> Self {
-        Self::with_options(Options { seed: 1, ..Options::default() }, None)
+        Self::with_options(Options { seed: 1, access: seeded(), ..Options::default() }, None)
     }
 
     /// A new cluster with webhooks; time goes on by itself where one is waited for.
@@ -62,7 +67,10 @@ impl TestCluster {
             .start_paused(true)
             .build()
             .unwrap();
-        Self::with_options(Options { seed: 1, webhooks, ..Options::default() }, Some(runtime))
+        Self::with_options(
+            Options { seed: 1, webhooks, access: seeded(), ..Options::default() },
+            Some(runtime),
+        )
     }
 
     fn with_options(options: Options, runtime: Option<tokio::runtime::Runtime>) -> Self {

@@ -44,7 +44,7 @@ impl Listening {
 
     async fn is_well(&self) {
         let answer = self
-            .exchange(b"GET /api/v1/pods HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .exchange(b"GET /api/v1/pods HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
@@ -67,7 +67,7 @@ async fn connections_are_kept_for_the_next_request() {
     let server = Listening::new(&Faults::none()).await;
     let mut stream = server.connect().await;
     for _ in 0..3 {
-        stream.write_all(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let answer = read_until(&mut stream, "}").await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
@@ -76,23 +76,55 @@ async fn connections_are_kept_for_the_next_request() {
 #[tokio::test]
 async fn requests_that_are_none_end_their_connection_only() {
     let server = Listening::new(&Faults::none()).await;
-    let huge = format!("GET /api HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
+    let huge =
+        format!("GET /api HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
     let answer = server.exchange(huge.as_bytes()).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
     let answer = server.exchange(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{answer}");
     // A body that never comes to its end, since the client goes away.
     let mut stream = server.connect().await;
-    let head = b"POST /api/v1/namespaces HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{\"me";
+    let head =
+        b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{\"me";
     stream.write_all(head).await.unwrap();
     drop(stream);
-    let lying = b"POST /api/v1/namespaces HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{\"me";
+    let lying =
+        b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{\"me";
     let mut stream = server.connect().await;
     stream.write_all(lying).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     server.is_well().await;
+}
+
+#[tokio::test]
+async fn only_local_programs_are_the_administrator_without_credentials() {
+    let server = Listening::new(&Faults::none()).await;
+    let created = "{\"metadata\":{\"generateName\":\"a-\"}}";
+    for (method, headers, status) in [
+        ("GET", "host: localhost", 200),
+        ("GET", "host: 127.0.0.1\r\nauthorization: Basic YTpi", 401),
+        ("GET", "host: 127.0.0.1\r\nauthorization: Bearer ", 401),
+        ("GET", "host: 127.0.0.1\r\nauthorization: Bearer no", 401),
+        ("GET", "host: 127.0.0.1\r\nauthorization: Negotiate x", 401),
+        ("GET", "host: 127.0.0.1\r\nauthorization:", 401),
+        ("GET", "host: evil.example.com", 403),
+        ("GET", "host: localhost\r\norigin: http://evil.example.com", 403),
+        ("POST", "host: localhost\r\norigin: null\r\ncontent-type: application/json", 403),
+        ("POST", "host: localhost", 415),
+        ("POST", "host: localhost\r\ncontent-type: text/plain", 415),
+        ("POST", "host: localhost\r\ncontent-type: application/json", 201),
+    ] {
+        let body = if method == "POST" { created } else { "" };
+        let request = format!(
+            "{method} /api/v1/namespaces HTTP/1.1\r\n{headers}\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = server.exchange(request.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {headers}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -103,7 +135,7 @@ async fn many_connections_are_served_at_once() {
         streams.push(server.connect().await);
     }
     for stream in &mut streams {
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     }
     for stream in &mut streams {
         let answer = read_until(stream, "ok").await;
@@ -117,11 +149,11 @@ async fn watches_end_cleanly_and_requests_are_answered_when_the_server_stops() {
     faults.add("GET /version", Fault::Delayed(std::time::Duration::from_millis(50)));
     let mut server = Listening::new(&faults).await;
     let mut watch = server.connect().await;
-    let request = b"GET /api/v1/namespaces?watch=true HTTP/1.1\r\nhost: a\r\n\r\n";
+    let request = b"GET /api/v1/namespaces?watch=true HTTP/1.1\r\nhost: localhost\r\n\r\n";
     watch.write_all(request).await.unwrap();
     read_until(&mut watch, "kube-system").await;
     let mut slow = server.connect().await;
-    slow.write_all(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    slow.write_all(b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     while faults.fired().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -140,7 +172,7 @@ async fn a_lost_connection_is_lost_on_the_wire() {
     let faults = Faults::none();
     let server = Listening::new(&faults).await;
     faults.add("GET /api/v1/pods", Fault::ConnectionLost);
-    let answer = server.exchange(b"GET /api/v1/pods HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let answer = server.exchange(b"GET /api/v1/pods HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert_eq!(answer, "");
     server.is_well().await;
 }

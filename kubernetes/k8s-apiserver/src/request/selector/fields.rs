@@ -49,6 +49,14 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
+    /// The value that a field must have; none if it may have several.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/fields/selector.go: RequiresExactMatch
+    pub(crate) fn exact(&self, path: &str) -> Option<&str> {
+        let mut terms = self.terms.iter();
+        terms.find(|term| term.path == path && !term.negated).map(|term| term.value.as_str())
+    }
+
     /// The fields it looks at.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|term| term.path.as_str())

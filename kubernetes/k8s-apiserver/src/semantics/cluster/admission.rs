@@ -13,6 +13,7 @@ use crate::request::parameters::{DryRun, FieldValidation};
 use crate::semantics::context::RequestContext;
 use crate::semantics::registry::{ApiResource, Scope};
 use crate::status::Result;
+use crate::storage::ObjectKey;
 
 /// The group of the kinds that configure admission.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
@@ -39,6 +40,21 @@ pub(crate) trait Admission: Debug + Send + Sync {
         object: &mut Value,
     ) -> Result<()> {
         let _ = (cluster, context, attributes, object);
+        Ok(())
+    }
+
+    /// Checks that the user may create an object; see [`authorize_create`].
+    ///
+    /// # Errors
+    /// When the user may not.
+    fn authorize_create(
+        &self,
+        cluster: &Cluster,
+        context: &RequestContext,
+        resource: &ApiResource,
+        key: &ObjectKey,
+    ) -> Result<()> {
+        let _ = (cluster, context, resource, key);
         Ok(())
     }
 
@@ -243,6 +259,23 @@ pub(crate) fn admit(
         return Ok(());
     }
     cluster.admission.admit(cluster, context, attributes, object)
+}
+
+/// Checks that the user of an update or a patch may create the object, which is missing.
+///
+/// The request as such was authorized as an update or a patch.
+///
+/// # Errors
+/// When the user may not.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/update.go: withAuthorization
+pub(crate) fn authorize_create(
+    cluster: &Cluster,
+    context: &RequestContext,
+    resource: &ApiResource,
+    key: &ObjectKey,
+) -> Result<()> {
+    cluster.admission.authorize_create(cluster, context, resource, key)
 }
 
 /// Sets and checks the fields that depend on the writer, such as the permissions in a role.

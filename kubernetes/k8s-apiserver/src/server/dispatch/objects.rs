@@ -70,6 +70,9 @@ pub(super) fn answer(
         }
         Err(_) => return Ok(health::not_found()),
     };
+    if target.watch {
+        check_watch_path(&resource, target, &parts.method)?;
+    }
     if resource.scope == Scope::Cluster && target.namespace.is_some() {
         if resource.custom().is_some() {
             return Ok(health::not_found());
@@ -93,6 +96,22 @@ pub(super) fn answer(
         (None, _) => request.collection(context),
         (Some(name), None) => request.object(context, name),
         (Some(name), Some(subresource)) => request.subresource(context, name, subresource),
+    }
+}
+
+/// Checks that a path with the old `watch` prefix is watched: whatever the method, the request was
+/// authorized as a watch.
+fn check_watch_path(resource: &ApiResource, target: &ResourcePath, method: &Method) -> Result<()> {
+    let is_namespaced = resource.scope == Scope::Namespaced;
+    let is_placed = match &target.namespace {
+        Some(_) => is_namespaced,
+        None => !is_namespaced || target.name.is_none(),
+    };
+    let is_served = is_placed && target.subresource.is_none() && resource.serves("watch");
+    match (is_served, resource.custom()) {
+        (false, None) => Err(ApiError::no_such_path()),
+        (true, _) if *method == Method::GET => Ok(()),
+        (true | false, _) => Err(ApiError::method_not_allowed()),
     }
 }
 
@@ -142,7 +161,7 @@ impl ObjectRequest<'_> {
             Method::GET if self.target.watch => {
                 let selection =
                     Selection::read(&self.resource, self.namespace(), &context.parameters)?
-                        .of_name(name);
+                        .of_name(name)?;
                 self.watch(context, selection)
             }
             Method::GET => {

@@ -1,7 +1,7 @@
 //! Tokens of service accounts: what they say, and how long they are good.
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use k8s_apiserver::AccessOptions;
+use k8s_apiserver::{AccessOptions, KeySource};
 use serde_json::Value;
 
 use super::Subject;
@@ -41,6 +41,18 @@ fn a_token_is_good_for_its_time_and_audience() {
     subject.check(&other, WHOAMI, "{}", 401, "");
     subject.check("", review, &body(&other), 201, r#""audiences":["x"],"authenticated":true"#);
     subject.check("", review, &body(&token), 201, r#"is invalid for the target audiences [\"x\"]"#);
+}
+
+#[test]
+fn a_token_is_only_good_on_its_server() {
+    let [one, other] = [(), ()].map(|()| Subject::new(AccessOptions::default()));
+    let token = issue(&one, "default", "{}");
+    one.check(&token, WHOAMI, "{}", 201, "");
+    other.check(&token, WHOAMI, "{}", 401, "Unauthorized");
+    let seeded = || AccessOptions { keys: KeySource::Seed(7), ..AccessOptions::default() };
+    let [one, other] = [(), ()].map(|()| Subject::new(seeded()));
+    let token = issue(&one, "default", "{}");
+    other.check(&token, WHOAMI, "{}", 201, "");
 }
 
 #[test]
