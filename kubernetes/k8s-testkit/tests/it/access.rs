@@ -46,6 +46,21 @@ const SETUP: &[(&str, &str)] = &[
     ),
 ];
 
+/// Users with few rights, for requests that could reach more.
+const FEW_RIGHTS: &[(&str, &str)] = &[
+    ("wanda", r#"[{"verbs": ["watch"], "apiGroups": ["*"], "resources": ["*"]}]"#),
+    (
+        "mia",
+        r#"[{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"]}]"#,
+    ),
+    ("pat", r#"[{"verbs": ["get", "patch"], "apiGroups": ["*"], "resources": ["*"]}]"#),
+    ("una", r#"[{"verbs": ["get", "update"], "apiGroups": ["*"], "resources": ["*"]}]"#),
+    (
+        "vera",
+        r#"[{"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["configmaps", "pods", "namespaces"]}]"#,
+    ),
+];
+
 /// One question: as whom, method and path, body, status, and a part of the message or answer.
 type Case = (&'static str, &'static str, &'static str, u16, &'static str);
 
@@ -481,12 +496,167 @@ const REVIEWS: &[Case] = &[
     ),
 ];
 
+const NO_METHOD: &str = "the server does not allow this method on the requested resource";
+const NO_PATH: &str = "the server could not find the requested resource";
+const ONE_SECRET: &str = r#"secrets is forbidden: User "mia" cannot list resource "secrets" in API group "" in the namespace "default""#;
+
+/// Requests of users with few rights that could reach more than they may: by the old watch path, by
+/// encoded and repeated parameters, and by writes that create.
+const DETOURS: &[Case] = &[
+    ("wanda", "DELETE /api/v1/watch/namespaces/default", "", 405, NO_METHOD),
+    ("wanda", "DELETE /api/v1/watch/namespaces/default/pods", "", 405, NO_METHOD),
+    ("wanda", "PATCH /api/v1/watch/namespaces/default", "{}", 405, NO_METHOD),
+    ("wanda", "PUT /api/v1/watch/namespaces/default/configmaps/a", "{}", 405, NO_METHOD),
+    ("wanda", "POST /api/v1/watch/namespaces/default/configmaps", "{}", 405, NO_METHOD),
+    ("wanda", "POST /%61pi/v1/%77atch/namespaces/default/configmaps", "{}", 405, NO_METHOD),
+    (
+        "wanda",
+        "POST /api/v1/watch/namespaces/default/serviceaccounts/default/token",
+        "{}",
+        404,
+        NO_PATH,
+    ),
+    ("wanda", "GET /api/v1/watch/namespaces/default/pods/x/status", "", 404, NO_PATH),
+    ("wanda", "GET /api/v1/watch/componentstatuses", "", 404, NO_PATH),
+    ("wanda", "DELETE /api/v1/namespaces/default/pods?watch=true", "", 403, "deletecollection"),
+    ("mia", "GET /api/v1/namespaces/default/secrets", "", 403, ONE_SECRET),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?field%53elector=metadata.name%3Dmine",
+        "",
+        200,
+        "SecretList",
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?field%53elector=&fieldSelector=metadata.name%3Dmine",
+        "",
+        403,
+        ONE_SECRET,
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?fieldSelector=&fieldSelector=metadata.name%3Dmine",
+        "",
+        403,
+        ONE_SECRET,
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?fieldSelector=metadata.name%3Dmine&fieldSelector=",
+        "",
+        200,
+        "SecretList",
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?fieldSelector=%zz&fieldSelector=metadata.name%3Dmine",
+        "",
+        200,
+        "SecretList",
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?limit=x&fieldSelector=metadata.name%3Dmine",
+        "",
+        403,
+        ONE_SECRET,
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?wat%63h=true&fieldSelector=metadata.name%3Dmine",
+        "",
+        403,
+        "cannot watch",
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets?watch=FALSE&fieldSelector=metadata.name%3Dmine",
+        "",
+        200,
+        "SecretList",
+    ),
+    (
+        "mia",
+        "GET /api/v1/watch/namespaces/default/secrets?fieldSelector=metadata.name%3Dmine",
+        "",
+        403,
+        "cannot watch",
+    ),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/secrets%2Fmine",
+        "",
+        404,
+        r#"secrets "mine" not found"#,
+    ),
+    ("mia", "GET /%68ealthz", "", 200, "ok"),
+    (
+        "mia",
+        "GET /api/v1/namespaces/default/status/mine",
+        "",
+        403,
+        r#"cannot get resource "namespaces/status""#,
+    ),
+    (
+        "pat",
+        "PATCH /api/v1/namespaces/default/configmaps/new?fieldManager=pat",
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}"#,
+        403,
+        r#"configmaps "new" is forbidden: User "pat" cannot create resource "configmaps" in API group "" in the namespace "default""#,
+    ),
+    (
+        "pat",
+        "PATCH /api/v1/namespaces/default/configmaps/new?fieldManager=pat&dryRun=All",
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}"#,
+        403,
+        "cannot create",
+    ),
+    (
+        "pat",
+        "PATCH /api/v1/namespaces/new?fieldManager=pat",
+        r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}"#,
+        403,
+        r#"namespaces "new" is forbidden: User "pat" cannot create resource "namespaces" in API group "" in the namespace "new""#,
+    ),
+    (
+        "pat",
+        "PATCH /api/v1/namespaces/none/configmaps/new?fieldManager=pat",
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}"#,
+        404,
+        r#"namespaces "none" not found"#,
+    ),
+    (
+        "una",
+        "PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/new",
+        r#"{"metadata": {"name": "new"}}"#,
+        403,
+        r#"leases.coordination.k8s.io "new" is forbidden: User "una" cannot create resource "leases""#,
+    ),
+    (
+        "una",
+        "PUT {}/clusterroles/new",
+        r#"{"metadata": {"name": "new"}, "rules": []}"#,
+        403,
+        r#"clusterroles.rbac.authorization.k8s.io "new" is forbidden: User "una" cannot create"#,
+    ),
+];
+
+/// The content type of the body of a request.
+pub(crate) fn content_type(method: &str, target: &str) -> &'static str {
+    match method {
+        "PATCH" if target.contains("fieldManager=") => "application/apply-patch+yaml",
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    }
+}
+
 async fn ask(client: &Client, who: &str, line: &str, body: &str) -> (u16, Value) {
     let (method, path) = line.split_once(' ').expect("a method and a path");
-    let content_type =
-        if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let mut request =
-        Request::builder().method(method).uri(path).header("content-type", content_type);
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", content_type(method, path));
     let mut names = who.split(',');
     let name = names.next().unwrap_or_default();
     if !name.is_empty() {
@@ -504,10 +674,20 @@ async fn ask(client: &Client, who: &str, line: &str, body: &str) -> (u16, Value)
 }
 
 /// Writes `SETUP`, and waits until all of it counts.
-async fn set_up(client: &Client) {
+pub(crate) async fn set_up(client: &Client) {
     for (path, body) in SETUP {
         let (status, answer) = ask(client, "", &format!("POST {RBAC}/{path}"), body).await;
         assert_eq!(status, 201, "{path}: {answer}");
+    }
+    for (who, rules) in FEW_RIGHTS {
+        let role = format!(r#"{{"metadata": {{"name": "few-{who}"}}, "rules": {rules}}}"#);
+        let binding = format!(
+            r#"{{"metadata": {{"name": "few-{who}"}}, "roleRef": {{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "few-{who}"}}, "subjects": [{{"kind": "User", "name": "{who}"}}]}}"#
+        );
+        for (path, body) in [("clusterroles", &role), ("clusterrolebindings", &binding)] {
+            let (status, answer) = ask(client, "", &format!("POST {RBAC}/{path}"), body).await;
+            assert_eq!(status, 201, "{path}: {answer}");
+        }
     }
     let may_bind = r#"{"spec": {"resourceAttributes": {"verb": "create", "group": "rbac.authorization.k8s.io", "resource": "roles", "namespace": "default"}}}"#;
     let probes = [
@@ -516,6 +696,11 @@ async fn set_up(client: &Client) {
         ("ben,binders", SELF, may_bind, r#""allowed":true"#),
         (ROBOT, "GET /api/v1/namespaces/default", "", r#""name":"default""#),
         ("", "GET /api/v1/namespaces/default/serviceaccounts/default", "", "ServiceAccount"),
+        ("wanda", "DELETE /api/v1/watch/pods", "", "does not allow this method"),
+        ("mia", "GET /api/v1/namespaces/default/secrets/mine", "", "not found"),
+        ("pat", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
+        ("una", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
+        ("vera", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
     ];
     for (who, line, body, part) in probes {
         let mut looks = 0;
@@ -548,6 +733,11 @@ async fn check_one(kind: ClusterKind, client: &Client, case: &Case) {
 #[tokio::test]
 async fn requests_are_allowed_or_refused_alike() {
     check(REQUESTS).await;
+}
+
+#[tokio::test]
+async fn few_rights_reach_no_further_by_detours() {
+    check(DETOURS).await;
 }
 
 #[tokio::test]

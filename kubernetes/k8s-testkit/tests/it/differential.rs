@@ -5,11 +5,13 @@
 //! is nothing to compare with; `properties` then still holds the embedded server to its own laws.
 //!
 //! - `PLIMSOLL_DIFFERENTIAL=N` sets the number of sequences,
+//! - `PLIMSOLL_DIFFERENTIAL_REQUESTS=N` the number of requests of users with few permissions,
 //! - `PLIMSOLL_DIFFERENTIAL_SEED=S` the first seed; a failure prints the seed that repeats it.
 
 mod answer;
 mod built_in;
 mod definitions;
+mod detours;
 mod garbage;
 mod leniencies;
 mod namespaces;

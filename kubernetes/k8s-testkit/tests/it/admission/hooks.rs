@@ -1,20 +1,26 @@
 //! A webhook over HTTPS on loopback: each path answers in its own way.
 use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// A listening webhook; it ends with this value.
 pub(super) struct Hooks {
@@ -55,12 +61,43 @@ impl Hooks {
                     let service = hyper::service::service_fn(serve);
                     // A client that goes away early is none of the test's business.
                     let _ended = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
+                        .serve_connection(TokioIo::new(Abrupt(stream)), service)
                         .await;
                 });
             }
         });
         Self { url, ca_bundle: STANDARD.encode(issued.cert.pem()), task }
+    }
+}
+
+/// A stream that ends without `close_notify`, as that of many webhooks does.
+struct Abrupt(TlsStream<TcpStream>);
+
+impl AsyncRead for Abrupt {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Abrupt {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
     }
 }
 
@@ -70,6 +107,9 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let (status, text) = answer(&path, &review).await;
     let mut response = Response::new(Full::new(Bytes::from(text)));
+    if path == "/close" {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     *response.status_mut() = status.try_into().expect("a status");
     Ok(response)
 }
@@ -88,7 +128,7 @@ async fn answer(path: &str, review: &Value) -> (u16, String) {
         return (200, convert(path, request).to_string());
     }
     let mut response = match path {
-        "/allow" => json!({"allowed": true}),
+        "/allow" | "/close" => json!({"allowed": true}),
         "/deny" => json!({"allowed": false}),
         "/deny-because" => json!({"allowed": false, "status": {"message": "not today"}}),
         "/deny-fully" => json!({"allowed": false, "status": {
@@ -106,6 +146,22 @@ async fn answer(path: &str, review: &Value) -> (u16, String) {
         "/unknown-field" => patch(&json!([{"op": "add", "path": "/nothing", "value": 1}])),
         "/bad-patch" => patch(&json!([{"op": "remove", "path": "/nowhere"}])),
         "/bad-type" => patch(&json!([{"op": "add", "path": "/data", "value": 1}])),
+        "/move" => patch(&json!([
+            {"op": "replace", "path": "/metadata/namespace", "value": "kube-system"},
+        ])),
+        "/rename" => patch(&json!([{"op": "replace", "path": "/metadata/name", "value": "other"}])),
+        "/uid" => patch(&json!([{"op": "add", "path": "/metadata/uid", "value": "1"}])),
+        "/other-kind" => patch(&json!([{"op": "replace", "path": "/kind", "value": "Secret"}])),
+        "/unknown-kind" => patch(&json!([{"op": "replace", "path": "/kind", "value": "Nope"}])),
+        "/other-version" => {
+            patch(&json!([{"op": "replace", "path": "/apiVersion", "value": "v2"}]))
+        }
+        "/copies" => {
+            let list = json!({"op": "add", "path": "/metadata/finalizers", "value": ["a/b"]});
+            let from = "/metadata/finalizers";
+            let copy = json!({"op": "copy", "from": from, "path": format!("{from}/-")});
+            patch(&Value::Array([vec![list], vec![copy; 40]].concat()))
+        }
         "/no-list" => json!({"allowed": true, "patchType": "JSONPatch", "patch": "e30="}),
         "/no-patch-type" => json!({"allowed": true, "patch": "W10="}),
         "/no-patch" => json!({"allowed": true, "patchType": "JSONPatch"}),
