@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use plimsoll_plan::removal::PRUNE;
 use serde_json::Value;
 
 use crate::record::Write;
@@ -144,7 +145,8 @@ fn gates(writes: &[Write], releases: &[Release]) -> Vec<String> {
     found
 }
 
-/// Nothing is deleted that no release says is to be.
+/// Nothing is deleted that no release says is to be, but for what nobody needs any more and somebody
+/// asks to be.
 fn removals(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let to_delete: BTreeSet<&str> = releases
         .iter()
@@ -157,8 +159,15 @@ fn removals(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let deletions = writes.iter().filter(|write| write.method == "DELETE");
     deletions
         .filter(|write| ours.contains(&*write.path) && !to_delete.contains(&*write.path))
+        .filter(|write| !(write.requested.contains(PRUNE) && is_left(&write.path, releases)))
         .map(|write| format!("{} is deleted although no release says so", write.path))
         .collect()
+}
+
+/// Whether the first release alone has an object.
+fn is_left(path: &str, releases: &[Release]) -> bool {
+    let has = |release: &Release| release.items.iter().any(|item| item.path == path);
+    !releases[1..].iter().any(has)
 }
 
 /// Nothing of a capability is written that nobody asked for, and what is enabled stays so.
@@ -280,6 +289,7 @@ fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
         entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
     });
     let is_rolled_back = result.writes.last().is_some_and(|write| write.rollbacks > 0);
+    let is_pruned = result.writes.last().is_some_and(|it| it.requested.contains(PRUNE));
     for (path, by) in &result.found {
         let wanted = releases[result.wanted].items.iter().find(|item| item.path == *path);
         let fits = match wanted {
@@ -294,7 +304,7 @@ fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
             Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),
             Some(item) if item.capability == Some(IMPLIED) && !installed => true,
             Some(_) => by.as_deref() == Some(version),
-            None => by.is_some() || !installed,
+            None => by.is_some() || !installed || is_pruned,
         };
         if !fits {
             found.push(format!("in the end {path} is as {by:?} has it"));

@@ -13,6 +13,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_controller::{Clock, Controller, Leadership, Settings, View};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
+use plimsoll_plan::removal::{PRUNE, PRUNE_ALL};
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::clock::{VirtualClock, start_time};
 use plimsoll_simulation::operators::{self, SimulationOptions};
@@ -25,7 +26,9 @@ use tower::{Layer as _, Service as _};
 
 use crate::gateway::Gateway;
 use crate::record::{CLUSTER_VERSION, Recorder, Write};
-use crate::release::{self, BROKEN, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases};
+use crate::release::{
+    self, BROKEN, LEVELS, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases,
+};
 use crate::scenario::{Action, InvalidRequest, Scenario};
 
 /// How long the cluster may take once nothing goes wrong any more, in seconds.
@@ -161,6 +164,7 @@ impl Runner {
                 stop =
                     self.operators(&Scenario { operators: Default::default(), ..scenario.clone() });
                 self.act(&Action::Resume, exists).await;
+                self.act(&Action::Override(false), exists).await;
             }
             while let Some((_, action)) = actions.next_if(|(at, _)| *at <= second) {
                 match action {
@@ -248,6 +252,17 @@ impl Runner {
                 self.ask_for(&[OPTIONAL]).await;
             }
             Action::Disable => self.ask_for(&[]).await,
+            Action::Override(is_unmanaged) => {
+                let (_, namespace) = LEVELS[LEVELS.len() - 1];
+                let settings = json!({ "group": "", "kind": "ConfigMap", "namespace": namespace,
+                    "name": "settings", "unmanaged": true });
+                let overrides = if *is_unmanaged { json!([settings]) } else { Value::Null };
+                self.change(&json!({ "spec": { "overrides": overrides } })).await;
+            }
+            Action::Prune => {
+                self.recorder.ask(PRUNE);
+                self.change(&json!({ "metadata": { "annotations": { PRUNE: PRUNE_ALL } } })).await;
+            }
         }
     }
 

@@ -34,6 +34,10 @@ pub(crate) enum Action {
     BackUp,
     /// The server restarts: with its last state, or with that of the backup.
     Restart { from_backup: bool },
+    /// Somebody takes the settings of the last run level out of management, or back into it.
+    Override(bool),
+    /// Somebody asks for what earlier releases left to be deleted.
+    Prune,
     /// Somebody changes the object of this number, or deletes it.
     Drift { item: usize, is_deletion: bool },
 }
@@ -176,6 +180,12 @@ fn outages(random: &mut fastrand::Rng, stored: bool) -> Vec<(u64, Action)> {
     }
     if random.u8(..3) == 0 {
         actions.push((random.u64(0..70), Action::Restart { from_backup: false }));
+    }
+    if random.u8(..3) == 0 {
+        actions.push((random.u64(0..70), Action::Override(true)));
+    }
+    if random.u8(..3) == 0 {
+        actions.push((random.u64(0..90), Action::Prune));
     }
     // Somebody who asked for an update with a store has to ask again.
     if !stored && random.u8(..3) == 0 {
