@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::Context as _;
 use clap::Args;
 use kube::Client;
 use plimsoll_api::progress::{CapabilitiesProgress, ImpliedCapability};
 use plimsoll_content::Payload;
-use plimsoll_content::capability::{CapabilityRegistry, meant};
+use plimsoll_content::capability::{CapabilityRegistry, CapabilitySet, meant};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities::effective;
 
@@ -41,6 +41,39 @@ pub(crate) struct About {
     /// Feature set of the cluster
     #[arg(long, default_value = DEFAULT_FEATURE_SET)]
     pub(crate) feature_set: String,
+}
+
+/// The capability set that an option names.
+///
+/// # Errors
+///
+/// When there is none of the name; the message says which may be meant.
+pub(crate) fn set_named<'a>(
+    registry: &'a CapabilityRegistry,
+    option: &str,
+    name: &str,
+) -> anyhow::Result<&'a CapabilitySet> {
+    registry.set(name).with_context(|| {
+        let similar = meant(registry.similar_set(name));
+        format!("{option}: there is no capability set {name:?}{similar}")
+    })
+}
+
+/// Checks the names of capabilities that an option lists.
+///
+/// # Errors
+///
+/// When there is no capability of a name; the message says which may be meant.
+pub(crate) fn check_names(
+    registry: &CapabilityRegistry,
+    option: &str,
+    names: &[String],
+) -> anyhow::Result<()> {
+    for name in names.iter().filter(|name| registry.capability(name).is_none()) {
+        let similar = meant(registry.similar(name));
+        anyhow::bail!("{option}: there is no capability {name:?}{similar}");
+    }
+    Ok(())
 }
 
 /// A release, a cluster, or a cluster and the release that it is at.
@@ -94,10 +127,7 @@ impl Subject {
         if subject.payload.is_none() || cluster.is_named() {
             subject.ask(&cluster.client("capability").await?).await?;
         } else {
-            let Some(set) = subject.registry.set(baseline) else {
-                let similar = meant(subject.registry.similar_set(baseline));
-                bail!("--baseline: there is no capability set {baseline:?}{similar}");
-            };
+            let set = set_named(&subject.registry, "--baseline", baseline)?;
             let there = set.capabilities.iter();
             subject.enabled = there
                 .filter(|name| subject.registry.is_known(name, &subject.gates))

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
-use plimsoll_content::capability::meant;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
@@ -21,6 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::address;
+use crate::arguments::capability::check_names;
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::store;
 use crate::exit;
@@ -169,12 +169,11 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
-    for name in &arguments.always_enable_capability {
-        if payload.capabilities.capability(name).is_none() {
-            let similar = meant(payload.capabilities.similar(name));
-            anyhow::bail!("--always-enable-capability: there is no capability {name:?}{similar}");
-        }
-    }
+    check_names(
+        &payload.capabilities,
+        "--always-enable-capability",
+        &arguments.always_enable_capability,
+    )?;
     let webhook = webhook(&arguments)?;
     let metrics = metrics(&arguments);
     let client = arguments.cluster.watching_client("run").await?;

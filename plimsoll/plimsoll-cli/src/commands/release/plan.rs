@@ -14,6 +14,7 @@ use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::target::Target;
 
+use crate::arguments::capability::{check_names, set_named};
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::render::forecast::{ForecastReport, Format};
@@ -59,6 +60,18 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Checks that a release has the capabilities and the set that are named.
+    ///
+    /// # Errors
+    ///
+    /// When it has not; the message says which may be meant.
+    fn check(&self, payload: &Payload) -> anyhow::Result<()> {
+        if !self.baseline.is_empty() {
+            set_named(&payload.capabilities, "--baseline", &self.baseline)?;
+        }
+        check_names(&payload.capabilities, "--capability", &self.capability)
+    }
+
     /// What such a cluster asks for.
     pub fn target(&self) -> Target {
         let capabilities = CapabilitiesSpec {
@@ -85,6 +98,7 @@ pub(super) fn run(
     let load = |name: &str| arguments.store.load(name, &target.profile);
     let from = arguments.from.as_deref().map(load).transpose()?;
     let to = load(&arguments.to)?;
+    arguments.setup.check(&to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
     let report = ForecastReport::of(&forecast);
     report.write(arguments.output, arguments.details, out)?;
