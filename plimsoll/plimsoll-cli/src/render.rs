@@ -10,5 +10,6 @@ pub mod live;
 pub mod logs;
 pub(crate) mod object;
 pub mod rehearsal;
+pub(crate) mod resolution;
 pub mod table;
 pub mod update;

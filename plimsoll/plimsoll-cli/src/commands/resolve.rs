@@ -4,7 +4,6 @@
 //! Exit codes: [`exit::SUCCESS`] when there is a solution, [`exit::UNSATISFIABLE`] when there is
 //! none, [`exit::FAILURE`] when the input cannot be read.
 
-mod graph;
 mod input;
 mod sources;
 
@@ -25,6 +24,7 @@ use serde::Serialize;
 use crate::exit;
 use crate::render::format::{Format, ignore_broken_pipe};
 use crate::render::graph::Picture;
+use crate::render::resolution;
 
 /// Arguments of `plimsoll resolve`.
 #[derive(Debug, Args)]
@@ -184,9 +184,9 @@ fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, an
         Output::Text if steps.len() == 1 => Ok(last.text(arguments.explain)),
         Output::Text => Ok(numbered(steps, arguments.explain)),
         Output::Json => json(&ResolutionOutput::Solved { steps }),
-        Output::Mermaid => Ok(graph::of_solution(last).draw(Picture::Mermaid)),
-        Output::Svg => Ok(graph::of_solution(last).draw(Picture::Svg)),
-        Output::Dot => Ok(graph::of_solution(last).draw(Picture::Dot)),
+        Output::Mermaid => Ok(resolution::of_solution(last).draw(Picture::Mermaid)),
+        Output::Svg => Ok(resolution::of_solution(last).draw(Picture::Svg)),
+        Output::Dot => Ok(resolution::of_solution(last).draw(Picture::Dot)),
     }
 }
 
@@ -208,9 +208,9 @@ fn unsatisfiable(
             Ok(format!("{path}the path ends here, before what is requested; {why}"))
         }
         Output::Json => json(&ResolutionOutput::Unsatisfiable { steps, explanation }),
-        Output::Mermaid => Ok(graph::of_explanation(explanation).draw(Picture::Mermaid)),
-        Output::Svg => Ok(graph::of_explanation(explanation).draw(Picture::Svg)),
-        Output::Dot => Ok(graph::of_explanation(explanation).draw(Picture::Dot)),
+        Output::Mermaid => Ok(resolution::of_explanation(explanation).draw(Picture::Mermaid)),
+        Output::Svg => Ok(resolution::of_explanation(explanation).draw(Picture::Svg)),
+        Output::Dot => Ok(resolution::of_explanation(explanation).draw(Picture::Dot)),
     }
 }
 

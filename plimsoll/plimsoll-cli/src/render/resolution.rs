@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::{Explanation, ExplanationStepKind, InstallReason, Solution};
 
-use crate::render::graph::{Edge, Graph, Node, Tone};
+use super::graph::{Edge, Graph, Node, Tone};
 
 /// Widest line of a node, in characters.
 const LINE_MAX: usize = 48;
 
 /// The requests with what is installed for them, and what requires what.
-pub(super) fn of_solution(solution: &Solution) -> Graph {
+pub(crate) fn of_solution(solution: &Solution) -> Graph {
     let mut graph = Graph::default();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let items = solution.install.iter().map(|item| {
@@ -49,7 +49,7 @@ pub(super) fn of_solution(solution: &Solution) -> Graph {
 }
 
 /// The chain of reasons; the blockers stand out.
-pub(super) fn of_explanation(explanation: &Explanation) -> Graph {
+pub(crate) fn of_explanation(explanation: &Explanation) -> Graph {
     let mut graph = Graph::default();
     let mut offered: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for sentence in explanation.conflicts.iter().flat_map(|conflict| &conflict.steps) {
