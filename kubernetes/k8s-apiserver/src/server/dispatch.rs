@@ -69,7 +69,13 @@ fn answer(
 ) -> Result<Response<Body>> {
     let route = &info.route;
     if let Route::Resource(target) = route {
-        let mut parameters = Parameters::read(&info.query, options_kind(&parts.method, target))?;
+        let mut parameters =
+            match Parameters::read(&info.query, options_kind(&parts.method, target)) {
+                Ok(parameters) => parameters,
+                // An unknown resource is reported first.
+                Err(_) if !is_served(shared, target)? => Parameters::default(),
+                Err(error) => return Err(error),
+            };
         parameters.watch = info.is_watch();
         let mut context = RequestContext {
             manager: manager(&parameters, &parts.headers),
@@ -108,6 +114,13 @@ fn answer(
         Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),
     }
+}
+
+fn is_served(shared: &Shared, target: &ResourcePath) -> Result<bool> {
+    shared.cluster.read(|cluster| {
+        let registry = &cluster.registry;
+        Ok(registry.find(&target.group, &target.version, &target.resource).is_some())
+    })
 }
 
 /// The kind of the options that the parameters of a request are.
