@@ -5,6 +5,5 @@ pub mod capability;
 pub mod catalog;
 pub mod cluster;
 pub(crate) mod faults;
-pub(crate) mod file;
 pub(crate) mod name;
 pub mod store;

@@ -63,17 +63,6 @@ fn read_file_within(path: &Path, bytes_max: u64, time_max: Duration) -> io::Resu
     })
 }
 
-/// Ensures that what somebody else reads is an ordinary file, of a bounded size.
-///
-/// # Errors
-/// As [`read_file`], and that it is not an ordinary file.
-pub fn ensure_ordinary(path: &Path, bytes_max: u64) -> io::Result<()> {
-    match open_ordinary(path)?.metadata()?.len() {
-        size if size > bytes_max => Err(too_large(bytes_max)),
-        _ => Ok(()),
-    }
-}
-
 /// Opens a file of a store or a catalog, which is an ordinary one: opening a pipe would wait for its
 /// other end, and a device may do anything.
 ///

@@ -11,10 +11,11 @@ use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::yaml;
 use plimsoll_plan::capabilities::install_config::{Assessment, assess};
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::{file, store};
+use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
 
@@ -79,10 +80,10 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
 fn read(arguments: &ValidateArguments) -> io::Result<String> {
     if arguments.file.as_os_str() == "-" {
         let mut text = String::new();
-        io::stdin().read_to_string(&mut text)?;
+        io::stdin().take(WRITTEN_SIZE_MAX).read_to_string(&mut text)?;
         return Ok(text);
     }
-    file::read_text(&arguments.file)
+    read_text(&arguments.file, WRITTEN_SIZE_MAX)
 }
 
 fn parse(text: &str) -> anyhow::Result<Value> {

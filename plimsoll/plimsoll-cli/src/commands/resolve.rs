@@ -18,6 +18,7 @@ use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
     Explanation, PathEnd, Problem, Resolution, Solution, UpdatePath, solve, solve_path,
 };
+use plimsoll_source::bounded::{GENERATED_SIZE_MAX, read_file};
 use semver::Version;
 use serde::Serialize;
 
@@ -167,8 +168,8 @@ pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode
 
 fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
     if let Some(path) = &arguments.problem {
-        let bytes =
-            fs::read(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+        let bytes = read_file(path, GENERATED_SIZE_MAX)
+            .with_context(|| format!("failed to read `{}`", path.display()))?;
         return Problem::read(&bytes)
             .with_context(|| format!("failed to read problem `{}`", path.display()));
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use plimsoll_content::bundle::has_errors;
 use plimsoll_content::catalog::Defect;
 use plimsoll_content::finding::Severity;
+use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
 use super::format::Format;
@@ -46,7 +47,7 @@ pub(crate) fn write_report(
 ) -> Result<ExitCode, anyhow::Error> {
     if !format.write(&report(defects), out)? {
         for defect in defects {
-            writeln!(out, "{defect}")?;
+            writeln!(out, "{}", on_one_line(&defect.to_string()))?;
         }
         let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
         let warnings = defects.len() - errors;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_file};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -100,7 +101,7 @@ impl Tls {
 impl TlsFiles {
     fn read(&self) -> Result<[Vec<u8>; 2], MetricsError> {
         let read = |path: &Path| {
-            std::fs::read(path)
+            read_file(path, WRITTEN_SIZE_MAX)
                 .map_err(|source| MetricsError::Read { path: path.to_owned(), source })
         };
         Ok([read(&self.certificate)?, read(&self.key)?])

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use kube::config::Kubeconfig;
 
-use crate::arguments::file;
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 
 /// A kubeconfig, merged from the files that exist.
 pub(super) struct FoundKubeconfig {
@@ -54,7 +54,7 @@ fn merged(paths: &[PathBuf]) -> Result<FoundKubeconfig, anyhow::Error> {
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, anyhow::Error> {
-    let text = file::read_text(path)?;
+    let text = read_text(path, WRITTEN_SIZE_MAX)?;
     // Relative paths in a file are relative to its directory; a pipe has none.
     if path.is_file() {
         return Ok(Kubeconfig::read_from(path)?);

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use plimsoll_content::finding::Severity;
+use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
 use super::InfoArguments;
@@ -75,7 +76,7 @@ pub(super) fn run(
     writeln!(out, "Defects:   {} errors, {} warnings", report.errors, report.warnings)?;
     writeln!(out, "Invalid packages: {}", report.invalid.len())?;
     for InvalidPackage { package, reason } in &report.invalid {
-        writeln!(out, "  {package}: {reason}")?;
+        writeln!(out, "  {}", on_one_line(&format!("{package}: {reason}")))?;
     }
     Ok(exit::SUCCESS.into())
 }

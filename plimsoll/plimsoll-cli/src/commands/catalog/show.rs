@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
+use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
 use super::{ShowArguments, graph};
@@ -172,7 +173,7 @@ fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()>
         ("Invalid", package.invalid_because().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        writeln!(out, "{:<17}{value}", format!("{name}:"))?;
+        writeln!(out, "{:<17}{}", format!("{name}:"), on_one_line(value))?;
     }
     writeln!(out)?;
     let rows: Vec<Vec<String>> =
@@ -184,14 +185,17 @@ fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()>
     if let Some(bundle) = package.default_bundle() {
         let provides: Vec<String> = package.provided(bundle).map(ToString::to_string).collect();
         if !provides.is_empty() {
-            writeln!(out, "\n{} provides", bundle.name)?;
-            provides.iter().try_for_each(|api| writeln!(out, "  {api}"))?;
+            writeln!(out, "\n{} provides", on_one_line(&bundle.name))?;
+            provides.iter().try_for_each(|api| writeln!(out, "  {}", on_one_line(api)))?;
         }
     }
     if !package.defects.is_empty() {
         writeln!(out)?;
     }
-    package.defects.iter().try_for_each(|defect| writeln!(out, "{defect}"))
+    package
+        .defects
+        .iter()
+        .try_for_each(|defect| writeln!(out, "{}", on_one_line(&defect.to_string())))
 }
 
 fn channel_row(package: &IndexedPackage<'_>, channel: &IndexedChannel<'_>) -> Vec<String> {

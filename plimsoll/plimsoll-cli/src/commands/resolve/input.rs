@@ -1,16 +1,17 @@
 //! From a command line to a problem.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::expressions::Cel;
+use plimsoll_content::yaml;
 use plimsoll_resolve::range::masterminds;
 use plimsoll_resolve::{
     Api, Bundle, BundleExclusion, CatalogName, ChannelPolicy, ClusterFacts, FollowedChannel,
     InstalledBundle, OperatorGroup, PackageRequest, Problem, ProviderChoice, Query,
     ResolutionOverrides, collect_problem,
 };
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use serde::Deserialize;
 
 use super::sources::Named;
@@ -48,8 +49,8 @@ fn cluster(arguments: &ResolveArguments) -> Result<Cluster, anyhow::Error> {
         None => Cluster::default(),
         Some(path) => {
             let context = || format!("failed to read cluster facts from `{}`", path.display());
-            let text = fs::read_to_string(path).with_context(context)?;
-            serde_saphyr::from_str(&text).with_context(context)?
+            let text = read_text(path, WRITTEN_SIZE_MAX).with_context(context)?;
+            yaml::read(&text).with_context(context)?
         }
     };
     if arguments.kubernetes.is_some() {
@@ -162,8 +163,7 @@ fn installed(
 }
 
 fn read_installed(path: &Path) -> Result<Vec<InstalledItem>, anyhow::Error> {
-    let text = fs::read_to_string(path)?;
-    Ok(serde_saphyr::from_str(&text)?)
+    Ok(yaml::read(&read_text(path, WRITTEN_SIZE_MAX)?)?)
 }
 
 /// What a catalog knows of an installed bundle; when none knows it, that it is there.

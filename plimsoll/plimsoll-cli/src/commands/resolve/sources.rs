@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
+use plimsoll_content::finding::Severity;
 use plimsoll_resolve::CatalogSource;
+use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
 use super::ResolveArguments;
 use crate::arguments::catalog::{cache_directory, shown};
 
-/// The weight of bundles that are in no catalog yet: they are what is asked about.
+/// The weight of bundles that are in no catalog yet: they are what is requested.
 const BUNDLE_WEIGHT: i64 = -1;
 
 /// A catalog or bundle of the command line.
@@ -98,9 +100,40 @@ fn open_all(
         }
         let index = shown(&path, |show| open(&path, cache, show))
             .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
+        if is_bundle && index.package_names().next().is_none() {
+            return Err(no_bundle(&path, &index));
+        }
         opened.push(Opened { namespace, name, path, weight, is_bundle, index });
     }
     Ok(opened)
+}
+
+/// Most problems of a bundle that an error names.
+const PROBLEMS_MAX: usize = 5;
+
+/// Why a directory gives no bundle to resolve.
+fn no_bundle(path: &Path, index: &CatalogIndex<Bytes>) -> anyhow::Error {
+    let path = path.display();
+    let problems = match index.defects() {
+        Ok(problems) => problems,
+        Err(error) => return error.into(),
+    };
+    let errors: Vec<String> = problems
+        .iter()
+        .filter(|problem| problem.severity() == Severity::Error)
+        .map(|problem| format!("\n  {}", on_one_line(&problem.to_string())))
+        .collect();
+    if errors.is_empty() {
+        return anyhow!(
+            "`{path}` is no bundle: it needs the directories `manifests` and `metadata`"
+        );
+    }
+    let more = match errors.len().saturating_sub(PROBLEMS_MAX) {
+        0 => String::new(),
+        more => format!("\n  and {more} more; `plimsoll bundle validate {path}` lists them"),
+    };
+    let shown = errors[..errors.len().min(PROBLEMS_MAX)].concat();
+    anyhow!("bundle `{path}` cannot be used:{shown}{more}")
 }
 
 /// The name of a catalog that was given none: that of its file, up to the first dot.

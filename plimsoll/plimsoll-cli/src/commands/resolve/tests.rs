@@ -138,6 +138,26 @@ fn what_is_known_of_the_cluster_rules_out_what_does_not_fit() {
 }
 
 #[test]
+fn a_bundle_that_cannot_be_read_says_why() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, text) in [
+        ("manifests/csv.yaml", "kind: ClusterServiceVersion\nmetadata: {name: a.v1.0.0}\n"),
+        (
+            "metadata/annotations.yaml",
+            "annotations: {operators.operatorframework.io.bundle.package.v1: a}\n",
+        ),
+        ("metadata/dependencies.yaml", "dependencies:\n- type: olm.package\n  version: >1\n"),
+    ] {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+    let error = attempt(&format!("--bundle {}", directory.path().display())).expect_err("broken");
+    let error = format!("{error:#}");
+    assert!(error.contains("cannot be used:\n  metadata/dependencies.yaml:3: error"), "{error}");
+}
+
+#[test]
 fn bad_input_is_an_error() {
     let error = |line: &str| format!("{:#}", attempt(line).expect_err("bad input"));
     assert_eq!(error("lantern"), "no catalog is given: name one with `--catalog` or `--bundle`");
