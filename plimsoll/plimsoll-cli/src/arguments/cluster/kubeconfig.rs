@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use kube::config::Kubeconfig;
-
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 
 /// A kubeconfig, merged from the files that exist.
