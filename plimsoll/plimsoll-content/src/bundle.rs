@@ -87,13 +87,46 @@ pub fn unreadable(file: &str, message: &str) -> Defect {
     }
 }
 
+/// What is kept of the manifests of bundles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BundleObjects {
+    /// Everything, as `olm.bundle.object`, and all that a ClusterServiceVersion says of itself.
+    Kept,
+    /// What an index is made of.
+    LeftOut,
+}
+
+/// Turns the files of a tree into documents as [`convert`] does, reading those of one bundle at a
+/// time: `read` gives the content of the numbered file, or says why it cannot be read.
+pub fn convert_tree(
+    names: &[&str],
+    objects: BundleObjects,
+    read: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
+) -> ConvertedBundles {
+    tree::convert(names, objects, read)
+}
+
 /// Turns the files of a bundle directory, of a package directory, or of a directory of packages
 /// into documents of a file-based catalog.
 ///
 /// A defective bundle is left out and named among the defects; it does not hide the others.
 pub fn convert(files: &[BundleFile]) -> ConvertedBundles {
-    tree::convert(files)
+    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    tree::convert(&names, BundleObjects::Kept, &mut |number| Ok(files[number].bytes.clone()))
 }
+
+/// Fields of `olm.csv.metadata` that an index is made of.
+const INDEXED_FIELDS: &[&str] = &[
+    "annotations",
+    "displayName",
+    "installModes",
+    "labels",
+    "minKubeVersion",
+    "nativeAPIs",
+    "provider",
+];
+/// And annotations among them.
+const INDEXED_ANNOTATIONS: &[&str] = &["description", "capability.openshift.io/name"];
 
 /// Objects are of no use to an index; that there are some is.
 fn leave_out_objects(value: &mut Value) {
@@ -101,6 +134,13 @@ fn leave_out_objects(value: &mut Value) {
     for property in properties.into_iter().flatten() {
         if property["type"] == "olm.bundle.object" {
             property["value"]["data"] = Value::String(String::new());
+        } else if property["type"] == "olm.csv.metadata"
+            && let Some(metadata) = property["value"].as_object_mut()
+        {
+            metadata.retain(|name, _| INDEXED_FIELDS.contains(&name.as_str()));
+            if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+                annotations.retain(|name, _| INDEXED_ANNOTATIONS.contains(&name.as_str()));
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use plimsoll_content::bundle::{self, BundleFile};
+use plimsoll_content::bundle::{self, BundleFile, BundleObjects};
 use plimsoll_content::catalog::{
     self, CatalogIndex, CatalogLoader, Defect, IndexError, IndexStorage, LoadedCatalog,
 };
@@ -23,12 +23,14 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
-use files::{Found, find};
+use files::{Found, FoundFile, find};
+
+use crate::bounded::{open_ordinary, read_bounded};
 
 /// How much of a file is read at once.
 const PIECE: usize = 256 << 10;
 /// Largest file that is read as a whole: one of a bundle directory, or one to be converted.
-const WHOLE_FILE_MAX: u64 = 512 << 20;
+const WHOLE_FILE_MAX: u64 = 64 << 20;
 
 /// Why a catalog cannot be opened at all. What is wrong inside it is a [`Defect`].
 #[derive(Debug, thiserror::Error)]
@@ -220,9 +222,15 @@ fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> LoadedCatalog {
     let mut loader = CatalogLoader::new();
     loader.report(found.defects.iter().cloned());
     if found.is_bundles {
-        let (files, defects) = contents(found);
-        loader.report(defects);
-        let converted = bundle::convert(&files);
+        let names: Vec<&str> = found.files.iter().map(|file| file.name.as_str()).collect();
+        let all = found.files.iter().map(|file| file.size).sum();
+        let mut done = 0;
+        let converted = bundle::convert_tree(&names, BundleObjects::LeftOut, &mut |number| {
+            let file = &found.files[number];
+            done += file.size;
+            progress(Progress { done, all });
+            whole(file).map_err(|error| error.to_string())
+        });
         converted.load_into(&mut loader);
         return loader.finish();
     }
@@ -256,19 +264,17 @@ fn contents(found: &Found) -> (Vec<BundleFile>, Vec<Defect>) {
     let mut files = Vec::new();
     let mut defects = found.defects.clone();
     for file in &found.files {
-        let mut bytes = Vec::new();
-        let read = if file.size > WHOLE_FILE_MAX {
-            Err(io::Error::other(format!("larger than {} MiB", WHOLE_FILE_MAX >> 20)))
-        } else {
-            File::open(&file.path)
-                .and_then(|from| from.take(WHOLE_FILE_MAX).read_to_end(&mut bytes))
-        };
-        match read {
-            Ok(_) => files.push(BundleFile { path: file.name.clone(), bytes }),
+        match whole(file) {
+            Ok(bytes) => files.push(BundleFile { path: file.name.clone(), bytes }),
             Err(error) => defects.push(bundle::unreadable(&file.name, &error.to_string())),
         }
     }
     (files, defects)
+}
+
+/// The content of a file.
+fn whole(file: &FoundFile) -> io::Result<Vec<u8>> {
+    read_bounded(open_ordinary(&file.path)?, WHOLE_FILE_MAX)
 }
 
 /// The digest of what was found: names and contents.

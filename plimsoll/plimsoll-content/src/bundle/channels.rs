@@ -27,7 +27,7 @@ pub(super) enum UpdateGraphMode {
 /// The mode for the package of a bundle directory.
 pub(super) fn mode(
     directory: &str,
-    others: &[&BundleFile],
+    others: &[BundleFile],
     defects: &mut Vec<Defect>,
 ) -> UpdateGraphMode {
     // A bundle directory on its own says itself what it replaces.
@@ -62,7 +62,7 @@ fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {
         other => {
             let known = "replaces-mode, semver-mode and semver-skippatch-mode";
             let text = format!("updateGraph: there is no `{other}`, only {known}");
-            let defect = whole_file(file, DefectCode::BundleFile, text);
+            let defect = whole_file(&file.path, DefectCode::BundleFile, text);
             if !defects.contains(&defect) {
                 defects.push(defect);
             }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::BundleDocument;
 use super::read::BundleManifest;
-use super::{BundleDocument, BundleFile};
 use crate::catalog::{Defect, DefectCode};
 
 /// The one ClusterServiceVersion among the manifests of a bundle.
@@ -51,11 +51,7 @@ pub(super) fn package_document(
 }
 
 /// A defect of a file as a whole.
-pub(super) fn whole_file(
-    file: &BundleFile,
-    code: DefectCode,
-    message: impl Into<String>,
-) -> Defect {
-    let (file, message) = (file.path.clone(), message.into());
+pub(super) fn whole_file(path: &str, code: DefectCode, message: impl Into<String>) -> Defect {
+    let (file, message) = (path.to_owned(), message.into());
     Defect { file, line: 0, package: String::new(), code, message }
 }

@@ -10,6 +10,7 @@ use super::documents::{csv, package_document};
 use super::metadata::BundleMetadata;
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents as read_documents, is_document};
+use super::tree::TreeFiles;
 use super::{BundleDocument, BundleFile, check};
 use crate::catalog::{Defect, DefectCode};
 
@@ -64,11 +65,12 @@ impl<'f> PackageManifest<'f> {
 /// The documents of a package; `others` are the files of the tree that no bundle directory has.
 pub(super) fn documents(
     package: &PackageManifest<'_>,
-    others: &[&BundleFile],
+    others: &[usize],
+    tree: &mut TreeFiles<'_>,
     defects: &mut Vec<Defect>,
 ) -> Vec<BundleDocument> {
     let mut found = Vec::new();
-    let bundles = bundles(package, others, &mut found);
+    let bundles = bundles(package, others, tree, &mut found);
     let path = &package.manifest.file.path;
     let mut documents = vec![package_document(&package.name, &package.default_channel, path, 1)];
     for (index, (channel, current)) in package.channels.iter().enumerate() {
@@ -103,30 +105,33 @@ pub(super) fn documents(
 /// The bundles of a package: each directory below it with a ClusterServiceVersion.
 fn bundles(
     package: &PackageManifest<'_>,
-    others: &[&BundleFile],
+    others: &[usize],
+    tree: &mut TreeFiles<'_>,
     defects: &mut Vec<Defect>,
 ) -> BTreeMap<String, ParsedBundle> {
     let root = package.directory();
-    let mut directories: BTreeMap<&str, Vec<&BundleFile>> = BTreeMap::new();
-    for &file in others {
-        let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+    let mut directories: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for file in others {
+        let path = tree.name(*file);
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let below = root.is_empty()
             || directory == root
             || directory.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
-        if below && is_document(&file.path) && name != "ci.yaml" {
-            directories.entry(directory).or_default().push(file);
+        if below && is_document(path) && name != "ci.yaml" {
+            directories.entry(directory.to_owned()).or_default().push(*file);
         }
     }
     let mut bundles = BTreeMap::new();
     for (directory, files) in directories {
         let mut found = Vec::new();
+        let files = tree.load(&files, defects);
         let manifests: Vec<BundleManifest<'_>> =
             files.iter().flat_map(|file| read_documents(file, &mut found)).collect();
         let versions = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
         if versions.count() == 0 {
             continue;
         }
-        if let Some(csv) = csv(directory, &manifests, &mut found) {
+        if let Some(csv) = csv(&directory, &manifests, &mut found) {
             let metadata =
                 BundleMetadata { package: package.name.clone(), ..BundleMetadata::default() };
             let bundle = properties::bundle(csv, &manifests, metadata, &mut found);

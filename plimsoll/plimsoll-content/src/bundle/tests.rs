@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{BundleFile, ConvertedBundles, convert, is_bundles};
+use super::{BundleFile, BundleObjects, ConvertedBundles, convert, convert_tree, is_bundles};
+use crate::catalog::CatalogLoader;
 
 const ANNOTATIONS: &str = "annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
@@ -285,4 +286,33 @@ fn rules_are_compiled_and_old_definitions_are_named() {
         "manifests/k.yaml:1: warning [bundle-advice]: package a: Kubernetes 1.22 and later do not serve \
          apiextensions.k8s.io/v1beta1; write the definition in v1"
     );
+}
+
+#[test]
+fn a_tree_is_read_one_bundle_at_a_time_for_the_same_index() {
+    let (old, new) = (csv("1.0.0", "  displayName: A\n"), csv("2.0.0", "  description: long\n"));
+    let files = [
+        ("a/1/manifests/csv.yaml", old.as_str()),
+        ("a/1/metadata/annotations.yaml", ANNOTATIONS),
+        ("a/2/manifests/csv.yaml", &new),
+        ("a/2/metadata/annotations.yaml", ANNOTATIONS),
+        ("a/ci.yaml", "updateGraph: replaces-mode\n"),
+    ];
+    let names = files.map(|(name, _)| name);
+    let mut read = Vec::new();
+    let streamed = convert_tree(&names, BundleObjects::LeftOut, &mut |number| {
+        read.push(number);
+        Ok(files[number].1.as_bytes().to_vec())
+    });
+    assert_eq!(read, [4, 0, 1, 2, 3]);
+    let index = |converted: &ConvertedBundles| {
+        let mut loader = CatalogLoader::new();
+        converted.load_into(&mut loader);
+        loader.finish().index
+    };
+    assert_eq!(index(&streamed), index(&converted(&files)));
+    let text = format!("{:?}", streamed.documents);
+    assert!(!text.contains("long"), "what no index needs is not kept: {text}");
+    let broken = convert_tree(&names, BundleObjects::LeftOut, &mut |_| Err("gone".to_owned()));
+    assert!(broken.defects.iter().any(|defect| defect.message == "gone"), "{broken:?}");
 }

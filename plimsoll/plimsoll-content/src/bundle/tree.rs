@@ -8,7 +8,7 @@ use super::metadata;
 use super::package_manifest::{self, PackageManifest};
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
-use super::{BundleFile, ConvertedBundles, check};
+use super::{BundleFile, BundleObjects, ConvertedBundles, check, leave_out_objects, unreadable};
 use crate::catalog::{Defect, DefectCode};
 use crate::finding::Severity;
 
@@ -57,11 +57,36 @@ fn bundle_part(name: &str) -> Option<(&str, BundlePart<'_>)> {
     found.map(|(at, part)| (&name[..at], part))
 }
 
-/// The files of a bundle directory.
+/// The files of a bundle directory, by their numbers.
 #[derive(Default)]
-struct BundleFiles<'f> {
-    manifests: Vec<&'f BundleFile>,
-    metadata: Vec<&'f BundleFile>,
+struct BundleFiles {
+    manifests: Vec<usize>,
+    metadata: Vec<usize>,
+}
+
+/// The files of a tree, read when they are needed.
+pub(super) struct TreeFiles<'t> {
+    names: &'t [&'t str],
+    read: &'t mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
+}
+
+impl TreeFiles<'_> {
+    /// The files of such numbers that can be read; the others become defects.
+    pub(super) fn load(&mut self, numbers: &[usize], defects: &mut Vec<Defect>) -> Vec<BundleFile> {
+        let mut files = Vec::new();
+        for number in numbers {
+            let path = self.names[*number];
+            match (self.read)(*number) {
+                Ok(bytes) => files.push(BundleFile { path: path.to_owned(), bytes }),
+                Err(cause) => defects.push(unreadable(path, &cause)),
+            }
+        }
+        files
+    }
+
+    pub(super) fn name(&self, number: usize) -> &str {
+        self.names[number]
+    }
 }
 
 /// What is known of a package.
@@ -73,14 +98,19 @@ struct Members {
     is_alone: bool,
 }
 
-pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
-    let mut directories: BTreeMap<&str, BundleFiles<'_>> = BTreeMap::new();
+pub(super) fn convert(
+    names: &[&str],
+    objects: BundleObjects,
+    read: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
+) -> ConvertedBundles {
+    let mut tree = TreeFiles { names, read };
+    let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
     let mut package_manifests = Vec::new();
-    let mut others: Vec<&BundleFile> = Vec::new();
+    let (mut others, mut modes) = (Vec::new(), Vec::new());
     let mut converted = ConvertedBundles::default();
     let defects = &mut converted.defects;
-    for file in files {
-        match bundle_part(&file.path) {
+    for (file, name) in names.iter().enumerate() {
+        match bundle_part(name) {
             Some((directory, part)) => {
                 let (BundlePart::Manifest(name) | BundlePart::Metadata(name)) = part;
                 let bundle = directories.entry(directory).or_default();
@@ -88,23 +118,27 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
                     _ if name.starts_with('.') => {}
                     _ if name.contains('/') => {
                         let text = "a directory inside a bundle's directories is ignored";
-                        defects.push(whole_file(file, DefectCode::BundleAdvice, text));
+                        defects.push(whole_file(names[file], DefectCode::BundleAdvice, text));
                     }
                     BundlePart::Manifest(_) => bundle.manifests.push(file),
                     BundlePart::Metadata(_) => bundle.metadata.push(file),
                 }
             }
-            None if package_manifest::is_package_manifest(&file.path) => {
-                package_manifests.extend(PackageManifest::read(file, defects));
-            }
+            None if package_manifest::is_package_manifest(name) => package_manifests.push(file),
+            None if name.ends_with("ci.yaml") => modes.push(file),
             None => others.push(file),
         }
     }
-    leave_out_nested(&mut directories, defects);
+    let modes = tree.load(&modes, defects);
+    let package_manifests = tree.load(&package_manifests, defects);
+    leave_out_nested(&mut directories, names, defects);
     let mut packages: BTreeMap<String, Members> = BTreeMap::new();
     for (directory, files) in directories {
-        if let Some(bundle) = bundle(directory, &files, defects) {
-            let mode = channels::mode(directory, &others, defects);
+        if let Some(mut bundle) = bundle(directory, &files, &mut tree, defects) {
+            let mode = channels::mode(directory, &modes, defects);
+            if objects == BundleObjects::LeftOut {
+                leave_out_objects(&mut bundle.document);
+            }
             let members = packages.entry(bundle.package.clone()).or_default();
             members.mode = mode;
             members.is_alone = directory.is_empty();
@@ -116,8 +150,12 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
         let documents = channels::documents(&name, bundles, mode, is_alone, defects);
         converted.documents.extend(documents);
     }
-    for manifest in package_manifests {
-        let documents = package_manifest::documents(&manifest, &others, defects);
+    for file in &package_manifests {
+        let Some(manifest) = PackageManifest::read(file, defects) else { continue };
+        let mut documents = package_manifest::documents(&manifest, &others, &mut tree, defects);
+        if objects == BundleObjects::LeftOut {
+            documents.iter_mut().for_each(|document| leave_out_objects(&mut document.value));
+        }
         converted.documents.extend(documents);
     }
     converted.defects.sort();
@@ -127,9 +165,12 @@ pub(super) fn convert(files: &[BundleFile]) -> ConvertedBundles {
 
 /// Bundle directories inside of others are not bundles of their own: mostly they are what the outer
 /// one was made of.
-fn leave_out_nested(directories: &mut BTreeMap<&str, BundleFiles<'_>>, defects: &mut Vec<Defect>) {
-    let is_whole =
-        |files: &BundleFiles<'_>| !files.manifests.is_empty() && !files.metadata.is_empty();
+fn leave_out_nested(
+    directories: &mut BTreeMap<&str, BundleFiles>,
+    names: &[&str],
+    defects: &mut Vec<Defect>,
+) {
+    let is_whole = |files: &BundleFiles| !files.manifests.is_empty() && !files.metadata.is_empty();
     let whole = directories.iter().filter(|(_, files)| is_whole(files));
     let whole: BTreeSet<&str> = whole.map(|(directory, _)| *directory).collect();
     directories.retain(|directory, files| {
@@ -137,7 +178,7 @@ fn leave_out_nested(directories: &mut BTreeMap<&str, BundleFiles<'_>>, defects: 
             |outer: &&&str| directory.len() > outer.len() && directory.starts_with(**outer);
         let Some(outer) = whole.iter().find(inside) else { return true };
         let all = files.manifests.iter().chain(&files.metadata);
-        if let Some(first) = all.min_by_key(|file| &file.path) {
+        if let Some(first) = all.map(|file| names[*file]).min() {
             let outer = if outer.is_empty() { "." } else { outer.trim_end_matches('/') };
             let text = format!("a bundle inside the bundle `{outer}` is ignored");
             defects.push(whole_file(first, DefectCode::BundleAdvice, text));
@@ -149,16 +190,20 @@ fn leave_out_nested(directories: &mut BTreeMap<&str, BundleFiles<'_>>, defects: 
 /// Reads a bundle directory; `None` when there is no bundle in it that could be used.
 fn bundle(
     directory: &str,
-    files: &BundleFiles<'_>,
+    files: &BundleFiles,
+    tree: &mut TreeFiles<'_>,
     defects: &mut Vec<Defect>,
 ) -> Option<ParsedBundle> {
     let mut found = Vec::new();
-    let manifests = files.manifests.iter().filter(|file| is_document(&file.path));
+    let likely = |numbers: &[usize], tree: &TreeFiles<'_>| -> Vec<usize> {
+        numbers.iter().copied().filter(|number| is_document(tree.name(*number))).collect()
+    };
+    let manifest_files = tree.load(&likely(&files.manifests, tree), &mut found);
     let manifests: Vec<BundleManifest<'_>> =
-        manifests.flat_map(|file| documents(file, &mut found)).collect();
-    let metadata_files = files.metadata.iter().filter(|file| is_document(&file.path));
+        manifest_files.iter().flat_map(|file| documents(file, &mut found)).collect();
+    let metadata_files = tree.load(&likely(&files.metadata, tree), &mut found);
     let metadata_documents: Vec<BundleManifest<'_>> =
-        metadata_files.flat_map(|file| documents(file, &mut found)).collect();
+        metadata_files.iter().flat_map(|file| documents(file, &mut found)).collect();
     let metadata = metadata::read(directory, &metadata_documents, &mut found);
     let bundle = csv(directory, &manifests, &mut found).zip(metadata).map(|(csv, metadata)| {
         let bundle = properties::bundle(csv, &manifests, metadata, &mut found);

@@ -140,21 +140,23 @@ fn what_is_known_of_the_cluster_rules_out_what_does_not_fit() {
 #[test]
 fn a_bundle_that_cannot_be_read_says_why() {
     let directory = tempfile::tempdir().expect("a directory");
-    for (name, text) in [
-        ("manifests/csv.yaml", "kind: ClusterServiceVersion\nmetadata: {name: a.v1.0.0}\n"),
-        (
-            "metadata/annotations.yaml",
-            "annotations: {operators.operatorframework.io.bundle.package.v1: a}\n",
-        ),
-        ("metadata/dependencies.yaml", "dependencies:\n- type: olm.package\n  version: >1\n"),
-    ] {
-        let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
-        std::fs::write(path, text).expect("a file");
+    let published =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundles/lantern/2.2.0");
+    for part in ["manifests", "metadata"] {
+        std::fs::create_dir(directory.path().join(part)).expect("a directory");
+        for entry in std::fs::read_dir(published.join(part)).expect("the example has both") {
+            let entry = entry.expect("an entry");
+            let copy = directory.path().join(part).join(entry.file_name());
+            std::fs::copy(entry.path(), copy).expect("a file");
+        }
     }
+    let dependencies = "dependencies:\n- type: olm.package\n  version: >1\n";
+    let path = directory.path().join("metadata/dependencies.yaml");
+    std::fs::write(path, dependencies).expect("a file");
     let error = attempt(&format!("--bundle {}", directory.path().display())).expect_err("broken");
     let error = format!("{error:#}");
-    assert!(error.contains("cannot be used:\n  metadata/dependencies.yaml:3: error"), "{error}");
+    let expected = "cannot be used:\n  metadata/dependencies.yaml:3: error";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]
