@@ -1,12 +1,14 @@
 //! What people read: nothing about versions is silent, nothing is false, every fix helps.
 
 use plimsoll_resolve::{
-    BundleExclusion, CatalogName, CatalogSource, OperatorGroup, PackageRequest, PathEnd, Query,
-    Resolution, collect_problem, solve, solve_path,
+    Bundle, BundleExclusion, CatalogName, CatalogSource, Constraint, OperatorGroup, PackageRequest,
+    PathEnd, Query, Requirement, Resolution, collect_problem, solve, solve_path,
 };
+use semver::Version;
 
 use crate::NoExpressions;
 use crate::catalog::InMemoryCatalog;
+use crate::hostile::{entry, package, problem};
 use crate::rules::{catalog, check, installed, request};
 
 /// What is printed for a query about catalogs, each with its name.
@@ -308,4 +310,22 @@ fn versions_are_listed_by_their_order() {
     let printed = self::text(&[("cat", text)], requests(&["a"]));
     let listed = "b 2.0.0 and 10.0.0 in channel `edge` and b 9.0.0 in channel `fast`";
     assert!(printed.contains(listed), "{printed}");
+}
+
+#[test]
+fn constraints_inside_constraints_are_in_brackets() {
+    let label = |name: &str| Requirement::from(Constraint::Label(name.to_owned()));
+    let any = Constraint::Any(vec![label("x"), label("y")]);
+    let not = Constraint::Not(vec![label("z")]);
+    let mut a = Bundle::new("a1", Version::new(1, 0, 0));
+    a.requires.push(Constraint::All(vec![any.into(), not.into()]).into());
+    let problem = problem(vec![package("a", vec![a], vec![entry("a1", None)])]);
+    let Resolution::Unsatisfiable(explanation) = solve(&problem, &NoExpressions) else {
+        panic!("nothing has these labels")
+    };
+    assert_eq!(
+        explanation.conflicts[0].steps[1].text,
+        "a 1.0.0 requires one bundle that is (a bundle with label `x` or a bundle with label `y`) and \
+         also (a bundle that is not a bundle with label `z`), but no catalog has one"
+    );
 }

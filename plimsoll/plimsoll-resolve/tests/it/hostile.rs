@@ -8,7 +8,7 @@ use semver::Version;
 
 use crate::NoExpressions;
 
-fn problem(packages: Vec<Package>) -> Problem {
+pub(crate) fn problem(packages: Vec<Package>) -> Problem {
     let request = PackageRequest { package: "a".to_owned(), ..PackageRequest::default() };
     let name = CatalogName { namespace: String::new(), name: "cat".to_owned() };
     let mut problem = Problem {
@@ -20,7 +20,7 @@ fn problem(packages: Vec<Package>) -> Problem {
     problem
 }
 
-fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<ChannelEntry>) -> Package {
+pub(crate) fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<ChannelEntry>) -> Package {
     Package {
         name: name.to_owned(),
         default_channel: Some("stable".to_owned()),
@@ -30,7 +30,7 @@ fn package(name: &str, bundles: Vec<Bundle>, entries: Vec<ChannelEntry>) -> Pack
     }
 }
 
-fn entry(name: &str, replaces: Option<String>) -> ChannelEntry {
+pub(crate) fn entry(name: &str, replaces: Option<String>) -> ChannelEntry {
     ChannelEntry { name: name.to_owned(), replaces, ..ChannelEntry::default() }
 }
 
@@ -101,8 +101,15 @@ fn pigeons_without_holes_are_given_up_or_refuted() {
         }
     }
     packages.push(package("a", vec![a], vec![entry("a1", None)]));
-    let outcome = solve(&problem(packages), &NoExpressions);
-    assert!(!matches!(outcome, Resolution::Solved(_)));
+    match solve(&problem(packages), &NoExpressions) {
+        Resolution::Solved(solution) => panic!("there are too few holes: {solution:?}"),
+        Resolution::Unsatisfiable(explanation) => {
+            let conflicts = &explanation.conflicts;
+            assert!(!conflicts.is_empty(), "an explanation is never empty");
+            assert!(conflicts.iter().all(|conflict| !conflict.steps.is_empty()), "{conflicts:?}");
+        }
+        Resolution::LimitExceeded => {}
+    }
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn a_bundle_that_cannot_be_read_says_why() {
     std::fs::write(path, dependencies).expect("a file");
     let error = attempt(&format!("--bundle {}", directory.path().display())).expect_err("broken");
     let error = format!("{error:#}");
-    let expected = "cannot be used:\n  metadata/dependencies.yaml:3: error";
+    let expected = "cannot be used:\n  metadata/dependencies.yaml:2: error [dependency]";
     assert!(error.contains(expected), "{error}");
 }
 
