@@ -9,6 +9,7 @@
 mod channels;
 mod check;
 mod documents;
+mod files;
 mod metadata;
 mod package_manifest;
 mod properties;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::channels::entry;
 use super::documents::{csv, package_document};
+use super::files::TreeFiles;
 use super::metadata::BundleMetadata;
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents as read_documents, is_document};
-use super::tree::TreeFiles;
 use super::{BundleDocument, BundleFile, check};
 use crate::catalog::{Defect, DefectCode};
 

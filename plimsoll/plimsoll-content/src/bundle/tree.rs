@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::channels::{self, UpdateGraphMode};
 use super::documents::{csv, whole_file};
+use super::files::TreeFiles;
 use super::metadata;
 use super::package_manifest::{self, PackageManifest};
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
-use super::{BundleFile, BundleObjects, ConvertedBundles, check, leave_out_objects, unreadable};
+use super::{BundleObjects, ConvertedBundles, check, leave_out_objects};
 use crate::catalog::{Defect, DefectCode};
 use crate::finding::Severity;
 
@@ -64,31 +65,6 @@ struct BundleFiles {
     metadata: Vec<usize>,
 }
 
-/// The files of a tree, read when they are needed.
-pub(super) struct TreeFiles<'t> {
-    names: &'t [&'t str],
-    read: &'t mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
-}
-
-impl TreeFiles<'_> {
-    /// The files of such numbers that can be read; the others become defects.
-    pub(super) fn load(&mut self, numbers: &[usize], defects: &mut Vec<Defect>) -> Vec<BundleFile> {
-        let mut files = Vec::new();
-        for number in numbers {
-            let path = self.names[*number];
-            match (self.read)(*number) {
-                Ok(bytes) => files.push(BundleFile { path: path.to_owned(), bytes }),
-                Err(cause) => defects.push(unreadable(path, &cause)),
-            }
-        }
-        files
-    }
-
-    pub(super) fn name(&self, number: usize) -> &str {
-        self.names[number]
-    }
-}
-
 /// What is known of a package.
 #[derive(Default)]
 struct Members {
@@ -103,7 +79,7 @@ pub(super) fn convert(
     objects: BundleObjects,
     read: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
 ) -> ConvertedBundles {
-    let mut tree = TreeFiles { names, read };
+    let mut tree = TreeFiles::new(names, read);
     let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
     let mut package_manifests = Vec::new();
     let (mut others, mut modes) = (Vec::new(), Vec::new());
