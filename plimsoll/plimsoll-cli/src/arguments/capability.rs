@@ -69,11 +69,10 @@ pub(crate) fn check_names(
     option: &str,
     names: &[String],
 ) -> anyhow::Result<()> {
-    for name in names.iter().filter(|name| registry.capability(name).is_none()) {
-        let similar = meant(registry.similar(name));
-        anyhow::bail!("{option}: there is no capability {name:?}{similar}");
-    }
-    Ok(())
+    let unknown = names.iter().find(|name| registry.capability(name).is_none());
+    let Some(name) = unknown else { return Ok(()) };
+    let similar = meant(registry.similar(name));
+    anyhow::bail!("{option}: there is no capability {name:?}{similar}")
 }
 
 /// A release, a cluster, or a cluster and the release that it is at.
