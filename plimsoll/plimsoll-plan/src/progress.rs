@@ -231,7 +231,6 @@ impl Progress {
             };
             let old_track = &before.tracks[old];
             let track = &mut self.tracks[index];
-            track.observed = old_track.observed;
             track.health = old_track.health.clone();
             let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
             let is_back = step.action == Action::Delete
@@ -526,12 +525,13 @@ impl Progress {
         self.repair_if_drifted(index, now);
     }
 
-    /// Steps done by an earlier process whose object a complete listing did not show are due.
+    /// Steps done by an earlier process, or under an earlier plan, whose object a complete listing did
+    /// not show are due.
     fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
         for index in 0..self.tracks.len() {
             let step = &self.plan.steps[index];
             let track = &mut self.tracks[index];
-            let unseen = track.observed.is_none() && track.applied.is_none();
+            let unseen = track.observed.is_none() && track.written.is_none();
             let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
             if unseen
                 && settled

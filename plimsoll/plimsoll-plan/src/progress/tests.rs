@@ -693,6 +693,9 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
         Progress::new(plan(next, Mode::Updating), world(), at(0)).succeed(&old.progress, at(0));
     let mut script = Script { progress, clock: 0, revision: 200 };
     assert_eq!(script.started(), "b");
+    // Nobody saw it go between the watches of one plan and of the next.
+    script.handle("listed ConfigMap");
+    assert_eq!(script.started(), "a");
 }
 
 #[test]
