@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use crate::Packed;
 use crate::definition::Definition;
 
+/// Annotation: values of the object are nobody's business but the API server's, as in a Secret.
+pub const SENSITIVE: &str = "plimsoll.io/sensitive";
+
 /// Most bytes of JSON in a document: an API server refuses larger requests.
 pub(crate) const JSON_SIZE_MAX: usize = 3 << 20;
 
@@ -110,6 +113,12 @@ impl Manifest {
     /// The document as a value.
     pub fn object(&self) -> Value {
         serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
+    }
+
+    /// Whether values of the object must be sent to nobody but an API server: those of Secrets, and
+    /// of what a payload annotates with [`SENSITIVE`].
+    pub fn is_sensitive(&self) -> bool {
+        self.key.group.is_empty() && self.key.kind == "Secret" || self.is_annotated_true(SENSITIVE)
     }
 
     /// Whether an annotation is exactly `true`.

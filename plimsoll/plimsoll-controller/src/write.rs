@@ -391,7 +391,15 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
     if let Some(blocker) = blocker(step, status) {
         return StepOutcome::Blocked(blocker);
     }
-    let (reason, cause) = failure::from_api_status(status.code, &status.reason, &status.message);
+    let (reason, mut cause) =
+        failure::from_api_status(status.code, &status.reason, &status.message);
+    if step.manifest.is_sensitive() {
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        let fields = causes.map(|cause| cause.field.as_str()).filter(|field| !field.is_empty());
+        let fields: Vec<&str> = fields.collect();
+        let message = failure::without_values(status.code, &status.message, &fields);
+        cause = failure::cause(reason, &message);
+    }
     let transient = matches!(status.code, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504);
     let retry_after = status
         .details

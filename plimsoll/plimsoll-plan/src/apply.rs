@@ -4,3 +4,4 @@
 pub mod diff;
 pub mod fingerprint;
 pub mod prepare;
+pub mod sensitive;

@@ -14,14 +14,16 @@ use std::sync::Arc;
 
 use plimsoll_api::config::{OperandVersion, Release};
 use plimsoll_api::{ObjectKey, Reason, Verdict};
+use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::ExclusionReason;
 use serde::Serialize;
+use serde_json::Value;
 
 pub use cluster::{DryRunOutcome, ObservedObject, of_cluster};
 pub use files::between;
 pub(crate) use files::orphans;
 
-use crate::apply::diff::FieldChange;
+use crate::apply::diff::{self, FieldChange};
 use crate::capabilities::EnabledCapability;
 use crate::health::parse;
 use crate::plan::{Action, Plan, Readiness, Step};
@@ -123,6 +125,12 @@ impl StepChangeKind {
 }
 
 impl StepChange {
+    /// What becomes of an object that is there before and after.
+    pub fn between(manifest: &Manifest, before: &Value, after: &Value) -> Self {
+        let fields = diff::objects(manifest, before, after);
+        if fields.is_empty() { Self::Unchanged } else { Self::Changed(fields) }
+    }
+
     /// Its sort.
     pub fn kind(&self) -> StepChangeKind {
         match self {

@@ -33,7 +33,6 @@ use plimsoll_api::{
 };
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
-use plimsoll_plan::apply::diff;
 use plimsoll_plan::forecast::{Forecast, StepChange};
 use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
@@ -399,25 +398,26 @@ async fn override_objects(
 
 /// The change of the object of each step, without what its own controllers report.
 fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<StepChange> {
-    let states = before.observed_objects.iter().zip(&after.observed_objects).zip(&forecast.changes);
-    let changes =
-        states.map(|((before, after), forecast)| match (forecast, &before.before, &after.before) {
+    let states = before.observed_objects.iter().zip(&after.observed_objects);
+    let steps = forecast.plan.steps.iter().zip(&forecast.changes);
+    let changes = states.zip(steps).map(|((before, after), (step, forecast))| {
+        match (forecast, &before.before, &after.before) {
             (StepChange::Refused { .. } | StepChange::Waiting { .. }, None, None)
             | (StepChange::Absent | StepChange::Kept, ..) => forecast.clone(),
             (_, None, None) => StepChange::Unchanged,
             (_, None, Some(_)) => StepChange::Created,
             (_, Some(_), None) => StepChange::Deleted,
             (_, Some(before), Some(after)) => {
-                let fields = diff::fields(&manifest_part(before), &manifest_part(after));
-                if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
+                StepChange::between(&step.manifest, &manifest_part(before), &manifest_part(after))
             }
-        });
+        }
+    });
     changes.collect()
 }
 
 /// An object without what a server or an operator writes into it.
 fn manifest_part(object: &Value) -> Value {
-    let mut object = diff::without_bookkeeping(object.clone());
+    let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }

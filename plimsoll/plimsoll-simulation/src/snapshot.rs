@@ -1,11 +1,15 @@
 //! Loads and saves the cluster of an embedded API server.
 
-use std::fs::File;
-use std::io::ErrorKind;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use k8s_apiserver::{ApiServer, Options};
+
+/// Snapshots are for their owner alone.
+const MODE: u32 = 0o600;
 
 /// A server with the cluster of a snapshot, or a new one if there is none yet.
 ///
@@ -23,26 +27,45 @@ pub fn load(path: &Path, options: Options) -> Result<ApiServer, anyhow::Error> {
     }
 }
 
-/// Writes the server's cluster: to a file beside `path` first, so that whatever happens there is
-/// always a whole one.
+/// Writes the server's cluster to a file that only its owner can read.
 ///
 /// # Errors
 ///
 /// When it cannot be written; what was there stays.
 pub fn save(server: &ApiServer, path: &Path) -> Result<(), anyhow::Error> {
+    write(path, |file| server.snapshot(file))
+}
+
+/// Writes a snapshot, which holds the Secrets of its cluster, to a file that only its owner can
+/// read: to one beside `path` first, so that whatever happens there is always a whole one.
+pub(crate) fn write(
+    path: &Path,
+    content: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<(), anyhow::Error> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let write = || {
-        let file = File::create(&beside)?;
-        server.snapshot(&file)?;
+        // What is no file, such as a pipe, is written to and not replaced.
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return content(&OpenOptions::new().write(true).open(path)?);
+        }
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&beside)?;
+        content(&file)?;
         file.sync_all()?;
-        std::fs::rename(&beside, path)
+        fs::rename(&beside, path)
     };
     write().with_context(|| format!("failed to write snapshot `{}`", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -51,6 +74,10 @@ mod tests {
         let path = directory.path().join("cluster.jsonl");
         let server = load(&path, Options::default()).unwrap();
         save(&server, &path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        save(&server, &path).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it holds Secrets");
         let again = load(&path, Options::default()).unwrap();
         assert_eq!(again.resource_version(), server.resource_version());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing lies about");

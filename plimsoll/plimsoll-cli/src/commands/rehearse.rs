@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
@@ -51,7 +50,7 @@ pub struct RehearseArguments {
     /// The live cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Save the copy of the live cluster to this file
+    /// Save the copy of the live cluster, with its Secrets, to this file (mode 0600)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "snapshot", "install"])]
     pub save: Option<PathBuf>,
     /// Rehearse a forced update, which accepts the risk of failed preconditions
@@ -129,8 +128,7 @@ fn initial_state(
         ClusterSnapshot::of_cluster(&client, next).await
     })?;
     if let Some(path) = &arguments.save {
-        std::fs::write(path, copy.bytes())
-            .with_context(|| format!("failed to write snapshot `{}`", path.display()))?;
+        copy.save(path)?;
     }
     Ok((InitialState::Cluster(copy), "a copy of the cluster".to_owned()))
 }

@@ -2,13 +2,17 @@
 
 use std::io::{self, IsTerminal as _};
 
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::live::LiveView;
 use crate::traces::TraceLayer;
+
+/// The module of the client that logs answers as they come, with the values of Secrets that a
+/// refusal quotes: never logged, whatever `RUST_LOG` asks for. What concerns us is logged by us.
+const QUOTING_TARGET: &str = "kube_client::client";
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -46,6 +50,7 @@ fn start(text: bool, level: LevelFilter, traces: Option<TraceLayer>, view: &Live
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(io::stderr().is_terminal())
         .with_writer(move || AboveView(view.clone()));
+    let filter = filter.and(filter_fn(|metadata| metadata.target() != QUOTING_TARGET));
     let lines = if text {
         lines.compact().without_time().with_target(false).with_filter(filter).boxed()
     } else {

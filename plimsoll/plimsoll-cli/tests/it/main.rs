@@ -20,6 +20,7 @@ mod readme;
 mod removal;
 mod restart;
 mod rights;
+mod secrets;
 #[cfg(feature = "telemetry")]
 mod traces;
 mod updates;

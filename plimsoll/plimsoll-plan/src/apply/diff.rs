@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use plimsoll_content::Manifest;
 use serde_json::{Map, Value};
+
+use super::sensitive;
 
 /// Fields that tell the items of a list apart, the likeliest first.
 const ITEM_KEYS: [&str; 9] =
@@ -28,15 +31,27 @@ pub struct FieldChange {
     pub after: Option<Value>,
 }
 
+/// The fields that differ between two forms of a manifest's object, in the order of their paths,
+/// without what servers keep about it. Sensitive values are hidden.
+pub fn objects(manifest: &Manifest, before: &Value, after: &Value) -> Vec<FieldChange> {
+    let (mut before, mut after) =
+        (without_bookkeeping(before.clone()), without_bookkeeping(after.clone()));
+    let annotated = [&before, &after].into_iter().any(sensitive::is_annotated);
+    if annotated || manifest.is_sensitive() {
+        sensitive::hide_changes(&mut before, &mut after);
+    }
+    fields(&before, &after)
+}
+
 /// The fields that differ between two values, in the order of their paths.
-pub fn fields(before: &Value, after: &Value) -> Vec<FieldChange> {
+fn fields(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     compare("", Some(before), Some(after), &mut changes);
     changes
 }
 
 /// An object without what its server keeps about it.
-pub fn without_bookkeeping(mut object: Value) -> Value {
+fn without_bookkeeping(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in BOOKKEEPING {
             metadata.remove(field);

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::files::orphans;
 use super::provided::{Places, ProvidedKinds};
 use super::{Forecast, StepChange, decided, gates};
-use crate::apply::diff;
 use crate::health::gate;
 use crate::plan::{Action, GroupVersionKind, Plan, Step};
 use crate::progress::{StepBlocker, TryError};
@@ -90,10 +89,9 @@ fn later(step: &Step, observed: &ObservedObject, change: StepChange) -> StepChan
     if !matches!(change, StepChange::Changed(_) | StepChange::Unchanged) {
         return change;
     }
-    let mut after = diff::without_bookkeeping(after.clone());
-    add_missing(&mut after, &diff::without_bookkeeping(step.manifest.object()));
-    let fields = diff::fields(&diff::without_bookkeeping(before.clone()), &after);
-    if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
+    let mut after = after.clone();
+    add_missing(&mut after, &step.manifest.object());
+    StepChange::between(&step.manifest, before, &after)
 }
 
 /// Adds the fields that only `more` has.
@@ -123,9 +121,7 @@ fn change(step: &Step, observed: &ObservedObject, provided: &ProvidedKinds<'_>) 
     }
     match (&observed.answer, &observed.before) {
         (DryRunOutcome::Would(after), Some(before)) => {
-            let before = diff::without_bookkeeping(before.clone());
-            let fields = diff::fields(&before, &diff::without_bookkeeping(after.clone()));
-            if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
+            StepChange::between(&step.manifest, before, after)
         }
         (DryRunOutcome::Would(_) | DryRunOutcome::NotTried, None) => StepChange::Created,
         (DryRunOutcome::NotTried, Some(_)) => StepChange::Unchanged,

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::provided::{Places, ProvidedKinds};
 use super::{Forecast, Orphan, OrphanCause, StepChange, decided, gates};
-use crate::apply::diff;
 use crate::apply::prepare;
 use crate::plan::{Action, Plan, Readiness, Step};
 use crate::progress::Scope;
@@ -93,8 +92,8 @@ fn change(
                 );
                 return StepChange::Refused { reason, message };
             }
-            let fields = diff::fields(&applied(last, cluster_kinds), &applied(step, cluster_kinds));
-            if fields.is_empty() { StepChange::Unchanged } else { StepChange::Changed(fields) }
+            let (before, after) = (applied(last, cluster_kinds), applied(step, cluster_kinds));
+            StepChange::between(&step.manifest, &before, &after)
         }
     }
 }

@@ -13,7 +13,7 @@ mod summary;
 use jiff::Timestamp;
 use plimsoll_api::{Effect, Reason};
 
-pub use api::{cause, could_not_update, from_api_status};
+pub use api::{cause, could_not_update, from_api_status, without_values};
 pub use condense::{condense, groups};
 pub use summary::summarize;
 

@@ -7,7 +7,7 @@
 //! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::BufRead;
+use std::io::{BufRead, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -21,6 +21,8 @@ use kube::{Api, Client};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey};
 use plimsoll_content::Payload;
 use serde_json::{Value, json};
+
+use crate::snapshot;
 
 /// Requests at the same time: a live cluster has other things to do.
 const REQUESTS_MAX: usize = 8;
@@ -80,8 +82,17 @@ impl ClusterSnapshot {
         Self { bytes, newest: newest.unwrap_or_else(crate::clock::start_time), not_copied }
     }
 
+    /// Writes it to a file that only its owner can read.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; what was there stays.
+    pub fn save(&self, path: &Path) -> Result<(), anyhow::Error> {
+        snapshot::write(path, |mut file| file.write_all(&self.bytes))
+    }
+
     /// The bytes of the file.
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 

@@ -10,6 +10,7 @@ use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::config::ObjectReference;
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_plan::apply::sensitive;
 use plimsoll_plan::health::gate;
 use serde_json::{Value, json};
 
@@ -273,6 +274,9 @@ fn shown(object: &DynamicObject, resource: &str) -> Value {
         if let Some(annotations) = value["metadata"]["annotations"].as_object_mut() {
             annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
         }
+    }
+    if sensitive::is_annotated(&value) {
+        sensitive::hide(&mut value);
     }
     value
 }

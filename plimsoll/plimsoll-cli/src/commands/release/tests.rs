@@ -119,3 +119,26 @@ fn lint_fails_on_errors_only() {
     assert_eq!(report["findings"][0]["line"], 1);
     assert_eq!(report["findings"][0]["code"], "load");
 }
+
+#[test]
+fn a_plan_hides_values_of_secrets() {
+    let secret = |value: &str| {
+        let secret = NAMESPACE.replace("Namespace", "Secret");
+        format!("{secret}type: Opaque\nstringData: {{pin: {value}}}\ndata: {{key: {value}}}\n")
+    };
+    let two = |directory: &Path| {
+        let next = directory.join("next");
+        payload(&next);
+        for (directory, value) in [(directory, "bGVmdA=="), (&next, "cmlnaHQ=")] {
+            let file = directory.join("release-manifests/0000_20_keys_a.yaml");
+            fs::write(file, secret(value)).unwrap();
+        }
+    };
+    for format in ["text", "json", "markdown"] {
+        let line = format!("release plan --from DIR --to DIR/next --details -o {format}");
+        let (text, success) = output(&line, two);
+        assert!(success, "{text}");
+        assert!(text.contains("data.key") && text.contains("*** (after)"), "{text}");
+        assert!(!text.contains("bGVmdA") && !text.contains("cmlnaHQ"), "{text}");
+    }
+}

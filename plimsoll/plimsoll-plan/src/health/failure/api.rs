@@ -9,6 +9,10 @@ const NAMESPACE_TERMINATING: &str = "because it is being terminated";
 /// Parts of the messages with which an API server answers for a resource it does not serve.
 const NOT_SERVED: [&str; 2] = ["could not find the requested resource", "404 page not found"];
 
+/// What precedes the words of an admission policy or of a webhook that denies a request.
+// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go: ToStatusErr
+const DENIALS: [&str; 2] = ["denied request: ", "denied the request: "];
+
 /// Tells what a `Status` of the API server means: the reason that conditions name, and the cause
 /// in words: what the reason means, then what the server said. Goes by `reason`, and by the HTTP
 /// code where that says nothing.
@@ -36,6 +40,19 @@ pub fn from_api_status(code: u16, reason: &str, message: &str) -> (Reason, Strin
         },
     };
     (meaning, cause(meaning, message))
+}
+
+/// What a server said of an object with sensitive values, without what may quote them: of a refusal
+/// for its content, at most the `fields` that are wrong; of a denial, who denies it.
+pub fn without_values(code: u16, message: &str, fields: &[&str]) -> String {
+    const WITHHELD: &str = "the rest of the message may quote sensitive values and is withheld";
+    let denial = DENIALS.iter().filter_map(|text| Some(message.find(text)? + text.len())).min();
+    match (code, denial) {
+        (_, Some(end)) => format!("{}({WITHHELD})", &message[..end]),
+        (401 | 403 | 404 | 409 | 429 | 502..=504, None) => message.to_owned(),
+        (_, None) if fields.is_empty() => format!("HTTP status {code} ({WITHHELD})"),
+        (_, None) => format!("HTTP status {code}, about {} ({WITHHELD})", fields.join(", ")),
+    }
 }
 
 /// The cause of a failure in words: what its reason means, then what was said about it.

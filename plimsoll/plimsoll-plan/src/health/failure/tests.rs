@@ -2,7 +2,7 @@
 
 use plimsoll_api::{Effect, Reason};
 
-use super::{Failure, condense, could_not_update, from_api_status, summarize};
+use super::{Failure, condense, could_not_update, from_api_status, summarize, without_values};
 
 fn operator(name: &str, reason: Reason, effect: Effect) -> Failure {
     let state = match reason {
@@ -51,6 +51,31 @@ fn what_the_server_said_is_part_of_the_cause() {
     );
     check(503, "", "", (Reason::UpdatePayloadClusterDown, "the server is down or not responding"));
     check(418, "Odd", "short and stout", (Reason::UpdatePayloadFailed, "short and stout"));
+}
+
+#[test]
+fn what_may_quote_sensitive_values_is_withheld() {
+    let check = |code, message: &str, fields: &[&str], expected: &str| {
+        let shown = without_values(code, message, fields);
+        assert_eq!(
+            shown.replace("the rest of the message may quote sensitive values and is ", ""),
+            expected
+        );
+    };
+    check(
+        422,
+        "data[pin]: Invalid value: 1234",
+        &["data[pin]"],
+        "HTTP status 422, about data[pin] (withheld)",
+    );
+    check(500, ".stringData.pin: expected string, got 1234", &[], "HTTP status 500 (withheld)");
+    check(400, "illegal base64 data: 1234", &[], "HTTP status 400 (withheld)");
+    let policy = "secrets \"keys\" is forbidden: ValidatingAdmissionPolicy 'pins' with binding 'all' denied request: ";
+    check(403, &format!("{policy}1234 is too simple"), &[], &format!("{policy}(withheld)"));
+    let webhook = "admission webhook \"pins.example.com\" denied the request: ";
+    check(400, &format!("{webhook}1234"), &[], &format!("{webhook}(withheld)"));
+    let missing = "namespaces \"pier\" not found";
+    check(404, missing, &[], missing);
 }
 
 #[test]
