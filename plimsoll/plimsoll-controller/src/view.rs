@@ -3,7 +3,7 @@
 mod metrics_snapshot;
 
 use jiff::Timestamp;
-use plimsoll_api::Condition;
+use plimsoll_api::{Condition, ObjectKey};
 use plimsoll_api::progress::ImpliedCapability;
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::plan::mode::Mode;
@@ -43,8 +43,8 @@ pub struct View {
 /// A step that waits or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitView {
-    /// Its object, as `kind "namespace/name"`.
-    pub object: String,
+    /// Its object.
+    pub object: ObjectKey,
     /// Why it waits or failed, from the list of reasons.
     pub reason: &'static str,
     /// What it waits for or what failed, and what would help.
@@ -62,7 +62,7 @@ impl View {
         let plan = progress.plan();
         let done = progress.done();
         let waits = context.problems().into_iter().map(|problem| WaitView {
-            object: plan.steps[problem.step].manifest.key.to_string(),
+            object: plan.steps[problem.step].manifest.key.clone(),
             reason: problem.reason.as_str(),
             message: problem.message,
             since: problem.since,

@@ -239,7 +239,7 @@ impl Rehearsal {
         let install =
             || timeline::watch(views.clone(), version, Instant::now(), INSTALL_FAILING_FOR);
         let mut installed = install().await;
-        let unmanaged = refused(outgoing, &installed);
+        let unmanaged = refused(&installed);
         if installed.end == RehearsalEnd::Stalled && !unmanaged.is_empty() {
             override_objects(client, &unmanaged).await?;
             installed = install().await;
@@ -356,22 +356,16 @@ fn outgoing(snapshot: &ClusterSnapshot, next: &Payload) -> Option<SimulatedRelea
     Some(SimulatedRelease { version, manifests, cluster_kinds: next.cluster_kinds() })
 }
 
-/// The objects of a release that the server rejects with a lasting error.
-fn refused(release: &Payload, installed: &Timeline) -> Vec<UnmanagedObject> {
+/// The objects that the server rejects with a lasting error.
+fn refused(installed: &Timeline) -> Vec<UnmanagedObject> {
     let lasting = installed.waits.iter().filter(|wait| wait.until.is_none() && wait.failed);
     let refused = lasting.filter(|wait| {
         [Reason::UpdatePayloadResourceInvalid, Reason::UpdatePayloadResourceForbidden]
             .iter()
             .any(|reason| reason.as_str() == wait.reason)
     });
-    let keys = |object: &str| {
-        let mut keys = release.manifests.iter().map(|manifest| &manifest.key);
-        keys.find(|key| key.to_string() == object).cloned()
-    };
     refused
-        .filter_map(|wait| {
-            Some(UnmanagedObject { key: keys(&wait.object)?, message: wait.message.clone() })
-        })
+        .map(|wait| UnmanagedObject { key: wait.object.clone(), message: wait.message.clone() })
         .collect()
 }
 

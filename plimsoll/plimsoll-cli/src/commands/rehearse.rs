@@ -14,9 +14,10 @@ use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::faults;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
+use crate::render::forecast::PlanFormat;
 use crate::render::format::ignore_broken_pipe;
 use crate::render::logs;
-use crate::render::rehearsal::{Format, RehearsalReport};
+use crate::render::rehearsal::RehearsalReport;
 use plimsoll_simulation::duration;
 
 use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
@@ -73,7 +74,7 @@ pub struct RehearseArguments {
     pub details: bool,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: PlanFormat,
 }
 
 /// Rehearses and reports.

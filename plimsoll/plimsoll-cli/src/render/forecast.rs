@@ -1,32 +1,30 @@
 //! Forecasts as people and programs read them: text, Markdown, JSON, and the run levels as a
 //! picture.
 
-mod markdown;
-mod text;
+pub(super) mod markdown;
+pub(super) mod text;
 mod value;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use plimsoll_api::Verdict;
+use plimsoll_api::{CLUSTER_OPERATOR, ObjectKey, Verdict};
 use plimsoll_plan::apply::diff::FieldChange;
 use plimsoll_plan::forecast::{
     Forecast, ForecastBlocker, ForecastComponent, Gate, OrphanCause, StepChange, StepChangeKind,
     awaited, count,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::graph::{Graph, Node, Picture, Rank, Tone};
 
-pub(super) use markdown::{blockers as blockers_as_markdown, escaped};
-pub(super) use text::{blockers, orphans, sign};
-pub use value::field;
+pub(super) use markdown::escaped;
 
-/// What a plan is told as.
+/// The formats of plans and of their rehearsals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum PlanFormat {
     /// For people at a terminal
     #[default]
     Text,
@@ -63,7 +61,7 @@ pub struct ForecastReport {
     /// Capabilities enabled by the update, and why.
     pub capabilities: Vec<EnabledCapability>,
     /// The run levels in their order.
-    pub levels: Vec<LevelForecast>,
+    pub levels: Vec<LevelReport>,
     /// What is waited for at ClusterOperators.
     pub gates: Vec<GateReport>,
     /// Objects that are left behind.
@@ -90,38 +88,33 @@ pub struct EnabledCapability {
     pub because: String,
 }
 
-/// A run level.
+/// A run level. Times are of a rehearsal, in whole seconds since the update began.
 #[derive(Debug, Serialize)]
-pub struct LevelForecast {
+pub struct LevelReport {
     /// Its number; none for files that name none.
     pub level: Option<u32>,
+    /// When its first object was written; none in a plan, or if it was not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began: Option<u64>,
+    /// When all of it was done; none in a plan, or if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
     /// Its components, which run in parallel.
-    pub components: Vec<ComponentForecast>,
+    pub components: Vec<ComponentReport>,
 }
 
 /// Steps that are done one after the other.
 #[derive(Debug, Serialize)]
-pub struct ComponentForecast {
+pub struct ComponentReport {
     /// The component.
     pub name: Option<String>,
     /// Steps of each sort.
     pub counts: BTreeMap<&'static str, usize>,
     /// Its steps.
     pub steps: Vec<StepReport>,
-}
-
-impl ComponentForecast {
-    /// Whether nothing changes in it and nothing is waited for at a gate.
-    fn is_quiet(&self) -> bool {
-        let unchanged = StepChangeKind::Unchanged.as_str();
-        self.steps.iter().all(|step| step.change == unchanged && !step.is_gate())
-    }
-}
-
-impl StepReport {
-    fn is_gate(&self) -> bool {
-        self.object.starts_with("clusteroperator.config.openshift.io ")
-    }
+    /// What it waited for in a rehearsal.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitReport>,
 }
 
 /// A step.
@@ -132,9 +125,13 @@ pub struct StepReport {
     /// Number of the document in the file, from 0.
     pub document: usize,
     /// The object, as `kind.group "namespace/name"`.
-    pub object: String,
+    #[serde(serialize_with = "displayed")]
+    pub object: ObjectKey,
     /// What becomes of it.
     pub change: &'static str,
+    /// When it was first written in a rehearsal; none in a plan, or if it never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
     /// Which fields change, and how.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldReport>,
@@ -147,6 +144,31 @@ pub struct StepReport {
     /// What is waited for before the component goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<&'static str>,
+}
+
+/// Something that a component of a rehearsal waited for, or that failed.
+#[derive(Debug, Serialize)]
+pub struct WaitReport {
+    /// The object, as `kind.group "namespace/name"`.
+    #[serde(serialize_with = "displayed")]
+    pub object: ObjectKey,
+    /// Why, from the list of reasons.
+    pub reason: &'static str,
+    /// The whole story.
+    pub message: String,
+    /// Since when, in seconds since the update began.
+    pub from: u64,
+    /// Until when; none for what lasts.
+    pub until: Option<u64>,
+    /// Whether it counts as a failure.
+    pub failed: bool,
+}
+
+impl WaitReport {
+    /// For how many seconds; none for what lasts.
+    fn lasted(&self) -> Option<u64> {
+        self.until.map(|until| until.saturating_sub(self.from))
+    }
 }
 
 /// A field that changes.
@@ -209,8 +231,10 @@ impl ForecastReport {
     /// Puts a forecast into words.
     pub fn of(forecast: &Forecast) -> Self {
         let plan = &forecast.plan;
-        let levels = forecast.levels().into_iter().map(|level| LevelForecast {
+        let levels = forecast.levels().into_iter().map(|level| LevelReport {
             level: level.level,
+            began: None,
+            completed: None,
             components: level
                 .components
                 .into_iter()
@@ -262,40 +286,24 @@ impl ForecastReport {
     /// # Errors
     ///
     /// When the output cannot be written.
-    pub fn write(&self, format: Format, details: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: PlanFormat, details: bool, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Text => self.text(out, details),
-            Format::Json => {
-                serde_json::to_writer_pretty(&mut *out, self)?;
-                writeln!(out)
-            }
-            Format::Markdown => self.markdown(out),
-            Format::Svg => out.write_all(self.graph().draw(Picture::Svg).as_bytes()),
-            Format::Dot => out.write_all(self.graph().draw(Picture::Dot).as_bytes()),
-            Format::Mermaid => out.write_all(self.graph().draw(Picture::Mermaid).as_bytes()),
+            PlanFormat::Text => text::write(self, out, details),
+            PlanFormat::Json => json(self, out),
+            PlanFormat::Markdown => markdown::write(self, out),
+            PlanFormat::Svg => self.draw(Picture::Svg, out),
+            PlanFormat::Dot => self.draw(Picture::Dot, out),
+            PlanFormat::Mermaid => self.draw(Picture::Mermaid, out),
         }
     }
 
-    /// For people.
-    ///
-    /// # Errors
-    ///
-    /// When the output cannot be written.
-    pub fn text(&self, out: &mut dyn Write, details: bool) -> io::Result<()> {
-        text::write(self, out, details)
-    }
-
-    /// For a change request or a ticket.
-    ///
-    /// # Errors
-    ///
-    /// When the output cannot be written.
-    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
-        markdown::write(self, out)
+    /// Draws the run levels and what happens in them.
+    pub(super) fn draw(&self, picture: Picture, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.graph().draw(picture).as_bytes())
     }
 
     /// The run levels and what happens in them.
-    pub fn graph(&self) -> Graph {
+    fn graph(&self) -> Graph {
         let mut graph = Graph { title: self.title(), ..Graph::default() };
         for level in &self.levels {
             let first = graph.nodes.len();
@@ -307,7 +315,7 @@ impl ForecastReport {
     }
 
     /// What it is about.
-    fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         match &self.from {
             Some(from) => format!("Update from {from} to {}", self.to),
             None => format!("Installation of {}", self.to),
@@ -315,14 +323,15 @@ impl ForecastReport {
     }
 }
 
-fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentForecast {
+fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentReport {
     let steps = component.steps.iter().map(|&index| {
         let (step, change) = (&forecast.plan.steps[index], &forecast.changes[index]);
         StepReport {
             file: step.manifest.file.to_string(),
             document: step.manifest.document,
-            object: step.manifest.key.to_string(),
+            object: step.manifest.key.clone(),
             change: change.kind().as_str(),
+            at: None,
             fields: match change {
                 StepChange::Changed(fields) => fields.iter().map(FieldReport::from).collect(),
                 _ => Vec::new(),
@@ -341,10 +350,11 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentFore
             awaits: awaited(step),
         }
     });
-    ComponentForecast {
+    ComponentReport {
         name: component.name,
         counts: named(&count(component.steps.iter().map(|&index| &forecast.changes[index]))),
         steps: steps.collect(),
+        waits: Vec::new(),
     }
 }
 
@@ -371,7 +381,7 @@ fn named(counts: &BTreeMap<StepChangeKind, usize>) -> BTreeMap<&'static str, usi
 }
 
 /// `3 created, 1 changed, 12 unchanged`, the sorts that matter most first.
-pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
+pub(super) fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
     let counts = StepChangeKind::ALL.iter().filter_map(|kind| {
         let count = counts.get(kind.as_str()).filter(|count| **count > 0)?;
         Some(format!("{count} {}", kind.as_str()))
@@ -380,7 +390,7 @@ pub fn in_words(counts: &BTreeMap<&'static str, usize>) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-fn node(component: &ComponentForecast) -> Node {
+fn node(component: &ComponentReport) -> Node {
     let mut lines = vec![component.name.clone().unwrap_or_else(|| "(no component)".to_owned())];
     lines.push(in_words(&component.counts));
     let gates = component.steps.iter().filter(|step| step.awaits.is_some()).count();
@@ -397,8 +407,68 @@ fn node(component: &ComponentForecast) -> Node {
     Node { lines, tone }
 }
 
+/// Writes a report for programs.
+///
+/// # Errors
+///
+/// When the output cannot be written.
+pub(super) fn json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    writeln!(out)
+}
+
+fn displayed<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(key)
+}
+
+/// The ClusterOperator that an object is.
+fn operator(key: &ObjectKey) -> Option<&str> {
+    let kind = (key.group.as_str(), key.kind.as_str());
+    (kind == (CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.kind)).then_some(key.name.as_str())
+}
+
+/// An object in the fewest words: gates are known by their operator.
+fn short(key: &ObjectKey) -> String {
+    operator(key).map_or_else(|| key.to_string(), |name| format!("operator {name}"))
+}
+
+/// The sign of what becomes of an object; none where nothing does.
+fn sign(step: &StepReport) -> Option<&'static str> {
+    let signs = [
+        (StepChangeKind::Created, "+"),
+        (StepChangeKind::Changed, "~"),
+        (StepChangeKind::Deleted, "-"),
+        (StepChangeKind::Refused, "✗"),
+        (StepChangeKind::Waiting, "…"),
+    ];
+    signs.iter().find(|(kind, _)| kind.as_str() == step.change).map(|(_, sign)| *sign)
+}
+
+/// The gates of a component, in its order.
+fn gates<'a>(
+    report: &'a ForecastReport,
+    component: &'a ComponentReport,
+) -> impl Iterator<Item = &'a GateReport> {
+    let names = component.steps.iter().filter_map(|step| operator(&step.object));
+    names.filter_map(|name| report.gates.iter().find(|gate| gate.operator == name))
+}
+
+/// A moment as people read it: `+2:05`.
+pub(super) fn moment(seconds: u64) -> String {
+    format!("+{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// A span as people read it: `2m05s`.
+pub(super) fn span(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}
+
 /// How a run level is called.
-pub fn level_name(level: Option<u32>) -> String {
+pub(super) fn level_name(level: Option<u32>) -> String {
     level.map_or_else(|| "no level".to_owned(), |level| format!("level {level:02}"))
 }
 

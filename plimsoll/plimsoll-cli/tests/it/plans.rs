@@ -318,9 +318,9 @@ fn a_rehearsal_tells_where_an_update_would_stop_and_why() {
             (condition, reason),
             "{faults}"
         );
-        let stopped = report.levels.iter().find(|it| it.completed.is_none()).expect("a level");
+        let stopped = report.plan.levels.iter().find(|it| it.completed.is_none()).expect("a level");
         assert_eq!(stopped.level, Some(level), "{faults}");
-        assert!(report.levels.last().expect("levels").began.is_none(), "{faults}");
+        assert!(report.plan.levels.last().expect("levels").began.is_none(), "{faults}");
     };
     let crane = |fault: &str| format!("[{{operator: crane, fault: {fault}}}]");
     check(&crane("NeverAvailable"), "True", "ClusterOperatorNotAvailable", 30);
@@ -349,10 +349,10 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         let report = RehearsalReport::of(&result, String::new());
         assert!(report.succeeds, "{kind}: {:?}", report.failing_conditions);
         assert!(report.deviations.is_empty(), "{kind}: {:?}", report.deviations);
-        assert_eq!(report.from.as_deref(), Some(first.release.version.as_str()));
+        assert_eq!(report.plan.from.as_deref(), Some(first.release.version.as_str()));
         assert_eq!(kinds(&result.changes), kinds(&foretold.changes), "{kind}");
         assert_eq!(result.forecast.plan.hash, foretold.plan.hash);
-        let waited = report.levels.iter().flat_map(|level| &level.components);
+        let waited = report.plan.levels.iter().flat_map(|level| &level.components);
         assert!(
             waited.flat_map(|component| &component.waits).count() > 0,
             "operators take their time"
@@ -404,7 +404,7 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
             "{:?}",
             report.failing_conditions
         );
-        assert_eq!(report.blockers.len(), 1, "{:?}", report.blockers);
+        assert_eq!(report.plan.blockers.len(), 1, "{:?}", report.plan.blockers);
         assert_eq!(report.done, report.total);
         result.forecast = result.forecast.forced();
         assert!(RehearsalReport::of(&result, String::new()).succeeds);
@@ -421,8 +421,8 @@ fn an_installation_is_rehearsed_on_nothing() {
     let result = rehearsal(InitialState::Empty, &first, "").run().expect("it is rehearsed");
     let report = RehearsalReport::of(&result, String::new());
     assert!(report.succeeds, "{:?}", report.failing_conditions);
-    assert_eq!(report.from, None);
-    assert_eq!(report.counts.get("created"), Some(&report.total));
+    assert_eq!(report.plan.from, None);
+    assert_eq!(report.plan.counts.get("created"), Some(&report.total));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn a_secret_that_is_refused_is_quoted_nowhere() {
         let mut harness =
             Harness::start(kind, &[payload.clone()], OperatorSetup::default()).await;
         harness.control();
-        harness.until(|view| view.waits.iter().any(|it| it.object.contains("keys"))).await;
+        harness.until(|view| view.waits.iter().any(|it| it.object.name == "keys")).await;
         until("the progress names the Secret", || harness.progress(), |progress| {
             progress["steps"].to_string().contains("keys")
         })

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_api::ConditionStatus;
+use plimsoll_api::{ConditionStatus, ObjectKey};
 use plimsoll_controller::View;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -46,8 +46,8 @@ pub enum RehearsalEnd {
 /// A wait of a step, or its failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepWait {
-    /// The object of the step, as displayed.
-    pub object: String,
+    /// The object of the step.
+    pub object: ObjectKey,
     /// The last reported reason.
     pub reason: &'static str,
     /// The last reported message.
@@ -111,7 +111,7 @@ struct TimelineRecorder {
     levels: BTreeMap<Option<u32>, Option<Duration>>,
     order: Vec<Option<u32>>,
     /// Waits that last, by object, as places in `waits`.
-    open: BTreeMap<String, usize>,
+    open: BTreeMap<ObjectKey, usize>,
     waits: Vec<StepWait>,
     conditions: BTreeMap<String, (ConditionStatus, String)>,
     transitions: Vec<ConditionTransition>,
@@ -158,7 +158,7 @@ impl TimelineRecorder {
     }
 
     fn record_waits(&mut self, view: &View, at: Duration) {
-        let over: Vec<String> = self
+        let over: Vec<ObjectKey> = self
             .open
             .keys()
             .filter(|object| !view.waits.iter().any(|wait| wait.object == **object))
@@ -219,14 +219,19 @@ mod tests {
     use std::time::Duration;
 
     use jiff::Timestamp;
-    use plimsoll_api::{Condition, ConditionStatus};
+    use plimsoll_api::{Condition, ConditionStatus, ObjectKey};
     use plimsoll_controller::{LevelView, View, WaitView};
 
     use super::{FAILING_FOR, QUIET_FOR, RehearsalEnd, TimelineRecorder};
 
     fn view(done: usize, waiting: bool, failing: ConditionStatus) -> View {
         let wait = WaitView {
-            object: "crane".to_owned(),
+            object: ObjectKey {
+                group: String::new(),
+                kind: "ConfigMap".to_owned(),
+                namespace: String::new(),
+                name: "crane".to_owned(),
+            },
             reason: "ClusterOperatorUpdating",
             message: format!("at {done}"),
             since: Timestamp::UNIX_EPOCH,

@@ -17,7 +17,7 @@ use plimsoll_plan::update::target::Target;
 use crate::arguments::capability::{check_names, set_named};
 use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::render::forecast::{ForecastReport, Format};
+use crate::render::forecast::{ForecastReport, PlanFormat};
 
 /// Arguments of `plimsoll release plan`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub struct PlanArguments {
     details: bool,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    output: PlanFormat,
 }
 
 /// How a cluster is set up, where there is none to ask.

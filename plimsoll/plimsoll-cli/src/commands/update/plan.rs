@@ -12,7 +12,7 @@ use plimsoll_simulation::dry_run::forecast;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::process::now;
-use crate::render::forecast::{ForecastReport, Format};
+use crate::render::forecast::{ForecastReport, PlanFormat};
 use crate::render::format::ignore_broken_pipe;
 use crate::render::logs;
 
@@ -39,7 +39,7 @@ pub struct UpdatePlanArguments {
     pub details: bool,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: PlanFormat,
 }
 
 /// Runs the command.

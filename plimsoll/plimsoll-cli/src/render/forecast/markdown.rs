@@ -1,10 +1,15 @@
-//! A forecast for a change request: headings, tables, and the details folded away.
+//! A forecast for a change request: headings, tables, and the details folded away. The parts serve
+//! rehearsals too, whose levels have times.
 
 use std::io::{self, Write};
 
 use plimsoll_plan::forecast::ForecastBlocker;
 
-use super::{ComponentForecast, ForecastReport, field, in_words, level_name, sign};
+use super::value::field;
+use super::{
+    ComponentReport, ForecastReport, LevelReport, gates, in_words, level_name, moment, short, sign,
+    span,
+};
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}\n", report.title())?;
@@ -13,48 +18,20 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
         writeln!(out, "No blockers.\n")?;
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
-    if !report.capabilities.is_empty() {
-        writeln!(out, "## Capabilities enabled by the update\n")?;
-        for capability in &report.capabilities {
-            writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
-        }
-        writeln!(out)?;
-    }
+    capabilities(report, out)?;
     writeln!(out, "## Order\n")?;
     writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
-    writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
-    for level in &report.levels {
-        for component in &level.components {
-            writeln!(
-                out,
-                "| {} | {} | {} | {} |",
-                level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
-                component.name.as_deref().unwrap_or("-"),
-                in_words(&component.counts),
-                gates(report, component)
-            )?;
-        }
-    }
-    writeln!(out, "\n## Objects\n")?;
-    for level in &report.levels {
-        objects(&level_name(level.level), &level.components, out)?;
-    }
-    if !report.orphans.is_empty() {
-        writeln!(out, "## Orphans\n\nObjects that the release no longer manages.\n")?;
-        for orphan in &report.orphans {
-            writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
-        }
-    }
-    Ok(())
+    levels(report, false, out)?;
+    orphans(report, out)
 }
 
-/// What stands in the way, and the risks that are accepted by going on.
+/// The blockers, and the risks that are accepted by an update in spite of them.
 pub(in crate::render) fn blockers(
-    stops: &[ForecastBlocker],
+    blockers: &[ForecastBlocker],
     accepted: &[ForecastBlocker],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for (heading, list) in [("Blockers", stops), ("Accepted risks", accepted)] {
+    for (heading, list) in [("Blockers", blockers), ("Accepted risks", accepted)] {
         if list.is_empty() {
             continue;
         }
@@ -69,34 +46,84 @@ pub(in crate::render) fn blockers(
     Ok(())
 }
 
-fn gates(report: &ForecastReport, component: &ComponentForecast) -> String {
-    let named = |operator: &str| {
-        let object = format!("clusteroperator.config.openshift.io \"{operator}\"");
-        component.steps.iter().any(|step| step.object == object)
-    };
-    let gates = report.gates.iter().filter(|gate| named(&gate.operator));
-    let gates: Vec<String> = gates
-        .map(|gate| match &gate.now {
-            Some(now) => format!("`{}` (now {})", gate.operator, now.reason),
-            None => format!("`{}`", gate.operator),
-        })
-        .collect();
-    gates.join(", ")
+/// The capabilities that become enabled.
+pub(in crate::render) fn capabilities(
+    report: &ForecastReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if report.capabilities.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Capabilities enabled by the update\n")?;
+    for capability in &report.capabilities {
+        writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
+    }
+    writeln!(out)
+}
+
+/// A table of the run levels, `timed` with the times of a rehearsal, and their objects.
+pub(in crate::render) fn levels(
+    report: &ForecastReport,
+    timed: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if timed {
+        writeln!(out, "| Begun | Done | Level | Component | What happened | Waited for |")?;
+        writeln!(out, "|---|---|---|---|---|---|")?;
+    } else {
+        writeln!(out, "| Level | Component | What happens | Waits for |\n|---|---|---|---|")?;
+    }
+    for level in &report.levels {
+        for component in &level.components {
+            let waits =
+                if timed { waited(component) } else { self::waits(report, component) };
+            if timed {
+                let time = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), moment);
+                write!(out, "| {} | {} ", time(level.began), time(level.completed))?;
+            }
+            writeln!(
+                out,
+                "| {} | {} | {} | {waits} |",
+                level.level.map_or_else(|| "-".to_owned(), |level| format!("{level:02}")),
+                component.name.as_deref().unwrap_or("-"),
+                in_words(&component.counts)
+            )?;
+        }
+    }
+    writeln!(out, "\n## Objects\n")?;
+    report.levels.iter().try_for_each(|level| objects(level, out))
+}
+
+/// What a component will wait for.
+fn waits(report: &ForecastReport, component: &ComponentReport) -> String {
+    let gates = gates(report, component).map(|gate| match &gate.now {
+        Some(now) => format!("`{}` (now {})", gate.operator, now.reason),
+        None => format!("`{}`", gate.operator),
+    });
+    gates.collect::<Vec<_>>().join(", ")
+}
+
+/// What a component waited for.
+fn waited(component: &ComponentReport) -> String {
+    let waits = component.waits.iter().map(|wait| match wait.lasted() {
+        Some(lasted) => format!("{} ({}, {})", short(&wait.object), wait.reason, span(lasted)),
+        None => format!("**{}, {}**, to the end", short(&wait.object), wait.reason),
+    });
+    waits.collect::<Vec<_>>().join(", ")
 }
 
 /// The objects of a level that something happens to.
-fn objects(name: &str, components: &[ComponentForecast], out: &mut dyn Write) -> io::Result<()> {
-    let steps: Vec<_> = components
-        .iter()
-        .flat_map(|component| &component.steps)
-        .filter_map(|step| Some((sign(step)?, step)))
-        .collect();
+fn objects(level: &LevelReport, out: &mut dyn Write) -> io::Result<()> {
+    let steps = level.components.iter().flat_map(|component| &component.steps);
+    let steps: Vec<_> = steps.filter(|step| sign(step).is_some()).collect();
     if steps.is_empty() {
         return Ok(());
     }
+    let name = level_name(level.level);
     writeln!(out, "<details><summary>{name}: {} objects</summary>\n", steps.len())?;
-    for (_, step) in steps {
-        writeln!(out, "- {} `{}`", step.change, step.object)?;
+    for step in steps {
+        let at = step.at.map(|at| format!("{} ", moment(at))).unwrap_or_default();
+        writeln!(out, "- {at}{} `{}`", step.change, step.object)?;
         for change in &step.fields {
             writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
         }
@@ -108,6 +135,18 @@ fn objects(name: &str, components: &[ComponentForecast], out: &mut dyn Write) ->
         }
     }
     writeln!(out, "\n</details>\n")
+}
+
+/// The objects that are left behind.
+pub(in crate::render) fn orphans(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
+    if report.orphans.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Orphans\n\nObjects that the release no longer manages.\n")?;
+    for orphan in &report.orphans {
+        writeln!(out, "- `{}`: {}", orphan.object, escaped(&orphan.because))?;
+    }
+    writeln!(out)
 }
 
 /// A text without what Markdown would take for its own.

@@ -9,7 +9,7 @@ use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_plan::update::target::Target;
 
-use super::{ForecastReport, Format};
+use super::{ForecastReport, PlanFormat};
 use plimsoll_simulation::sample;
 
 fn forecast() -> Forecast {
@@ -27,7 +27,7 @@ fn report() -> ForecastReport {
     ForecastReport::of(&forecast())
 }
 
-fn written(format: Format, details: bool) -> String {
+fn written(format: PlanFormat, details: bool) -> String {
     let mut out = Vec::new();
     report().write(format, details, &mut out).expect("a vector takes everything");
     String::from_utf8(out).expect("it is text")
@@ -35,13 +35,13 @@ fn written(format: Format, details: bool) -> String {
 
 #[test]
 fn a_text_tells_counts_levels_and_gates() {
-    let text = written(Format::Text, false);
+    let text = written(PlanFormat::Text, false);
     assert!(text.starts_with("Update from 1.0.0 to 1.1.0: "), "{text}");
     assert!(text.contains("No blockers."), "{text}");
     assert!(text.contains("Level 30 (3 components in parallel)"), "{text}");
     assert!(text.contains("then waits for operator crane"), "{text}");
     assert!(!text.contains("deployment.apps"), "objects are details: {text}");
-    let details = written(Format::Text, true);
+    let details = written(PlanFormat::Text, true);
     assert!(details.contains("    ~ deployment.apps \""), "{details}");
     assert!(details.contains("    + "), "{details}");
 }
@@ -49,11 +49,11 @@ fn a_text_tells_counts_levels_and_gates() {
 #[test]
 fn every_form_tells_the_same_plan() {
     let json: serde_json::Value =
-        serde_json::from_str(&written(Format::Json, false)).expect("it is JSON");
+        serde_json::from_str(&written(PlanFormat::Json, false)).expect("it is JSON");
     let report = report();
     assert_eq!(json["planHash"], report.plan_hash.as_str());
     assert_eq!(json["counts"]["changed"], report.counts["changed"]);
-    let markdown = written(Format::Markdown, false);
+    let markdown = written(PlanFormat::Markdown, false);
     for level in &report.levels {
         for component in &level.components {
             let component = component.name.as_deref().unwrap_or("-");
@@ -62,11 +62,11 @@ fn every_form_tells_the_same_plan() {
     }
     let components: usize = report.levels.iter().map(|level| level.components.len()).sum();
     assert_eq!(
-        written(Format::Mermaid, false).matches("[\"").count(),
+        written(PlanFormat::Mermaid, false).matches("[\"").count(),
         components + report.levels.len()
     );
-    assert!(written(Format::Dot, false).starts_with("digraph {"));
-    assert!(written(Format::Svg, false).starts_with("<svg "));
+    assert!(written(PlanFormat::Dot, false).starts_with("digraph {"));
+    assert!(written(PlanFormat::Svg, false).starts_with("<svg "));
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
             .expect("a vector takes everything");
         String::from_utf8(out).expect("it is text")
     };
-    let text = reported(&forecast, Format::Text);
+    let text = reported(&forecast, PlanFormat::Text);
     let expected = "\nBlockers\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
                     \nAccepted risks\n  ! UnknownUpdate: WHY\n";
     assert!(text.contains(expected), "{text}");
-    let markdown = reported(&forecast, Format::Markdown);
+    let markdown = reported(&forecast, PlanFormat::Markdown);
     assert!(markdown.contains("## Blockers\n\n- **OldNodes**: WHY (a precondition;"), "{markdown}");
     let forced = forecast.forced();
     assert!(forced.stops().is_empty());
-    let text = reported(&forced, Format::Text);
+    let text = reported(&forced, PlanFormat::Text);
     assert!(text.contains("No blockers.\n\nAccepted risks\n  ! OldNodes"), "{text}");
 }

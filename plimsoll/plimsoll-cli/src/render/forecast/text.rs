@@ -1,14 +1,22 @@
-//! A forecast for people at a terminal: counts first, then the run levels in their order.
+//! A forecast for people at a terminal: counts first, then the run levels in their order. The parts
+//! serve rehearsals too, whose levels have times.
 
 use std::io::{self, Write};
 
-use super::{
-    ComponentForecast, ForecastReport, OrphanReport, StepReport, field, in_words, level_name,
-};
-use plimsoll_plan::forecast::{ForecastBlocker, StepChangeKind};
+use plimsoll_plan::forecast::ForecastBlocker;
 
-/// Objects of a list that are shown; the rest is counted.
-const LISTED_MAX: usize = 20;
+use super::value::field;
+use super::{
+    ComponentReport, ForecastReport, LevelReport, StepReport, WaitReport, gates, in_words,
+    level_name, moment, operator, short, sign, span,
+};
+
+/// Orphans that are shown without details; the rest is counted.
+const ORPHANS_MAX: usize = 10;
+/// Objects of a component of a rehearsal that are shown without details.
+const OBJECTS_MAX: usize = 3;
+/// Room for times to the left of a timeline.
+const MARGIN: &str = "        ";
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
     writeln!(out, "{}: {}", report.title(), in_words(&report.counts))?;
@@ -17,27 +25,27 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool)
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
-    levels(report, out, details)?;
-    orphans(&report.orphans, if details { usize::MAX } else { LISTED_MAX }, out)?;
+    levels(report, false, out, details)?;
+    orphans(report, out, details)?;
     if !details {
         writeln!(out, "\n--details shows every object and field.")?;
     }
     Ok(())
 }
 
-/// What stands in the way, and the risks that are accepted by going on.
+/// The blockers, and the risks that are accepted by an update in spite of them.
 pub(in crate::render) fn blockers(
-    stops: &[ForecastBlocker],
+    blockers: &[ForecastBlocker],
     accepted: &[ForecastBlocker],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if !stops.is_empty() {
+    if !blockers.is_empty() {
         writeln!(out, "\nBlockers")?;
     }
     let lines = |it: &ForecastBlocker| it.message.replace('\n', "\n      ");
-    for stop in stops {
-        writeln!(out, "  ✗ {}: {}", stop.reason, lines(stop))?;
-        if stop.forcible {
+    for blocker in blockers {
+        writeln!(out, "  ✗ {}: {}", blocker.reason, lines(blocker))?;
+        if blocker.forcible {
             writeln!(out, "      (a precondition; --force overrides it)")?;
         }
     }
@@ -50,7 +58,11 @@ pub(in crate::render) fn blockers(
     Ok(())
 }
 
-fn capabilities(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
+/// The capabilities that become enabled.
+pub(in crate::render) fn capabilities(
+    report: &ForecastReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if report.capabilities.is_empty() {
         return Ok(());
     }
@@ -62,103 +74,141 @@ fn capabilities(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn levels(report: &ForecastReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
+/// The run levels: `timed` with the times of a rehearsal, as far as it got.
+pub(in crate::render) fn levels(
+    report: &ForecastReport,
+    timed: bool,
+    out: &mut dyn Write,
+    details: bool,
+) -> io::Result<()> {
+    let is_shown = |component: &&ComponentReport| {
+        let gate = || component.steps.iter().any(|step| operator(&step.object).is_some());
+        !component.waits.is_empty()
+            || component.steps.iter().any(|step| sign(step).is_some())
+            || !timed && gate()
+    };
     let components = report.levels.iter().flat_map(|level| &level.components);
-    let width = components.map(|component| name(component).chars().count()).max().unwrap_or(0);
+    let names = components.filter(is_shown).map(|component| name(component).chars().count());
+    let width = names.max().unwrap_or(0);
+    let margin = if timed { MARGIN } else { "" };
     for level in &report.levels {
-        let mut heading = level_name(level.level);
-        heading[..1].make_ascii_uppercase();
-        let components = match level.components.len() {
-            0 | 1 => String::new(),
-            components => format!(" ({components} components in parallel)"),
-        };
-        let (quiet, shown): (Vec<&ComponentForecast>, Vec<&ComponentForecast>) =
-            level.components.iter().partition(|component| component.is_quiet());
-        if shown.is_empty() {
+        let shown: Vec<&ComponentReport> = level.components.iter().filter(is_shown).collect();
+        if shown.is_empty() || timed && level.began.is_none() {
             continue;
         }
-        writeln!(out, "\n{heading}{components}")?;
-        for component in shown {
-            let gate =
-                gate(report, component).map(|gate| format!(", then {gate}")).unwrap_or_default();
-            writeln!(out, "  {:<width$}  {}{gate}", name(component), in_words(&component.counts))?;
-            if details {
-                steps(component, out)?;
+        heading(level, out)?;
+        for component in &shown {
+            let words = in_words(&component.counts);
+            let gates = if timed { String::new() } else { gate(report, component) };
+            writeln!(out, "{margin}  {:<width$}  {words}{gates}", name(component))?;
+            steps(component, timed, margin, out, details)?;
+            for wait in &component.waits {
+                self::wait(wait, margin, out)?;
             }
         }
-        if !quiet.is_empty() {
-            writeln!(out, "  … and {} in which nothing changes", quiet.len())?;
+        let quiet = level.components.len() - shown.len();
+        if quiet > 0 {
+            writeln!(out, "{margin}  … and {quiet} in which nothing changes")?;
         }
     }
     Ok(())
 }
 
-fn name(component: &ComponentForecast) -> &str {
+fn heading(level: &LevelReport, out: &mut dyn Write) -> io::Result<()> {
+    let components = match level.components.len() {
+        0 | 1 => String::new(),
+        components => format!(" ({components} components in parallel)"),
+    };
+    let mut name = level_name(level.level);
+    if let Some(began) = level.began {
+        return writeln!(out, "{:>6}  {name}{components}", moment(began));
+    }
+    name[..1].make_ascii_uppercase();
+    writeln!(out, "\n{name}{components}")
+}
+
+fn name(component: &ComponentReport) -> &str {
     component.name.as_deref().unwrap_or("(no component)")
 }
 
 /// What the component waits for at its end.
-fn gate(report: &ForecastReport, component: &ComponentForecast) -> Option<String> {
-    let prefix = "clusteroperator.config.openshift.io \"";
-    let mut gates = component.steps.iter().filter_map(|step| {
-        let operator = step.object.strip_prefix(prefix)?.strip_suffix('"')?;
-        let gate = report.gates.iter().find(|gate| gate.operator == operator)?;
-        let now = match &gate.now {
-            Some(now) => format!(" (now {})", now.reason),
-            None => String::new(),
-        };
-        Some(format!("{operator}{now}"))
+fn gate(report: &ForecastReport, component: &ComponentReport) -> String {
+    let gates = gates(report, component).map(|gate| match &gate.now {
+        Some(now) => format!("{} (now {})", gate.operator, now.reason),
+        None => gate.operator.clone(),
     });
-    let first = gates.next()?;
-    let all = gates.fold(first, |all, next| format!("{all}, {next}"));
-    Some(format!("waits for operator {all}"))
+    let gates: Vec<String> = gates.collect();
+    if gates.is_empty() {
+        return String::new();
+    }
+    format!(", then waits for operator {}", gates.join(", "))
 }
 
-fn steps(component: &ComponentForecast, out: &mut dyn Write) -> io::Result<()> {
-    for step in &component.steps {
-        let Some(sign) = sign(step) else { continue };
-        writeln!(out, "    {sign} {}", step.object)?;
-        for change in &step.fields {
-            writeln!(out, "        {}", field(change))?;
-        }
-        if let Some(after) = &step.after {
-            writeln!(out, "        deferred until {after} is there")?;
+/// The objects of a component that something happens to: in a plan for details only.
+fn steps(
+    component: &ComponentReport,
+    timed: bool,
+    margin: &str,
+    out: &mut dyn Write,
+    details: bool,
+) -> io::Result<()> {
+    let changed = component.steps.iter().filter_map(|step| Some((sign(step)?, step)));
+    let changed: Vec<(&str, &StepReport)> = changed.collect();
+    let shown = match (details, timed) {
+        (true, _) => changed.len(),
+        (false, false) => 0,
+        // A line that says that there is one more could as well show it.
+        (false, true) if changed.len() == OBJECTS_MAX + 1 => changed.len(),
+        (false, true) => OBJECTS_MAX.min(changed.len()),
+    };
+    for (sign, step) in &changed[..shown] {
+        let at = step.at.filter(|_| details).map(|at| format!("{} ", moment(at)));
+        writeln!(out, "{margin}    {sign} {}{}", at.unwrap_or_default(), step.object)?;
+        if details {
+            for change in &step.fields {
+                writeln!(out, "{margin}        {}", field(change))?;
+            }
+            if let Some(after) = &step.after {
+                writeln!(out, "{margin}        deferred until {after} is there")?;
+            }
         }
         if let Some(problem) = &step.problem {
-            writeln!(out, "        {}: {}", problem.reason, problem.message)?;
+            writeln!(out, "{margin}        {}: {}", problem.reason, problem.message)?;
         }
+    }
+    if timed && changed.len() > shown {
+        writeln!(out, "{margin}      and {} more", changed.len() - shown)?;
     }
     Ok(())
 }
 
-/// The sign of what becomes of an object; none where nothing does.
-pub(in crate::render) fn sign(step: &StepReport) -> Option<&'static str> {
-    let signs = [
-        (StepChangeKind::Created, "+"),
-        (StepChangeKind::Changed, "~"),
-        (StepChangeKind::Deleted, "-"),
-        (StepChangeKind::Refused, "✗"),
-        (StepChangeKind::Waiting, "…"),
-    ];
-    signs.iter().find(|(kind, _)| kind.as_str() == step.change).map(|(_, sign)| *sign)
+fn wait(wait: &WaitReport, margin: &str, out: &mut dyn Write) -> io::Result<()> {
+    let (object, reason) = (short(&wait.object), wait.reason);
+    if let Some(lasted) = wait.lasted() {
+        return writeln!(out, "{margin}    ⧗ {} for {object} ({reason})", span(lasted));
+    }
+    let sign = if wait.failed { "✗" } else { "⧗" };
+    let (since, message) = (moment(wait.from), wait.message.replace('\n', " "));
+    writeln!(out, "{margin}    {sign} since {since} {object}, {reason}: {message}")
 }
 
-/// The objects that are left behind, the first `max` of them by name.
+/// The objects that are left behind: without details the first of them.
 pub(in crate::render) fn orphans(
-    orphans: &[OrphanReport],
-    max: usize,
+    report: &ForecastReport,
     out: &mut dyn Write,
+    details: bool,
 ) -> io::Result<()> {
-    if orphans.is_empty() {
+    let count = report.orphans.len();
+    if count == 0 {
         return Ok(());
     }
-    let count = orphans.len();
+    let shown = if details { count } else { ORPHANS_MAX.min(count) };
     writeln!(out, "\nOrphaned: {count} objects that the release no longer manages")?;
-    for orphan in orphans.iter().take(max) {
+    for orphan in &report.orphans[..shown] {
         writeln!(out, "  ? {} ({})", orphan.object, orphan.because)?;
     }
-    if count > max {
-        writeln!(out, "  … and {} more", count - max)?;
+    if count > shown {
+        writeln!(out, "  … and {} more", count - shown)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::FieldReport;
 const LETTERS_MAX: usize = 60;
 
 /// `path: before → after`, in a line.
-pub fn field(field: &FieldReport) -> String {
+pub(super) fn field(field: &FieldReport) -> String {
     let FieldReport { path, before, after } = field;
     let path = if path.is_empty() { "(everything)" } else { path };
     match (before, after) {
