@@ -143,7 +143,7 @@ pub struct OperatorsProgress {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub updating: Vec<String>,
-    /// Names of those that report that they are not available.
+    /// Names of those that do not report that they are available.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,

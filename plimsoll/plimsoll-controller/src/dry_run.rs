@@ -48,10 +48,11 @@ pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let version: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
     let version = found(version.get(CLUSTER_VERSION_NAME).await)
         .map_err(|source| Error::ReadClusterVersion { source })?;
-    let owner = version.and_then(|object| object.uid()).unwrap_or_default();
+    // Before there is a ClusterVersion, nothing can be owned by it.
+    let owner = version.and_then(|object| object.uid());
     let writer = Writer::new(client.clone());
     let observed_objects = futures::stream::iter(&plan.steps)
-        .map(|step| sight(client, &writer, &resources, step, &owner))
+        .map(|step| sight(client, &writer, &resources, step, owner.as_deref()))
         .buffered(REQUESTS_MAX)
         .try_collect()
         .await?;
@@ -70,7 +71,7 @@ async fn sight(
     writer: &Writer,
     resources: &Resources,
     step: &Step,
-    owner: &str,
+    owner: Option<&str>,
 ) -> Result<ObservedObject, Error> {
     let Some(served) = resources.get(&step.kind()) else {
         let answer = DryRunOutcome::Blocked(StepBlocker::KindNotServed(step.kind()));

@@ -88,7 +88,7 @@ impl Writer {
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let body = body(step, served, owner, &refused)?;
+            let body = body(step, served, Some(owner), &refused)?;
             let status = match apply(&api, name, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
@@ -97,7 +97,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, name, &*body(step, served, owner, &refused)?).await
+        apply(&api, name, &*body(step, served, Some(owner), &refused)?).await
     }
 
     /// Tries a step without effect: the object as it would be, `None` when there is nothing to try.
@@ -105,7 +105,7 @@ impl Writer {
         &self,
         step: &Step,
         served: &Served,
-        owner: &str,
+        owner: Option<&str>,
     ) -> Result<Option<DynamicObject>, kube::Error> {
         match step.action {
             Action::Delete | Action::Refuse(_) => return Ok(None),
@@ -334,10 +334,10 @@ impl Writer {
 fn body(
     step: &Step,
     served: &Served,
-    owner: &str,
+    owner: Option<&str>,
     refused: &[Vec<PathPart>],
 ) -> Result<Box<RawValue>, kube::Error> {
-    let mut object = prepare::object(step, served.scope, Some(owner));
+    let mut object = prepare::object(step, served.scope, owner);
     for path in refused {
         prepare::remove_field(&mut object, path);
     }

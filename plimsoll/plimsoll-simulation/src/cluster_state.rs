@@ -36,6 +36,9 @@ pub struct ClusterState {
     pub annotations: BTreeMap<String, String>,
     /// The feature set and gates of the cluster's FeatureGate.
     pub features: Features,
+    /// Whether it was installed for a rehearsal: preconditions count as where there is a payload
+    /// store, and overrides are the rehearsal's own.
+    pub is_rehearsed: bool,
 }
 
 impl ClusterState {
@@ -67,6 +70,7 @@ impl ClusterState {
             progress: progress.transpose()?.unwrap_or_default(),
             annotations: version.annotations().clone(),
             features: cluster_features(client).await?,
+            is_rehearsed: false,
         }))
     }
 
@@ -102,15 +106,14 @@ impl ClusterState {
     }
 
     /// The preconditions that do not hold for going to a payload, in the controller's own words.
-    /// One that has no store checks none: there, nothing of it blocks.
+    /// One that has no store checks but one of them: there, only a lower version blocks.
     pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<FailedPrecondition> {
         let next = target::release(payload);
         let current = self.release().filter(|current| current.image != next.image);
         let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
             return Vec::new();
         };
-        let objection = self.condition("Upgradeable");
-        let objection = objection.filter(|it| it.status == ConditionStatus::False);
+        let objection = self.objection();
         let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
         let retrieved = self.condition("RetrievedUpdates");
         let has_store = retrieved.is_some_and(|it| it.reason != Reason::NoChannel.as_str());
@@ -121,15 +124,31 @@ impl ClusterState {
                 current: &current,
                 history: &self.status.history,
                 objection: objecting.as_ref(),
-                overrides_set: !target.overrides.is_empty(),
+                overrides_set: !target.overrides.is_empty() && !self.is_rehearsed,
                 repeated: &tracker.repeated(&payload.manifests, &target.context(payload)),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
             },
             &next,
         );
-        findings.iter_mut().for_each(|finding| finding.blocking &= has_store);
+        for finding in &mut findings {
+            let is_lower = finding.reason == Reason::LowDesiredVersion.as_str();
+            finding.blocking &= has_store || self.is_rehearsed || is_lower;
+        }
         findings
+    }
+
+    /// What objects to another minor version.
+    fn objection(&self) -> Option<&Condition> {
+        let mut objections = self.status.conditions.iter().filter(|condition| {
+            condition.type_.starts_with("Upgradeable") && condition.status == ConditionStatus::False
+        });
+        let own = [Reason::ClusterVersionOverridesSet, Reason::MultipleReasons];
+        let own = |it: &&Condition| own.iter().any(|reason| reason.as_str() == it.reason);
+        match self.is_rehearsed {
+            true => objections.find(|it| !own(it)),
+            false => objections.find(|it| it.type_ == "Upgradeable"),
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use plimsoll_api::{
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
 use plimsoll_plan::forecast::{Forecast, StepChange};
+use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -141,7 +142,11 @@ impl Rehearsal {
         let client = Client::new(server.clone(), "default");
         let unmanaged = match &self.initial_state {
             InitialState::Release(outgoing) => self.install(&client, outgoing, clock).await?,
-            InitialState::Cluster(_) | InitialState::Empty => Vec::new(),
+            InitialState::Cluster(_) => {
+                withdraw_requests(&client).await?;
+                Vec::new()
+            }
+            InitialState::Empty => Vec::new(),
         };
         let (forecast, before) = self.forecast(&client, clock).await?;
         let stop = CancellationToken::new();
@@ -153,7 +158,7 @@ impl Rehearsal {
         let (version, began) = (&self.next.release.version, Instant::now());
         let controller = self.controller(recorded, release, view, clock);
         let mut running = tokio::spawn(controller.run(stop.clone()));
-        let timeline = tokio::select! {
+        let mut timeline = tokio::select! {
             biased;
             timeline = timeline::watch(views, version, began, FAILING_FOR) => timeline,
             ended = &mut running => {
@@ -165,6 +170,10 @@ impl Rehearsal {
                 anyhow::bail!("the simulation of operators ended before the update");
             }
         };
+        if !unmanaged.is_empty() {
+            let own = Reason::ClusterVersionOverridesSet.as_str();
+            timeline.transitions.retain(|transition| transition.reason != own);
+        }
         tokio::time::sleep(OBSERVED_AFTERWARDS).await;
         let writes = recorder.writes();
         stop.cancel();
@@ -288,7 +297,8 @@ impl Rehearsal {
         client: &Client,
         clock: VirtualClock,
     ) -> Result<(Forecast, DryRun), anyhow::Error> {
-        let cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
+        let mut cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
+        cluster.is_rehearsed = matches!(self.initial_state, InitialState::Release(_));
         let requested = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
         dry_run::forecast(client, &cluster, &self.next, &requested).await
     }
@@ -367,6 +377,23 @@ fn refused(installed: &Timeline) -> Vec<UnmanagedObject> {
     refused
         .map(|wait| UnmanagedObject { key: wait.object.clone(), message: wait.message.clone() })
         .collect()
+}
+
+/// Withdraws what the ClusterVersion of a copy requests of its controller: the update that is
+/// rehearsed takes the place of a requested one, and nobody is there to resume a paused one.
+async fn withdraw_requests(client: &Client) -> Result<(), anyhow::Error> {
+    let patch = json!({
+        "metadata": { "annotations": { PAUSE_BEFORE: null } },
+        "spec": { "desiredUpdate": null },
+    });
+    let api = cluster_state::api(client, CLUSTER_VERSION);
+    match api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        // A bare cluster has none, or does not even serve the kind.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        patched => {
+            patched.map(drop).context("failed to withdraw the requested update from the copy")
+        }
+    }
 }
 
 /// Sets overrides that make objects unmanaged, as an administrator would.

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use plimsoll_api::config::{UpdateHistory, UpdateState};
+use plimsoll_api::progress::Deletion;
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::inclusion::ExclusionReason;
 use serde_json::Value;
@@ -12,6 +15,7 @@ use super::{Forecast, Orphan, OrphanCause, StepChange, decided, gates};
 use crate::apply::prepare;
 use crate::plan::{Action, Plan, Readiness, Step};
 use crate::progress::Scope;
+use crate::update::preconditions::{self, Facts, FailedPrecondition};
 
 /// Forecasts `plan` on a cluster that is exactly as the `outgoing` plan left it; without one, on
 /// an empty cluster. `cluster_kinds` are the kinds known to have no namespace.
@@ -38,9 +42,53 @@ pub fn between(
         gates: gates(&plan),
         orphans,
         capabilities: Vec::new(),
-        preconditions: Vec::new(),
+        preconditions: outgoing
+            .map(|outgoing| failed_preconditions(outgoing, &plan, cluster_kinds))
+            .unwrap_or_default(),
         plan,
     }
+}
+
+/// The preconditions that do not hold on a cluster that has been updated to the outgoing release, as
+/// far as files tell.
+fn failed_preconditions(
+    outgoing: &Plan,
+    plan: &Plan,
+    cluster_kinds: &BTreeSet<GroupKind>,
+) -> Vec<FailedPrecondition> {
+    let current = &outgoing.release;
+    if *current == plan.release {
+        return Vec::new();
+    }
+    let deletions = |plan: &Plan| -> BTreeMap<ObjectKey, Arc<str>> {
+        let steps = plan.steps.iter().filter(|step| step.action == Action::Delete);
+        let key = |step: &Step| identity(&step.manifest.key, cluster_kinds);
+        steps.map(|step| (key(step), step.manifest.file.clone())).collect()
+    };
+    let (before, now) = (deletions(outgoing), deletions(plan));
+    let repeated = before.iter().filter(|(key, _)| now.contains_key(*key));
+    let repeated: Vec<Deletion> = repeated
+        .map(|(key, file)| Deletion::new(key, file, &current.version, Timestamp::UNIX_EPOCH))
+        .collect();
+    let completed = UpdateHistory {
+        state: UpdateState::Completed,
+        started_time: Timestamp::UNIX_EPOCH,
+        completion_time: None,
+        version: current.version.clone(),
+        image: current.image.clone(),
+        verified: false,
+        accepted_risks: String::new(),
+    };
+    let facts = Facts {
+        current,
+        history: &[completed],
+        objection: None,
+        overrides_set: false,
+        repeated: &repeated,
+        available: None,
+        retrieved: None,
+    };
+    preconditions::check(&facts, &plan.release)
 }
 
 /// The steps whose objects are there once a plan is carried out; several where an object has
@@ -120,7 +168,8 @@ fn applied(step: &Step, cluster_kinds: &BTreeSet<GroupKind>) -> Value {
     prepare::object(step, scope, None)
 }
 
-/// The objects of `present` that a plan does not name, in the order of their keys.
+/// The objects of `present` that a plan does not name, in the order of their keys. What is deleted
+/// with its namespace or with the definition of its kind is not left behind.
 pub(crate) fn orphans<'a>(
     present: impl Iterator<Item = &'a ObjectKey>,
     plan: &Plan,
@@ -133,9 +182,21 @@ pub(crate) fn orphans<'a>(
         .iter()
         .map(|excluded| (identity(&excluded.key, cluster_kinds), &excluded.reason))
         .collect();
+    let deleted = || plan.steps.iter().filter(|step| step.action == Action::Delete);
+    let namespaces: BTreeSet<&str> = deleted()
+        .map(|step| &step.manifest.key)
+        .filter(|key| key.group.is_empty() && key.kind == "Namespace")
+        .map(|key| key.name.as_str())
+        .collect();
+    let kinds: BTreeSet<&GroupKind> = deleted()
+        .filter_map(|step| step.manifest.definition.as_ref().map(|definition| &definition.kind))
+        .collect();
     // What an override takes out of management, somebody else looks after.
     let is_left = |key: &&ObjectKey| {
-        !named.contains(*key) && !matches!(excluded.get(*key), Some(ExclusionReason::Overridden))
+        !named.contains(*key)
+            && !matches!(excluded.get(*key), Some(ExclusionReason::Overridden))
+            && !namespaces.contains(key.namespace.as_str())
+            && !kinds.contains(&key.group_kind())
     };
     present
         .filter(is_left)

@@ -69,7 +69,7 @@ fn reported(forecast: &Forecast) -> Vec<String> {
 }
 
 fn files(before: &[Manifest], after: &[Manifest]) -> Forecast {
-    let plan = Arc::new(release("2.0.0", after));
+    let plan = Arc::new(release("1.1.0", after));
     between(Some(&release("1.0.0", before)), plan, &BTreeSet::new())
 }
 
@@ -128,6 +128,53 @@ fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left(
 }
 
 #[test]
+fn files_tell_which_preconditions_do_not_hold() {
+    let delete = json!({"annotations": {"release.openshift.io/delete": "true"}});
+    let gone = [manifest("0000_10_a_1.yaml", "ConfigMap", "gone", delete)];
+    let other = [manifest("0000_10_a_1.yaml", "ConfigMap", "other", json!({}))];
+    let check = |from: (&str, &[Manifest]), to: (&str, &[Manifest]), expected: &[&str]| {
+        let plan = Arc::new(release(to.0, to.1));
+        let forecast = between(Some(&release(from.0, from.1)), plan, &BTreeSet::new());
+        let stops = forecast.stops();
+        let found: Vec<&str> = stops.iter().map(|stop| stop.reason.as_str()).collect();
+        assert_eq!(found, expected, "{} -> {}", from.0, to.0);
+        assert!(stops.iter().all(|stop| stop.forcible));
+        assert!(forecast.forced().stops().is_empty());
+    };
+    check(("1.0.0", &other), ("1.1.0", &other), &[]);
+    check(("1.0.0", &other), ("1.0.0", &other), &[]);
+    check(("1.1.0", &other), ("1.0.0", &other), &["LowDesiredVersion"]);
+    check(("1.0.0", &other), ("1.2.0", &other), &["MultipleMinorVersionsUpdate"]);
+    check(("1.0.0", &gone), ("1.1.0", &gone), &["ResourceAlreadyDeleted"]);
+    check(("1.0.0", &gone), ("1.0.1", &gone), &[]);
+    check(("1.0.0", &other), ("1.1.0", &gone), &[]);
+}
+
+#[test]
+fn what_is_deleted_with_its_namespace_or_its_definition_is_no_orphan() {
+    let delete = json!({"annotations": {"release.openshift.io/delete": "true"}});
+    let inside = |name: &str, namespace: &str| {
+        let mut manifest = manifest("0000_10_a_2.yaml", "ConfigMap", name, json!({}));
+        manifest.key.namespace = namespace.to_owned();
+        manifest
+    };
+    let before = [
+        manifest("0000_10_a_1.yaml", "Namespace", "pier", json!({})),
+        inside("in-pier", "pier"),
+        inside("in-quay", "quay"),
+        berths("0000_10_b_1.yaml"),
+        manifest("0000_10_b_2.yaml", "Berth", "first", json!({})),
+    ];
+    let mut definition = berths("0000_10_b_1.yaml");
+    definition.annotations = Arc::new(
+        [("release.openshift.io/delete".to_owned(), "true".to_owned())].into_iter().collect(),
+    );
+    let after = [manifest("0000_10_a_1.yaml", "Namespace", "pier", delete), definition];
+    let forecast = files(&before, &after);
+    assert_eq!(reported(&forecast), ["pier deleted", "berths deleted", "in-quay vanished"]);
+}
+
+#[test]
 fn what_an_operator_reports_is_no_change_of_the_release() {
     let operator = |version: &str| {
         let status = json!({"versions": [{"name": "operator", "version": version}]});
@@ -183,7 +230,7 @@ fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
     let check = |before: &[Manifest], definition: &str, object: &str, expected: bool| {
         let mut after = [berths(definition), manifest(object, "Berth", "first", json!({}))];
         after.sort_by_key(|manifest| manifest.file.clone());
-        let plan = Arc::new(release("2.0.0", &after));
+        let plan = Arc::new(release("1.1.0", &after));
         let position = |name| plan.steps.iter().position(|it| it.manifest.key.name == name);
         let object = position("first").expect("it is planned");
         let definition = position("berths").expect("it is planned");
@@ -224,7 +271,7 @@ fn a_definition_keeps_the_version_that_objects_are_stored_in() {
             release(release_version, &[definition])
         };
         let forecast =
-            between(Some(&plan("1.0.0", before)), Arc::new(plan("2.0.0", after)), &BTreeSet::new());
+            between(Some(&plan("1.0.0", before)), Arc::new(plan("1.1.0", after)), &BTreeSet::new());
         let stops = forecast.stops();
         let found = stops.first().map(|stop| {
             assert_eq!(stop.reason, Reason::UpdatePayloadResourceInvalid.as_str());
@@ -316,7 +363,7 @@ fn fields_that_only_the_new_definition_knows_are_foreseen() {
         manifest(file, "CustomResourceDefinition", "berths", json!({ "spec": spec }))
     };
     let berth = manifest("0000_05_a_1.yaml", "Berth", "south", json!({"spec": {"power": true}}));
-    let plan = Arc::new(release("2.0.0", &[definition("new"), berth]));
+    let plan = Arc::new(release("1.1.0", &[definition("new"), berth]));
     let check = |definition: &str, expected: &str| {
         let seen = |spec: &str| json!({"spec": {"extra": spec}});
         let metadata = json!({"name": "south", "annotations": {"a": "b"}});

@@ -27,9 +27,9 @@ pub struct LiveOperator {
 /// The names of ClusterOperators that report trouble, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnhealthyOperators {
-    /// Those that report `Available=False`.
+    /// Those that do not report `Available=True`.
     pub unavailable: Vec<String>,
-    /// Those that report `Degraded=True` and not `Available=False`.
+    /// Those that report `Available=True` and `Degraded=True`.
     pub degraded: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl LiveOperators {
         };
         let mut unhealthy = UnhealthyOperators::default();
         for (name, operator) in &self.0 {
-            if reports(operator, "Available", "False") {
+            if !reports(operator, "Available", "True") {
                 unhealthy.unavailable.push(name.clone());
             } else if reports(operator, "Degraded", "True") {
                 unhealthy.degraded.push(name.clone());

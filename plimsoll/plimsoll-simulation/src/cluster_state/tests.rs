@@ -53,6 +53,23 @@ fn preconditions_block_where_a_controller_checks_them() {
     };
     check(&cluster(true), "OldNodes! UnknownUpdate");
     check(&cluster(false), "OldNodes");
+    let with = |change: &dyn Fn(&mut ClusterState)| {
+        let mut cluster = cluster(false);
+        change(&mut cluster);
+        cluster
+    };
+    let later = |cluster: &mut ClusterState| {
+        cluster.status.desired.version = "1.2.0".to_owned();
+        cluster.status.history[0].version = "1.2.0".to_owned();
+    };
+    check(&with(&later), "LowDesiredVersion!");
+    // A rehearsal asks as where there is a store, and its own overrides are nobody's concern.
+    check(&with(&|it| it.is_rehearsed = true), "OldNodes!");
+    let overridden = |cluster: &mut ClusterState| {
+        cluster.is_rehearsed = true;
+        cluster.status.conditions[0].reason = "ClusterVersionOverridesSet".to_owned();
+    };
+    check(&with(&overridden), "");
     check(&ClusterState::default(), "");
     let mut there = cluster(true);
     there.status.desired.image.clone_from(&next.image);

@@ -37,13 +37,13 @@ fn operators_in_trouble_are_unavailable_or_degraded() {
         assert_eq!(unhealthy.degraded, degraded, "{lines}");
     }
     check("", &[], &[]);
-    check("dns:", &[], &[]);
+    check("dns:", &["dns"], &[]);
     check("dns: Available=True Degraded=False", &[], &[]);
     check("dns: Available=False", &["dns"], &[]);
     check("dns: Available=True Degraded=True", &[], &["dns"]);
     check("dns: Available=False Degraded=True", &["dns"], &[]);
-    check("dns: Available=Unknown Degraded=Unknown", &[], &[]);
-    check("z: Available=False; a: Available=False; m: Degraded=True", &["a", "z"], &["m"]);
+    check("dns: Available=Unknown Degraded=Unknown", &["dns"], &[]);
+    check("z: Available=False; a: Available=False; m: Available=True Degraded=True", &["a", "z"], &["m"]);
     check("dns: Available=False; dns: Available=True", &[], &[]);
     check("dns: Available=False; dns: gone", &[], &[]);
 }
