@@ -74,6 +74,9 @@ pub struct UpdateProgress {
     /// When the update was completed; absent before that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Timestamp>,
+    /// Number of steps that were done before the update began, since the release before has the same
+    /// manifests.
+    pub unchanged: usize,
     /// The run level that the update is paused before; absent unless it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_before: Option<u32>,

@@ -3,8 +3,8 @@
 mod metrics_snapshot;
 
 use jiff::Timestamp;
-use plimsoll_api::{Condition, ObjectKey};
 use plimsoll_api::progress::ImpliedCapability;
+use plimsoll_api::{Condition, ObjectKey};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::progress::ProblemState;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use kube::Client;
-use plimsoll_plan::progress::pause::{NEXT, PAUSE_BEFORE};
+use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use serde_json::json;
 
 use crate::arguments::cluster::ClusterArguments;
@@ -22,7 +22,7 @@ use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update as render;
 use plimsoll_simulation::cluster_state::ClusterState;
-use request::UpdateDecision;
+use request::{PauseDecision, UpdateDecision};
 
 /// What is asked about updates, and of which cluster.
 #[derive(Debug, Args)]
@@ -143,14 +143,9 @@ pub async fn run(
             writeln!(out, "{text}")?;
         }
         Some(UpdateCommand::Pause { before }) => {
-            let level = before.map_or_else(|| NEXT.to_owned(), |level| level.to_string());
-            annotate(&client, Some(&level)).await?;
-            let level =
-                before.map_or("the next run level".to_owned(), |it| format!("run level {it}"));
-            writeln!(
-                out,
-                "The update pauses before {level}; resume with `plimsoll update resume`"
-            )?;
+            let PauseDecision { annotation, text } = request::pause(&cluster, before)?;
+            annotate(&client, Some(&annotation)).await?;
+            writeln!(out, "{text}; resume with `plimsoll update resume`")?;
         }
         // Told above, of a cluster that may have no ReleaseProgress yet.
         Some(UpdateCommand::Plan(_)) => {}

@@ -158,7 +158,8 @@ fn add_times(plan: &mut ForecastReport, actual: &Forecast, result: &RehearsalRes
             }
             let of_component =
                 |wait: &&&StepWait| component.steps.iter().any(|it| it.object == wait.object);
-            component.waits = waits.iter().filter(of_component).map(|wait| self::wait(wait)).collect();
+            component.waits =
+                waits.iter().filter(of_component).map(|wait| self::wait(wait)).collect();
         }
         let written = level.components.iter().flat_map(|component| &component.steps);
         level.began = written.filter_map(|step| step.at).min();

@@ -92,7 +92,7 @@ impl Timeline {
         let known = self.update.as_ref().is_some_and(is_this);
         match newest.state {
             UpdateState::Partial if !known => {
-                self.update = Some(begun(seen.history, newest));
+                self.update = Some(begun(seen, newest));
                 self.is_clock_set = false;
             }
             UpdateState::Completed if !known => return,
@@ -118,13 +118,15 @@ impl Timeline {
     }
 }
 
-fn begun(history: &[UpdateHistory], newest: &UpdateHistory) -> UpdateProgress {
-    let completed = history.iter().skip(1).find(|entry| entry.state == UpdateState::Completed);
+fn begun(seen: &UpdateObservation<'_>, newest: &UpdateHistory) -> UpdateProgress {
+    let completed = seen.history.iter().skip(1).find(|entry| entry.state == UpdateState::Completed);
     UpdateProgress {
         from: completed.map(|entry| entry.version.clone()).unwrap_or_default(),
         to: newest.version.clone(),
         image: newest.image.clone(),
         started_time: newest.started_time,
+        // Nothing of the release is applied before this is recorded.
+        unchanged: seen.levels.iter().map(|level| level.done).sum(),
         ..UpdateProgress::default()
     }
 }

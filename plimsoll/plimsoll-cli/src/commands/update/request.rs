@@ -1,8 +1,9 @@
 //! From a command line to a request, or to what stands in its way and the flag that lets it pass.
 
 use plimsoll_api::config::{Release, Update, UpdateState};
-use plimsoll_api::{Condition, ConditionStatus};
-use plimsoll_plan::update::preconditions::digest;
+use plimsoll_api::{Condition, ConditionStatus, Reason};
+use plimsoll_plan::progress::pause::NEXT;
+use plimsoll_plan::update::preconditions::{self, Facts, digest};
 
 use super::UpdateToArguments;
 use plimsoll_simulation::cluster_state::ClusterState;
@@ -57,6 +58,17 @@ pub(super) enum RequestError {
         /// The image.
         image: String,
     },
+    /// The version is lower than the cluster's, and not one that it may go back to.
+    #[error("{message}\nIf you want to go back anyway, use --force.")]
+    LowerVersion {
+        /// Why the cluster may not go back to it.
+        message: String,
+    },
+    /// There is no update to pause.
+    #[error(
+        "no update is in progress\nTo pause the next one, name a run level of it with --before."
+    )]
+    NoUpdate,
     /// The cluster is not at rest.
     #[error(
         "{what}\n\n  Reason: {reason}\n  Message: {message}\n\nIf you want to update anyway, use \
@@ -90,6 +102,9 @@ pub(super) fn update(
             (false, true) => format!("info: Cluster is already at {name}"),
             (_, false) => format!("info: The update to {name} is already in progress"),
         }));
+    }
+    if let Some(message) = lower_version(cluster, &version, &image).filter(|_| !requested.force) {
+        return Err(RequestError::LowerVersion { message });
     }
     if !requested.allow_update_with_warnings && !requested.force {
         warnings(&status.conditions)?;
@@ -145,6 +160,25 @@ fn target(
     }
 }
 
+/// Why the controller would not take the cluster back to a lower version; `None` if the version is not
+/// lower, not known, or one that it may go back to.
+fn lower_version(cluster: &ClusterState, version: &str, image: &str) -> Option<String> {
+    let facts = Facts {
+        current: &cluster.status.desired,
+        history: &cluster.status.history,
+        objection: None,
+        overrides_set: false,
+        repeated: &[],
+        available: None,
+        retrieved: None,
+    };
+    let (version, image) = (version.to_owned(), image.to_owned());
+    let next = Release { version, image, ..Release::default() };
+    let findings = preconditions::check(&facts, &next).into_iter();
+    let mut lower = findings.filter(|it| it.reason == Reason::LowDesiredVersion.as_str());
+    lower.next().map(|finding| finding.message)
+}
+
 fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
     let guards = [
         ("Invalid", "The cluster version is invalid."),
@@ -160,6 +194,34 @@ fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
         }
     }
     Ok(())
+}
+
+/// The annotation that pauses an update, and what to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PauseDecision {
+    /// Value of the annotation.
+    pub(super) annotation: String,
+    /// What to say.
+    pub(super) text: String,
+}
+
+/// Decides where to pause: without an update in progress, only before a run level of the next one.
+pub(super) fn pause(
+    cluster: &ClusterState,
+    before: Option<u32>,
+) -> Result<PauseDecision, RequestError> {
+    let newest = cluster.status.history.first();
+    let in_progress = newest.is_some_and(|entry| entry.state == UpdateState::Partial);
+    let text = match (in_progress, before) {
+        (true, None) => "The update pauses before the next run level".to_owned(),
+        (true, Some(level)) => format!("The update pauses before run level {level}"),
+        (false, None) => return Err(RequestError::NoUpdate),
+        (false, Some(level)) => {
+            format!("No update is in progress; the next one pauses before run level {level}")
+        }
+    };
+    let annotation = before.map_or_else(|| NEXT.to_owned(), |level| level.to_string());
+    Ok(PauseDecision { annotation, text })
 }
 
 /// What to say when a request is taken back.

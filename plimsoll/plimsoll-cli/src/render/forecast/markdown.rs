@@ -75,8 +75,7 @@ pub(in crate::render) fn levels(
     }
     for level in &report.levels {
         for component in &level.components {
-            let waits =
-                if timed { waited(component) } else { self::waits(report, component) };
+            let waits = if timed { waited(component) } else { awaited(report, component) };
             if timed {
                 let time = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), moment);
                 write!(out, "| {} | {} ", time(level.began), time(level.completed))?;
@@ -95,7 +94,7 @@ pub(in crate::render) fn levels(
 }
 
 /// What a component will wait for.
-fn waits(report: &ForecastReport, component: &ComponentReport) -> String {
+fn awaited(report: &ForecastReport, component: &ComponentReport) -> String {
     let gates = gates(report, component).map(|gate| match &gate.now {
         Some(now) => format!("`{}` (now {})", gate.operator, now.reason),
         None => format!("`{}`", gate.operator),

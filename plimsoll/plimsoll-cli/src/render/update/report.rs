@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::UpdateState;
-use plimsoll_api::progress::{OperatorsProgress, UpdateProgress};
+use plimsoll_api::progress::{OperatorsProgress, StepProgress, UpdateProgress};
+use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::progress::timeline::{Estimate, estimate};
 use serde::Serialize;
 
@@ -46,6 +46,50 @@ impl Assessment {
     }
 }
 
+/// How bad it is for the update that something waits or failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum TroubleLevel {
+    /// It waits as usual.
+    Info,
+    /// It takes longer than it should.
+    Warning,
+    /// It failed, or is why the update is stalled.
+    Error,
+}
+
+impl TroubleLevel {
+    /// The level of a step, beside what the ClusterVersion says of failing.
+    fn of(step: &StepProgress, failing: Option<&Condition>) -> Self {
+        // The condition has the reason of the one step that it is about, or quotes several.
+        let is_cause = |failing: &&Condition| {
+            failing.reason == step.reason || failing.message.contains(&step.message)
+        };
+        match failing.filter(is_cause).map(|failing| failing.status) {
+            _ if step.state == "Failed" => Self::Error,
+            Some(ConditionStatus::True) => Self::Error,
+            Some(ConditionStatus::Unknown) => Self::Warning,
+            Some(ConditionStatus::False) | None => Self::Info,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "Info",
+            Self::Warning => "Warning",
+            Self::Error => "Error",
+        }
+    }
+}
+
+/// Why a requested release was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// Reason of the condition `ReleaseAccepted`.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
 /// What waits or failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +98,8 @@ pub struct Trouble {
     pub since_seconds: u64,
     /// `Waiting` or `Failed`.
     pub state: String,
+    /// How bad it is for the update.
+    pub level: TroubleLevel,
     /// Why.
     pub reason: String,
     /// The object.
@@ -76,10 +122,13 @@ pub struct UpdateStatus {
     pub from_incomplete: bool,
     /// Where it goes.
     pub to: String,
-    /// Steps done.
+    /// Steps done, those that were done before the update began among them.
     pub done: usize,
     /// Steps.
     pub total: usize,
+    /// Steps that were done before the update began: their manifests are those of the release
+    /// before.
+    pub unchanged: usize,
     /// Run levels that are complete.
     pub levels_done: usize,
     /// Run levels.
@@ -96,6 +145,8 @@ pub struct UpdateStatus {
     pub remaining_seconds: Option<u64>,
     /// What waits or failed.
     pub troubles: Vec<Trouble>,
+    /// Why the release that is requested was not accepted; none if it was, or none is requested.
+    pub rejection: Option<Rejection>,
 }
 
 impl UpdateStatus {
@@ -116,7 +167,9 @@ impl UpdateStatus {
             Some(entry) if from_incomplete => entry.version.clone(),
             _ => update.from.clone(),
         };
+        let failing = condition(status, "Failing");
         let troubles = progress.steps.iter().map(|step| Trouble {
+            level: TroubleLevel::of(step, failing),
             since_seconds: u64::try_from(now.duration_since(step.since).as_secs()).unwrap_or(0),
             state: step.state.clone(),
             reason: step.reason.clone(),
@@ -133,6 +186,7 @@ impl UpdateStatus {
             to: status.desired.version.clone(),
             done: progress.done,
             total: progress.total,
+            unchanged: update.unchanged.min(progress.done),
             levels_done: update.levels.iter().filter(|it| it.completion_time.is_some()).count(),
             levels: update.levels.len(),
             level: current.and_then(|level| level.level),
@@ -141,6 +195,9 @@ impl UpdateStatus {
             elapsed_seconds: times.elapsed,
             remaining_seconds: times.remaining,
             troubles: troubles.collect(),
+            rejection: condition(status, "ReleaseAccepted")
+                .filter(|it| it.status == ConditionStatus::False)
+                .map(|it| Rejection { reason: it.reason.clone(), message: it.message.clone() }),
         }
     }
 
@@ -156,7 +213,8 @@ impl UpdateStatus {
     /// When the output cannot be written.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.assessment == Assessment::Idle {
-            return writeln!(out, "The cluster is not updating.");
+            writeln!(out, "The cluster is not updating.")?;
+            return self.print_rejection(out);
         }
         writeln!(out, "= Update =")?;
         let mut line = |name: &str, text: String| writeln!(out, "{:<17}{text}", format!("{name}:"));
@@ -175,19 +233,26 @@ impl UpdateStatus {
             .iter()
             .take(PROBLEMS_SHOWN)
             .map(|it| {
-                let level = if it.state == "Failed" { "Error" } else { "Info" };
-                let since = duration(it.since_seconds);
-                vec![since, level.to_owned(), it.reason.clone(), it.message.replace('\n', " ")]
+                let (since, level) = (duration(it.since_seconds), it.level.as_str().to_owned());
+                vec![since, level, it.reason.clone(), it.message.replace('\n', " ")]
             })
             .collect();
         if rows.is_empty() {
-            return writeln!(out, "{}", self.message);
+            writeln!(out, "{}", self.message)?;
+        } else {
+            table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
         }
-        table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
-        match self.troubles.len().checked_sub(PROBLEMS_SHOWN) {
-            None | Some(0) => Ok(()),
-            Some(more) => writeln!(out, "and {more} more; list all with --output json"),
+        if let Some(more) = self.troubles.len().checked_sub(PROBLEMS_SHOWN).filter(|it| *it > 0) {
+            writeln!(out, "and {more} more; list all with --output json")?;
         }
+        self.print_rejection(out)
+    }
+
+    fn print_rejection(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(Rejection { reason, message }) = &self.rejection else { return Ok(()) };
+        let message = message.replace('\n', "\n  ");
+        writeln!(out, "\nThe requested release is not accepted:\n")?;
+        writeln!(out, "  Reason: {reason}\n  Message: {message}")
     }
 
     fn target(&self) -> String {
@@ -201,14 +266,18 @@ impl UpdateStatus {
         }
     }
 
-    fn completion(&self) -> String {
-        let percent = self.done * 100 / self.total.max(1);
+    pub(super) fn completion(&self) -> String {
+        let (done, total) = (self.done - self.unchanged, self.total - self.unchanged);
+        let percent = if total == 0 { 100 } else { done * 100 / total };
+        let unchanged = match self.unchanged {
+            0 => String::new(),
+            unchanged => format!(", {unchanged} unchanged"),
+        };
         let OperatorsProgress { total, updated, updating, .. } = &self.operators;
         let waiting = total.saturating_sub(*updated + updating.len());
         format!(
-            "{percent}% ({} of {} done; {updated} operators updated, {} updating, {waiting} waiting)",
-            self.done,
-            self.total,
+            "{percent}% ({done} of {total} done{unchanged}; {updated} operators updated, {} updating, \
+             {waiting} waiting)",
             updating.len()
         )
     }
@@ -216,8 +285,8 @@ impl UpdateStatus {
     fn run_levels(&self) -> String {
         let mut text = format!("{} of {} complete", self.levels_done, self.levels);
         match (self.paused_before, self.level) {
-            (Some(level), _) => text.push_str(&format!(", paused before {level}")),
-            (None, Some(level)) => text.push_str(&format!(", {level} under way")),
+            (Some(level), _) => text.push_str(&format!(", paused before level {level}")),
+            (None, Some(level)) => text.push_str(&format!(", level {level} under way")),
             (None, None) => {}
         }
         text

@@ -7,6 +7,7 @@ use plimsoll_api::progress::{
 };
 use plimsoll_api::{Condition, ConditionStatus};
 
+use super::report::TroubleLevel;
 use super::{UpdateOverview, UpdateStatus, duration};
 use plimsoll_simulation::cluster_state::ClusterState;
 
@@ -106,7 +107,7 @@ fn an_update_is_told_with_its_rest() {
          Target Version:  1.1.0 (from 1.0.0)\n\
          Updating:        lock\n\
          Completion:      75% (6 of 8 done; 2 operators updated, 1 updating, 1 waiting)\n\
-         Run Levels:      1 of 2 complete, 20 under way\n\
+         Run Levels:      1 of 2 complete, level 20 under way\n\
          Duration:        25m (Est. Time Remaining: 40m)\n\
          Operator Health: 3 Healthy, 1 Unavailable (crane)\n\
          \n\
@@ -135,6 +136,46 @@ fn assessments_tell_slow_stuck_and_paused_apart() {
     assert_eq!(assessment(&cluster, 25), ("Stalled", true));
     cluster.status.history[0].state = UpdateState::Completed;
     check_status(&cluster, 25, "The cluster is not updating.\n");
+}
+
+#[test]
+fn what_was_done_before_the_update_is_no_progress() {
+    let mut cluster = updating();
+    cluster.progress.update.as_mut().expect("an update").unchanged = 4;
+    let completion = UpdateStatus::of(&cluster, at(25)).completion();
+    assert!(completion.starts_with("50% (2 of 4 done, 4 unchanged; "), "{completion}");
+    cluster.progress.done = 4;
+    let completion = UpdateStatus::of(&cluster, at(25)).completion();
+    assert!(completion.starts_with("0% (0 of 4 done, 4 unchanged; "), "{completion}");
+}
+
+#[test]
+fn the_cause_of_a_stall_is_an_error() {
+    let level = |status, reason: &str, message: &str| {
+        let mut cluster = updating();
+        cluster.status.conditions[0] = condition("Failing", status, reason, message);
+        UpdateStatus::of(&cluster, at(25)).troubles[0].level
+    };
+    let (fails, slow) = (ConditionStatus::True, ConditionStatus::Unknown);
+    assert_eq!(level(fails, "ClusterOperatorUpdating", ""), TroubleLevel::Error);
+    let quoted = "Multiple errors:\n* Cluster operator lock is updating versions";
+    assert_eq!(level(fails, "MultipleErrors", quoted), TroubleLevel::Error);
+    assert_eq!(level(fails, "UpdatePayloadFailed", "another"), TroubleLevel::Info);
+    assert_eq!(level(slow, "ClusterOperatorUpdating", ""), TroubleLevel::Warning);
+}
+
+#[test]
+fn a_rejected_request_is_reported() {
+    let mut cluster = updating();
+    cluster.status.history[0].state = UpdateState::Completed;
+    let rejected = condition("ReleaseAccepted", ConditionStatus::False, "LoadPayload", "a\nb");
+    cluster.status.conditions.push(rejected);
+    check_status(
+        &cluster,
+        25,
+        "The cluster is not updating.\n\nThe requested release is not accepted:\n\n  \
+         Reason: LoadPayload\n  Message: a\n  b\n",
+    );
 }
 
 #[test]

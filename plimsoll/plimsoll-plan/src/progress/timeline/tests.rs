@@ -162,6 +162,7 @@ fn nothing_is_estimated_where_nothing_was_learned() {
     let history = [entry("2", UpdateState::Partial, 0), entry("1", UpdateState::Completed, 0)];
     timeline.observe(&seen(&history, &levels(1, 0), at(10)), at(10));
     let update = timeline.update().expect("one is under way");
+    assert_eq!(update.unchanged, 1, "what is done at the beginning is no progress");
     let expected = Estimate { elapsed: 60, remaining: None, slow: false };
     assert_eq!(estimate(update, &[], at(60)), expected);
 }

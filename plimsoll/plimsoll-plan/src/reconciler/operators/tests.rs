@@ -43,7 +43,11 @@ fn operators_in_trouble_are_unavailable_or_degraded() {
     check("dns: Available=True Degraded=True", &[], &["dns"]);
     check("dns: Available=False Degraded=True", &["dns"], &[]);
     check("dns: Available=Unknown Degraded=Unknown", &["dns"], &[]);
-    check("z: Available=False; a: Available=False; m: Available=True Degraded=True", &["a", "z"], &["m"]);
+    check(
+        "z: Available=False; a: Available=False; m: Available=True Degraded=True",
+        &["a", "z"],
+        &["m"],
+    );
     check("dns: Available=False; dns: Available=True", &[], &[]);
     check("dns: Available=False; dns: gone", &[], &[]);
 }

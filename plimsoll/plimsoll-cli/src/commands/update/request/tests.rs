@@ -5,7 +5,7 @@ use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::super::UpdateToArguments;
-use super::{UpdateDecision, cleared, update};
+use super::{UpdateDecision, cleared, pause, update};
 use plimsoll_simulation::cluster_state::ClusterState;
 
 fn release(version: &str) -> Release {
@@ -73,7 +73,7 @@ fn check(arguments: &str, conditions: &[&str], expected: &str) {
 fn a_version_is_looked_up_and_an_image_taken_as_it_is() {
     check("1.2.0", &[], "1.2.0 r@sha256:1.2.0");
     check("--latest", &[], "1.2.1 r@sha256:1.2.1");
-    check("1.0.0", &[], "1.0.0 r@sha256:1.0.0");
+    check("1.0.0 --force", &[], "1.0.0 r@sha256:1.0.0!");
     check("1.2.0 --force", &[], "1.2.0 r@sha256:1.2.0!");
     check("--to-image=r@sha256:1.2.0", &[], " r@sha256:1.2.0");
     check("--to-image=x@sha256:9 --allow-explicit-update", &[], " x@sha256:9");
@@ -92,6 +92,11 @@ fn guards_name_the_flag_that_lets_pass() {
     check("1.2.0", &["Progressing"], guarded);
     check("1.2.0", &["Progressing", "Failing"], "The cluster is experiencing an error");
     check("1.2.0", &["Invalid"], "The cluster version is invalid.");
+    let lower = "1.0.0 is less than the current target 1.1.0 and matches the cluster's previous \
+                 version, but rollbacks that change major or minor versions are not \
+                 recommended\nIf you want to go back anyway, use --force.";
+    check("1.0.0", &[], lower);
+    check("1.0.0 --allow-update-with-warnings", &[], lower);
     check("1.2.0 --allow-update-with-warnings", &["Failing"], "1.2.0 r@sha256:1.2.0");
 }
 
@@ -112,4 +117,23 @@ fn taking_a_request_back_does_not_turn_an_update_around() {
         "Cleared the request for 1.1.0; the update to 1.1.0 continues; to go back, use `plimsoll \
          update to 1.0.0`",
     );
+}
+
+#[test]
+fn only_an_update_in_progress_pauses_before_the_next_level() {
+    let check = |state, before: Option<u32>, annotation: &str, expected: &str| {
+        let found = match pause(&cluster(&[], state), before) {
+            Ok(decision) => (decision.annotation, decision.text),
+            Err(refusal) => (String::new(), refusal.to_string()),
+        };
+        assert_eq!(found, (annotation.to_owned(), expected.to_owned()));
+    };
+    let (partial, completed) = (UpdateState::Partial, UpdateState::Completed);
+    check(partial, None, "next", "The update pauses before the next run level");
+    check(partial, Some(30), "30", "The update pauses before run level 30");
+    let next = "No update is in progress; the next one pauses before run level 30";
+    check(completed, Some(30), "30", next);
+    let none =
+        "no update is in progress\nTo pause the next one, name a run level of it with --before.";
+    check(completed, None, "", none);
 }
