@@ -23,6 +23,9 @@ pub struct ReleaseProgressStatus {
     pub plan_hash: String,
     /// `Initializing`, `Updating` or `Reconciling`.
     pub mode: String,
+    /// The feature set that the controller was started with; absent if it follows the FeatureGate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature_set: Option<String>,
     /// Number of steps of the plan.
     pub total: usize,
     /// Number of steps that are done.

@@ -94,6 +94,7 @@ impl Reconciler {
             unhealthy: execution.operators().unhealthy(),
             removals: execution.removals(),
             overrides: self.desired.overrides(),
+            feature_set: self.desired.features().fixed_set(),
             limits: &self.limits,
             now,
             steady_now,

@@ -84,6 +84,11 @@ impl ClusterState {
         Some(self.status.desired.clone()).filter(|release| !release.version.is_empty())
     }
 
+    /// The feature set that its controller was started with; `None` if it follows the FeatureGate.
+    pub fn fixed_feature_set(&self) -> Option<&str> {
+        self.progress.feature_set.as_deref()
+    }
+
     /// What the spec asks for, as input of a plan; `feature_set` replaces that of the cluster.
     pub fn target(&self, profile: &str, feature_set: Option<&str>, now: Timestamp) -> Target {
         let terms = self.annotations.get(OVERRIDE_TERMS).map(String::as_str);
@@ -92,7 +97,9 @@ impl ClusterState {
         let shown = self.status.capabilities.enabled_capabilities.iter();
         Target {
             profile: profile.to_owned(),
-            features: feature_set.map_or_else(|| self.features.clone(), Features::of_set),
+            features: feature_set
+                .or(self.fixed_feature_set())
+                .map_or_else(|| self.features.clone(), Features::of_set),
             overrides: Overrides::parse(&self.spec.overrides, terms).for_inclusion(now),
             spec: self.spec.clone(),
             enabled: shown.chain(&capabilities.withheld).chain(implied).cloned().collect(),

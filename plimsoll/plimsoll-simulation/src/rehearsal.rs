@@ -133,7 +133,7 @@ impl Rehearsal {
         result
     }
 
-    async fn run_in_virtual_time(self) -> Result<RehearsalResult, anyhow::Error> {
+    async fn run_in_virtual_time(mut self) -> Result<RehearsalResult, anyhow::Error> {
         let clock = VirtualClock::from(match &self.initial_state {
             InitialState::Cluster(snapshot) => snapshot.newest(),
             InitialState::Release(_) | InitialState::Empty => clock::start_time(),
@@ -144,6 +144,9 @@ impl Rehearsal {
             InitialState::Release(outgoing) => self.install(&client, outgoing, clock).await?,
             InitialState::Cluster(_) => {
                 withdraw_requests(&client).await?;
+                let cluster = ClusterState::read_opt(&client).await?.unwrap_or_default();
+                let fixed = cluster.fixed_feature_set().map(str::to_owned);
+                self.feature_set = self.feature_set.or(fixed);
                 Vec::new()
             }
             InitialState::Empty => Vec::new(),

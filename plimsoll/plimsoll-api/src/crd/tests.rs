@@ -266,6 +266,7 @@ fn everything_a_release_progress_says_is_declared() {
         image: "example.com/release".into(),
         plan_hash: "abc=".into(),
         mode: "Updating".into(),
+        feature_set: Some("Default".into()),
         total: 60,
         done: 19,
         done_steps: "0-17,20".to_owned(),

@@ -7,10 +7,12 @@ mod gather;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
+use plimsoll_simulation::duration;
 
 use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
@@ -20,8 +22,13 @@ use gather::Gathering;
 /// What to gather, and where to.
 #[derive(Debug, Args)]
 pub struct InspectArguments {
-    /// Names of ClusterOperators; all of them if none is given
-    names: Vec<String>,
+    /// ClusterOperators (NAME or co/NAME) and namespaces (ns/NAME); all ClusterOperators if none is
+    /// given
+    #[arg(value_name = "NAME|co/NAME|ns/NAME", value_parser = InspectTarget::parse)]
+    targets: Vec<InspectTarget>,
+    /// Only the log lines of this time, such as 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    since: Option<Duration>,
     /// Directory to write to, or a file that ends in .tar.gz; it must not exist
     #[arg(long, value_name = "PATH", default_value = "plimsoll-inspect")]
     to: PathBuf,
@@ -43,25 +50,57 @@ pub async fn run(
         bail!("`{}` exists already; name another path with --to", arguments.to.display());
     }
     let client = arguments.cluster.client("inspect").await?;
-    inspect(client, &arguments.names, &arguments.to, out).await?;
+    inspect(client, &arguments.targets, arguments.since, &arguments.to, out).await?;
     Ok(exit::SUCCESS.into())
 }
 
-/// Gathers what is related to the ClusterOperators of these names, or all, into a directory or an
-/// archive.
+/// Something to gather.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InspectTarget {
+    /// A ClusterOperator, and what is related to it.
+    ClusterOperator(String),
+    /// A namespace, and what is in it.
+    Namespace(String),
+}
+
+impl InspectTarget {
+    /// Reads `NAME`, `co/NAME` or `ns/NAME`, or a longer name of the kind.
+    ///
+    /// # Errors
+    ///
+    /// When the kind is another one, or there is no name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (kind, name) = text.split_once('/').unwrap_or(("co", text));
+        if name.is_empty() {
+            return Err(format!("`{text}` has no name"));
+        }
+        let kind = kind.to_lowercase();
+        match kind.strip_suffix(".config.openshift.io").unwrap_or(&kind) {
+            "co" | "clusteroperator" | "clusteroperators" => {
+                Ok(Self::ClusterOperator(name.to_owned()))
+            }
+            "ns" | "namespace" | "namespaces" => Ok(Self::Namespace(name.to_owned())),
+            _ => Err(format!("`{text}` is neither co/NAME nor ns/NAME")),
+        }
+    }
+}
+
+/// Gathers some targets, or what is related to all ClusterOperators, into a directory or an archive;
+/// of logs the lines `since` then, or all.
 ///
 /// # Errors
 ///
 /// As [`run`].
 pub async fn inspect(
     client: Client,
-    names: &[String],
+    targets: &[InspectTarget],
+    since: Option<Duration>,
     to: &Path,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let mut archive =
         Archive::create(to).with_context(|| format!("failed to write to `{}`", to.display()))?;
-    let gathering = Gathering::of(client, names).await?;
+    let gathering = Gathering::of(client, targets, since).await?;
     let summary = gathering.write(&mut archive).await?;
     archive.finish().with_context(|| format!("failed to write `{}`", to.display()))?;
     for finding in &summary.findings {
@@ -70,9 +109,33 @@ pub async fn inspect(
     writeln!(
         out,
         "{} files about {} ClusterOperators in {}",
-        summary.files,
+        summary.written.len(),
         summary.operators,
         to.display()
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InspectTarget;
+
+    #[test]
+    fn targets_are_named_as_for_must_gather() {
+        let operator = |name: &str| Ok(InspectTarget::ClusterOperator(name.to_owned()));
+        let namespace = |name: &str| Ok(InspectTarget::Namespace(name.to_owned()));
+        let cases = [
+            ("dns", operator("dns")),
+            ("co/dns", operator("dns")),
+            ("clusteroperators/dns", operator("dns")),
+            ("clusteroperator.config.openshift.io/dns", operator("dns")),
+            ("ns/pier", namespace("pier")),
+            ("Namespace/pier", namespace("pier")),
+            ("ns/", Err("`ns/` has no name".to_owned())),
+            ("pods/a", Err("`pods/a` is neither co/NAME nor ns/NAME".to_owned())),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(InspectTarget::parse(text), expected, "{text}");
+        }
+    }
 }

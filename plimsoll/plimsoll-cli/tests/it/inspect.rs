@@ -1,12 +1,13 @@
 //! What is gathered about a cluster, and what is said about what is missing.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use plimsoll_api::CLUSTER_OPERATOR;
-use plimsoll_cli::commands::inspect::inspect;
+use plimsoll_cli::commands::inspect::{InspectTarget, inspect};
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, on_each_cluster, sample_payloads};
@@ -14,6 +15,17 @@ use crate::harness::{Harness, on_each_cluster, sample_payloads};
 fn read(directory: &Path, path: &str) -> Value {
     let text = std::fs::read_to_string(directory.join(path)).expect(path);
     serde_saphyr::from_str(&text).expect("it is YAML")
+}
+
+/// The paths of the files in an archive.
+fn archived(path: &Path) -> Vec<String> {
+    let file = std::fs::File::open(path).expect("a file");
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let entries = archive.entries().expect("an archive");
+    let path = |entry: std::io::Result<tar::Entry<'_, _>>| {
+        entry.expect("an entry").path().expect("a path").display().to_string()
+    };
+    entries.map(path).collect()
 }
 
 #[test]
@@ -45,7 +57,7 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
         let place = tempfile::tempdir().expect("a directory");
         let to = place.path().join("all");
         let mut out = Vec::new();
-        inspect(harness.client.clone(), &[], &to, &mut out).await.expect("it is gathered");
+        inspect(harness.client.clone(), &[], None, &to, &mut out).await.expect("it is gathered");
         let said = String::from_utf8(out).expect("it is text");
         for expected in [
             "clusteroperator beacon: relatedObjects: the API server does not serve \
@@ -76,14 +88,19 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
 
         // The same as an archive, of one operator.
         let to = place.path().join("one.tar.gz");
-        let names = ["beacon".to_owned()];
-        inspect(harness.client.clone(), &names, &to, &mut Vec::new())
+        let target = |text: &str| InspectTarget::parse(text).expect("a target");
+        // The namespace is related to the operator, too: each file is written once.
+        let targets = [target("co/beacon"), target("ns/harbour-beacon")];
+        inspect(harness.client.clone(), &targets, None, &to, &mut Vec::new())
             .await
             .expect("it is gathered");
-        assert!(std::fs::metadata(&to).expect("a file").len() > 100);
-        let unknown = ["lantern".to_owned()];
+        let paths = archived(&to);
+        let unique: BTreeSet<&String> = paths.iter().collect();
+        assert_eq!(unique.len(), paths.len(), "{kind}: {paths:?}");
+        assert!(paths.iter().any(|it| it.ends_with("apps/deployments.yaml")), "{paths:?}");
+        let unknown = [target("lantern")];
         let to = place.path().join("none");
-        let error = inspect(harness.client.clone(), &unknown, &to, &mut Vec::new()).await;
+        let error = inspect(harness.client.clone(), &unknown, None, &to, &mut Vec::new()).await;
         assert_eq!(
             error.expect_err("there is none").to_string(),
             "there is no ClusterOperator \"lantern\""

@@ -20,7 +20,7 @@ use crate::resources::{Resources, api_resource};
 /// When the FeatureGate cannot be read.
 pub(super) async fn find(client: &Client, settings: &Settings) -> Result<Features, Error> {
     match &settings.feature_set {
-        Some(set) => Ok(Features::of_set(set)),
+        Some(set) => Ok(Features::fixed(set)),
         None => cluster_features(client).await,
     }
 }

@@ -26,6 +26,8 @@ pub struct Features {
     enabled: BTreeMap<String, BTreeSet<String>>,
     /// The gates that were switched on and off by hand.
     switched: [BTreeSet<String>; 2],
+    /// Whether somebody fixed the set, whatever the FeatureGate says.
+    is_fixed: bool,
 }
 
 impl Default for Features {
@@ -38,7 +40,22 @@ impl Features {
     /// Those of a feature set, as payloads have them.
     pub fn of_set(name: &str) -> Self {
         let name = if name.is_empty() { DEFAULT_FEATURE_SET } else { name };
-        Self { set: name.to_owned(), enabled: BTreeMap::new(), switched: Default::default() }
+        Self {
+            set: name.to_owned(),
+            enabled: BTreeMap::new(),
+            switched: Default::default(),
+            is_fixed: false,
+        }
+    }
+
+    /// Those of a feature set that a controller is started with, whatever the FeatureGate says.
+    pub fn fixed(name: &str) -> Self {
+        Self { is_fixed: true, ..Self::of_set(name) }
+    }
+
+    /// The feature set, if a controller is started with it.
+    pub fn fixed_set(&self) -> Option<&str> {
+        self.is_fixed.then_some(self.set.as_str())
     }
 
     /// Those that a FeatureGate tells; what cannot be read is left out.

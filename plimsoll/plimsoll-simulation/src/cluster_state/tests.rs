@@ -107,9 +107,13 @@ fn the_features_are_those_of_the_cluster_unless_others_are_named() {
     let mut cluster = cluster(true);
     let feature_gate = json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}});
     cluster.features = plimsoll_plan::plan::features::Features::of_cluster(&feature_gate);
-    let set = |named: Option<&str>| {
+    let set = |cluster: &ClusterState, named: Option<&str>| {
         cluster.target(DEFAULT_PROFILE, named, Timestamp::UNIX_EPOCH).features.set
     };
-    assert_eq!(set(None), "TechPreviewNoUpgrade");
-    assert_eq!(set(Some("Default")), "Default");
+    assert_eq!(set(&cluster, None), "TechPreviewNoUpgrade");
+    assert_eq!(set(&cluster, Some("Default")), "Default");
+    // What the controller was started with takes the place of the FeatureGate.
+    cluster.progress.feature_set = Some("DevPreviewNoUpgrade".to_owned());
+    assert_eq!(set(&cluster, None), "DevPreviewNoUpgrade");
+    assert_eq!(set(&cluster, Some("Default")), "Default");
 }

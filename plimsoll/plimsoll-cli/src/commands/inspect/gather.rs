@@ -1,11 +1,12 @@
 //! Reads ClusterOperators and what is related to them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use futures::{StreamExt, stream};
-use kube::api::ListParams;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{ListParams, LogParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::config::ObjectReference;
@@ -14,15 +15,22 @@ use plimsoll_plan::apply::sensitive;
 use plimsoll_plan::health::gate;
 use serde_json::{Value, json};
 
+use super::InspectTarget;
 use super::archive::Archive;
 
 /// Lists under way at a time.
 const CONCURRENCY: usize = 8;
+/// Most bytes of a log: what a kubelet keeps of a container's run by default.
+const LOG_SIZE_MAX: i64 = 10 << 20;
 
 /// What there is to gather.
 pub(super) struct Gathering {
     client: Client,
     operators: Vec<DynamicObject>,
+    /// Namespaces that were named.
+    namespaces: Vec<String>,
+    /// How many seconds of logs; all of them if none.
+    since_seconds: Option<i64>,
     /// What the server serves and can list, by group and resource.
     served: BTreeMap<(String, String), (ApiResource, Scope)>,
 }
@@ -31,49 +39,91 @@ pub(super) struct Gathering {
 #[derive(Default)]
 pub(super) struct Summary {
     pub(super) operators: usize,
-    pub(super) files: usize,
+    /// The paths of the files; each is written once, however many operators name its objects.
+    pub(super) written: BTreeSet<String>,
     /// What is missing, or should be said in another way.
     pub(super) findings: Vec<String>,
 }
 
 /// A list to be read: of one namespace or of all, of one name or of all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Request {
+struct ListRequest {
     group: String,
     resource: String,
     namespace: String,
     name: String,
 }
 
+/// A container of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Container {
+    namespace: String,
+    pod: String,
+    name: String,
+}
+
+/// The containers of a pod that have run, and whether each has been restarted.
+fn containers(pod: &Value) -> Vec<(Container, bool)> {
+    let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let statuses = ["initContainerStatuses", "containerStatuses"].into_iter();
+    let statuses = statuses.filter_map(|field| pod["status"][field].as_array()).flatten();
+    let have_run =
+        statuses.filter(|status| !status["containerID"].as_str().unwrap_or("").is_empty());
+    have_run
+        .map(|status| {
+            let name = status["name"].as_str().unwrap_or_default().to_owned();
+            let container = Container { namespace: text("namespace"), pod: text("name"), name };
+            (container, status["restartCount"].as_u64().unwrap_or_default() > 0)
+        })
+        .collect()
+}
+
 impl Gathering {
-    /// Reads the ClusterOperators of these names, or all.
-    pub(super) async fn of(client: Client, names: &[String]) -> Result<Self, anyhow::Error> {
+    /// Reads the ClusterOperators that are named, or all if nothing is.
+    pub(super) async fn of(
+        client: Client,
+        targets: &[InspectTarget],
+        since: Option<Duration>,
+    ) -> Result<Self, anyhow::Error> {
         let api = api_of(&client, CLUSTER_OPERATOR);
-        let operators = match names {
-            [] => api.list(&ListParams::default()).await.context("no ClusterOperators")?.items,
-            names => {
-                let mut operators = Vec::new();
-                for name in names {
-                    let Some(found) = api.get_opt(name).await.context("no ClusterOperators")?
-                    else {
-                        bail!("there is no ClusterOperator {name:?}");
-                    };
+        let core = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &core);
+        let (mut operators, mut namespaces) = (Vec::new(), Vec::new());
+        for target in targets {
+            match target {
+                InspectTarget::ClusterOperator(name) => {
+                    let found = api.get_opt(name).await.context("no ClusterOperators")?;
+                    let Some(found) = found else { bail!("there is no ClusterOperator {name:?}") };
                     operators.push(found);
                 }
-                operators
-            }
-        };
-        let discovery = Discovery::new(client.clone()).run().await.context("discovery failed")?;
-        let mut served = BTreeMap::new();
-        for group in discovery.groups() {
-            for (resource, capabilities) in group.recommended_resources() {
-                if capabilities.supports_operation(verbs::LIST) {
-                    let key = (resource.group.clone(), resource.plural.clone());
-                    served.insert(key, (resource, capabilities.scope));
+                InspectTarget::Namespace(name) => {
+                    let found = all.get_opt(name).await.context("no namespaces")?;
+                    if found.is_none() {
+                        bail!("there is no namespace {name:?}");
+                    }
+                    namespaces.push(name.clone());
                 }
             }
         }
-        Ok(Self { client, operators, served })
+        if targets.is_empty() {
+            operators =
+                api.list(&ListParams::default()).await.context("no ClusterOperators")?.items;
+        }
+        let discovery = Discovery::new(client.clone()).run().await.context("discovery failed")?;
+        let mut served = BTreeMap::new();
+        for group in discovery.groups() {
+            // The preferred version first; some resources are served in another one only.
+            let preferred = group.recommended_resources();
+            let others = group.versions().flat_map(|version| group.versioned_resources(version));
+            for (resource, capabilities) in preferred.into_iter().chain(others) {
+                if capabilities.supports_operation(verbs::LIST) {
+                    let key = (resource.group.clone(), resource.plural.clone());
+                    served.entry(key).or_insert((resource, capabilities.scope));
+                }
+            }
+        }
+        let since_seconds = since.map(|since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+        Ok(Self { client, operators, namespaces, since_seconds, served })
     }
 
     /// Writes everything.
@@ -103,6 +153,15 @@ impl Gathering {
                 }
             }
         }
+        for name in &self.namespaces {
+            let reference = ObjectReference {
+                resource: "namespaces".to_owned(),
+                name: name.clone(),
+                ..ObjectReference::default()
+            };
+            requests.extend(self.requests(&reference).into_iter().flatten());
+        }
+        let mut pods = BTreeMap::new();
         let mut answers = stream::iter(requests.into_iter().map(|request| async move {
             let listed = self.list(&request).await;
             (request, listed)
@@ -124,18 +183,68 @@ impl Gathering {
                     resource_name(&request.group, &request.resource)
                 ));
             }
+            if request.group.is_empty() && request.resource == "pods" {
+                pods.extend(objects.iter().flat_map(containers));
+            }
             for (path, content) in files(&request, &objects) {
                 summary.add(archive, &path, &yaml(&content)?)?;
             }
         }
+        self.write_logs(&pods, archive, &mut summary).await?;
         Ok(summary)
     }
 
+    /// Writes the logs of containers, those of their runs before among them.
+    async fn write_logs(
+        &self,
+        containers: &BTreeMap<Container, bool>,
+        archive: &mut Archive,
+        summary: &mut Summary,
+    ) -> Result<(), anyhow::Error> {
+        let wanted = containers.iter().flat_map(|(container, restarted)| {
+            let previous = restarted.then_some((container, true));
+            [(container, false)].into_iter().chain(previous)
+        });
+        let mut logs = stream::iter(wanted.map(|(container, previous)| async move {
+            (container, previous, self.log(container, previous).await)
+        }))
+        .buffered(CONCURRENCY);
+        while let Some((container, previous, log)) = logs.next().await {
+            let Container { namespace, pod, name } = container;
+            match log {
+                Ok(log) => {
+                    let run = if previous { "previous" } else { "current" };
+                    let path =
+                        format!("namespaces/{namespace}/pods/{pod}/{name}/{name}/logs/{run}.log");
+                    summary.add(archive, &path, &log)?;
+                }
+                Err(error) => summary.findings.push(format!(
+                    "the log of container {name} of pod {namespace}/{pod} could not be read: {error}"
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    async fn log(&self, container: &Container, previous: bool) -> Result<String, kube::Error> {
+        let pods = Request::new(format!("/api/v1/namespaces/{}/pods", container.namespace));
+        let parameters = LogParams {
+            container: Some(container.name.clone()),
+            limit_bytes: Some(LOG_SIZE_MAX),
+            previous,
+            since_seconds: self.since_seconds,
+            timestamps: true,
+            ..LogParams::default()
+        };
+        let request = pods.logs(&container.pod, &parameters).map_err(kube::Error::BuildRequest)?;
+        self.client.request_text(request).await
+    }
+
     /// What has to be read for a related object: of a namespace all that is in it.
-    fn requests(&self, reference: &ObjectReference) -> Option<Vec<Request>> {
+    fn requests(&self, reference: &ObjectReference) -> Option<Vec<ListRequest>> {
         let key = (reference.group.clone(), reference.resource.clone());
         let (_, scope) = self.served.get(&key)?;
-        let itself = Request {
+        let itself = ListRequest {
             group: key.0.clone(),
             resource: key.1.clone(),
             namespace: match scope {
@@ -149,7 +258,7 @@ impl Gathering {
             return Some(vec![itself]);
         }
         let inside = self.served.iter().filter(|(_, (_, scope))| *scope == Scope::Namespaced);
-        let inside = inside.map(|((group, resource), _)| Request {
+        let inside = inside.map(|((group, resource), _)| ListRequest {
             group: group.clone(),
             resource: resource.clone(),
             namespace: reference.name.clone(),
@@ -158,7 +267,7 @@ impl Gathering {
         Some(std::iter::once(itself).chain(inside).collect())
     }
 
-    async fn list(&self, request: &Request) -> Result<Vec<Value>, kube::Error> {
+    async fn list(&self, request: &ListRequest) -> Result<Vec<Value>, kube::Error> {
         let key = (request.group.clone(), request.resource.clone());
         let Some((resource, _)) = self.served.get(&key) else { return Ok(Vec::new()) };
         let client = self.client.clone();
@@ -188,8 +297,10 @@ impl Summary {
         path: &str,
         content: &str,
     ) -> Result<(), anyhow::Error> {
-        archive.add(path, content.as_bytes()).with_context(|| format!("failed to write {path}"))?;
-        self.files += 1;
+        if self.written.insert(path.to_owned()) {
+            let written = archive.add(path, content.as_bytes());
+            written.with_context(|| format!("failed to write {path}"))?;
+        }
         Ok(())
     }
 }
@@ -220,7 +331,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// The files of a list: of a namespace one for each resource, of the cluster one for each object.
-fn files(request: &Request, objects: &[Value]) -> Vec<(String, Value)> {
+fn files(request: &ListRequest, objects: &[Value]) -> Vec<(String, Value)> {
     let group = if request.group.is_empty() { "core" } else { &request.group };
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if objects.is_empty() {
@@ -291,10 +402,30 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Request, files};
+    use super::{Container, ListRequest, containers, files};
+
+    #[test]
+    fn containers_have_logs_once_they_have_run() {
+        let pod = json!({
+            "metadata": {"name": "a", "namespace": "pier"},
+            "status": {
+                "initContainerStatuses": [{"name": "first", "containerID": "x", "restartCount": 0}],
+                "containerStatuses": [
+                    {"name": "main", "containerID": "y", "restartCount": 2},
+                    {"name": "waiting", "restartCount": 0},
+                ],
+            },
+        });
+        let container = |name: &str| Container {
+            namespace: "pier".to_owned(),
+            pod: "a".to_owned(),
+            name: name.to_owned(),
+        };
+        assert_eq!(containers(&pod), [(container("first"), false), (container("main"), true)]);
+    }
 
     fn check(resource: (&str, &str), name: &str, objects: &[(&str, &str)], expected: &[&str]) {
-        let request = Request {
+        let request = ListRequest {
             group: resource.0.to_owned(),
             resource: resource.1.to_owned(),
             namespace: String::new(),

@@ -31,7 +31,8 @@ pub struct UpdatePlanArguments {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster, whatever its FeatureGate says
+    /// Feature set of the cluster; without it, the one that its controller was started with or that
+    /// its FeatureGate names
     #[arg(long)]
     pub feature_set: Option<String>,
     /// Show every object and field

@@ -53,6 +53,8 @@ pub struct StatusContext<'a> {
     pub removals: &'a Removals,
     /// Objects that are out of management.
     pub overrides: &'a Overrides,
+    /// The feature set that the controller was started with; `None` if it follows the FeatureGate.
+    pub feature_set: Option<&'a str>,
     /// How long things may take.
     pub limits: &'a Limits,
     /// The time of day.
@@ -150,6 +152,7 @@ impl StatusContext<'_> {
             image: self.release.image.clone(),
             plan_hash: plan.hash.clone(),
             mode: progress.mode().as_str().to_owned(),
+            feature_set: self.feature_set.map(str::to_owned),
             total: plan.steps.len(),
             done: done.len(),
             done_steps: format_ranges(&done),

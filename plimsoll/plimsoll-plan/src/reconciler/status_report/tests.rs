@@ -111,6 +111,7 @@ impl Script {
             verified: false,
             accepted_risks: "",
             unhealthy: UnhealthyOperators::default(),
+            feature_set: None,
             removals: &Removals::default(),
             overrides: &Overrides::default(),
             limits: &Limits::default(),
