@@ -225,6 +225,7 @@ fn update_progress() -> UpdateProgress {
         completion_time: time,
     };
     UpdateProgress {
+        unchanged: 4,
         from: "0.9.0".into(),
         to: "1.0.0".into(),
         image: "example.com/release".into(),

@@ -212,12 +212,18 @@ mod tests {
     //! What is on the terminal when views and log lines are written to it in turns.
 
     use indicatif::InMemoryTerm;
+    use plimsoll_api::ObjectKey;
 
     use super::*;
 
     fn view(done: usize, waits: &[&str]) -> View {
         let wait = |message: &&str| WaitView {
-            object: "deployment \"harbour/crane\"".to_owned(),
+            object: ObjectKey {
+                group: String::new(),
+                kind: "Deployment".to_owned(),
+                namespace: "harbour".to_owned(),
+                name: "crane".to_owned(),
+            },
             reason: "Waiting",
             message: (*message).to_owned(),
             since: Timestamp::UNIX_EPOCH,

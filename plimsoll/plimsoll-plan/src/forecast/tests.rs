@@ -120,8 +120,9 @@ fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left(
         ]
     );
     let stops = forecast.stops();
-    assert_eq!(stops.len(), 1);
-    assert!(stops[0].message.starts_with("configmap \"odd\": "), "{stops:?}");
+    assert_eq!(stops.len(), 2);
+    assert_eq!(stops[0].reason, Reason::ResourceAlreadyDeleted.as_str());
+    assert!(stops[1].message.starts_with("configmap \"odd\": "), "{stops:?}");
     let effects: Vec<&str> =
         forecast.effects().map(|(step, _)| step.manifest.key.name.as_str()).collect();
     assert_eq!(effects, ["other", "going", "new"]);
