@@ -273,8 +273,8 @@ impl UpdateStatus {
             0 => String::new(),
             unchanged => format!(", {unchanged} unchanged"),
         };
-        let OperatorsProgress { total, updated, updating, .. } = &self.operators;
-        let waiting = total.saturating_sub(*updated + updating.len());
+        let OperatorsProgress { total: operators, updated, updating, .. } = &self.operators;
+        let waiting = operators.saturating_sub(*updated + updating.len());
         format!(
             "{percent}% ({done} of {total} done{unchanged}; {updated} operators updated, {} updating, \
              {waiting} waiting)",
