@@ -80,16 +80,16 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600, "it holds Secrets");
         let again = load(&path, Options::default()).unwrap();
         assert_eq!(again.resource_version(), server.resource_version());
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing lies about");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing lies about");
     }
 
     #[test]
     fn a_file_that_is_no_snapshot_is_refused_and_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("notes.txt");
-        std::fs::write(&path, "buy milk\n").unwrap();
+        fs::write(&path, "buy milk\n").unwrap();
         let error = load(&path, Options::default()).err().expect("it is no snapshot");
         assert!(format!("{error:#}").contains("line 1"), "{error:#}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "buy milk\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "buy milk\n");
     }
 }

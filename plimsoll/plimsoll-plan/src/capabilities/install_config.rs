@@ -66,7 +66,9 @@ pub fn assess(
     enabled.retain(|name| registry.is_known(name, gates));
     if !stanza.is_null() {
         requirements(&requested, &enabled, registry, &mut refusals);
-        platform(config, stanza, &requested, &enabled, &mut refusals);
+        // What a release does not have at all, nobody leaves out.
+        let lacks = |name: &str| registry.capability(name).is_some() && !enabled.contains(name);
+        platform(config, stanza, &requested, &lacks, &mut refusals);
     }
     let there = registry.capabilities().filter(|it| it.is_allowed(gates));
     let disabled = there.map(|it| it.name.clone()).filter(|name| !enabled.contains(name)).collect();
@@ -184,17 +186,16 @@ fn requirements(
     }
 }
 
-/// What the platform does not let be left out.
+/// What the platform does not let be left out; `lacks` tells what is.
 fn platform(
     config: &Value,
     stanza: &Value,
     requested: &RequestedComponents<'_>,
-    enabled: &BTreeSet<String>,
+    lacks: &dyn Fn(&str) -> bool,
     refusals: &mut Vec<InstallConfigProblem>,
 ) {
     let platform = &config["platform"];
     let on = |name: &str| !platform[name].is_null();
-    let lacks = |name: &str| !enabled.contains(name);
     if requested.baseline == NONE && on("baremetal") && lacks("baremetal") {
         let what = "platform baremetal requires the baremetal capability";
         refusals.push(refusal(ADDITIONAL, invalid(requested.list, what)));

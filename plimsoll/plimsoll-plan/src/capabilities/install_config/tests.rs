@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_content::Manifest;
 use plimsoll_content::capability::CapabilityRegistry;
 use serde_json::{Value, json};
 
@@ -142,4 +143,24 @@ fn what_is_not_as_it_must_be_is_told() {
     );
     let list = assess(&json!([]), &CapabilityRegistry::built_in(), &BTreeSet::new());
     assert_eq!(list.refusals[0].to_string(), "install-config: an install-config must be a mapping");
+}
+
+#[test]
+fn what_the_release_does_not_have_is_not_required() {
+    let declared = json!({
+        "apiVersion": "plimsoll.io/v1alpha1",
+        "kind": "ReleaseCapabilities",
+        "metadata": {"name": "capabilities"},
+        "spec": {"omitBuiltIn": true, "capabilities": [{"name": "Lights"}]},
+    });
+    let manifest = Manifest::read("a.yaml".into(), 0, &declared).expect("a manifest");
+    let mut registry = CapabilityRegistry::built_in();
+    assert_eq!(registry.declare(&[manifest]).len(), 0);
+    let capabilities = json!({
+        "baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["Lights"],
+    });
+    let config = json!({"platform": {"aws": {}}, "capabilities": capabilities});
+    let found = assess(&config, &registry, &BTreeSet::new());
+    assert_eq!(found.refusals, []);
+    assert_eq!(found.enabled, BTreeSet::from(["Lights".to_owned()]));
 }
