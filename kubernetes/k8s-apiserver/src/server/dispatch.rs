@@ -69,13 +69,12 @@ fn answer(
 ) -> Result<Response<Body>> {
     let route = &info.route;
     if let Route::Resource(target) = route {
-        let mut parameters =
-            match Parameters::read(&info.query, options_kind(&parts.method, target)) {
-                Ok(parameters) => parameters,
-                // An unknown resource is reported first.
-                Err(_) if !is_served(shared, target)? => Parameters::default(),
-                Err(error) => return Err(error),
-            };
+        // That nothing is served under the path is reported before a malformed parameter.
+        let read = Parameters::read(&info.query, options_kind(&parts.method, target));
+        let (mut parameters, malformed) = match read {
+            Ok(parameters) => (parameters, None),
+            Err(error) => (Parameters::default(), Some(error)),
+        };
         parameters.watch = info.is_watch();
         let mut context = RequestContext {
             manager: manager(&parameters, &parts.headers),
@@ -87,7 +86,7 @@ fn answer(
             parameters,
             duplicate_fields: Vec::new(),
         };
-        let answered = objects::answer(shared, parts, target, &mut context, body);
+        let answered = objects::answer(shared, parts, (target, malformed), &mut context, body);
         *replay = context.replay;
         replay.annotations = context.annotations;
         let mut response = answered.unwrap_or_else(|error| respond::error(&error));
@@ -114,13 +113,6 @@ fn answer(
         Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),
     }
-}
-
-fn is_served(shared: &Shared, target: &ResourcePath) -> Result<bool> {
-    shared.cluster.read(|cluster| {
-        let registry = &cluster.registry;
-        Ok(registry.find(&target.group, &target.version, &target.resource).is_some())
-    })
 }
 
 /// The kind of the options that the parameters of a request are.

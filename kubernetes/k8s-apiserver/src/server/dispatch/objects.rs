@@ -46,13 +46,13 @@ struct ObjectRequest<'a> {
     include: IncludeObject,
 }
 
-/// Handles a request for objects.
+/// Handles a request for objects; `malformed` is the error of its parameters.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/installer.go: registerResourceHandlers
 pub(super) fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
-    target: &ResourcePath,
+    (target, malformed): (&ResourcePath, Option<ApiError>),
     context: &mut RequestContext,
     body: &Bytes,
 ) -> Result<Response<Body>> {
@@ -78,6 +78,9 @@ pub(super) fn answer(
             return Ok(health::not_found());
         }
         return Err(ApiError::no_such_path());
+    }
+    if let Some(error) = malformed {
+        return Err(error);
     }
     context.warnings.extend(warnings::of_resource(&resource));
     let is_custom = resource.custom().is_some();
