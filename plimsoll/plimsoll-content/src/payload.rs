@@ -3,6 +3,7 @@
 //! Loading follows CV-1 and CV-2: `manifests` before `release-manifests`, file
 //! names in byte order, documents in the order of their file.
 
+mod choices;
 mod document;
 mod error;
 mod gates;
@@ -17,6 +18,7 @@ use plimsoll_api::GroupKind;
 use serde::Serialize;
 
 pub use crate::location::Directory;
+pub use choices::UnknownChoice;
 pub use error::{PayloadError, PayloadErrorCause, PayloadErrors};
 pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 

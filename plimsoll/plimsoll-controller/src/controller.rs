@@ -46,6 +46,8 @@ pub struct Settings {
     pub feature_set: Option<String>,
     /// The cluster's id, to create a ClusterVersion with when there is none; `None` waits for one.
     pub create: Option<String>,
+    /// Whether a release is begun that the controller would refuse.
+    pub force_release: bool,
     /// Who may write.
     pub leadership: Leadership,
     /// Capabilities that this cluster has whatever its spec says.

@@ -1,5 +1,7 @@
 //! Why the controller ends. What a cluster rejects of a release is progress, not an error.
 
+use plimsoll_plan::update::refusal::ReleaseRefusal;
+
 /// Why a controller ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -86,6 +88,9 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The release is not begun: nobody can have meant it.
+    #[error("{0}; start with --force-release if that is meant")]
+    Refused(ReleaseRefusal),
     /// Somebody else took the lease, or it ran out while the API server was away.
     #[error("lost the lease \"kube-system/plimsoll\"; another controller may be at work")]
     LeaseLost,
@@ -111,9 +116,11 @@ impl Error {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
                 _ => false,
             },
-            Self::Listen { .. } | Self::Certificate { .. } | Self::LeaseLost | Self::Stopped => {
-                true
-            }
+            Self::Listen { .. }
+            | Self::Certificate { .. }
+            | Self::Refused(_)
+            | Self::LeaseLost
+            | Self::Stopped => true,
         }
     }
 }

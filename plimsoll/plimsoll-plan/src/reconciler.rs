@@ -33,7 +33,7 @@ pub mod revisions;
 pub mod startup;
 pub mod status_report;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod timers;
 pub mod updates;
 pub mod watches;

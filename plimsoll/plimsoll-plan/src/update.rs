@@ -5,5 +5,6 @@ pub mod acceptance;
 pub mod acknowledge;
 pub mod available;
 pub mod preconditions;
+pub mod refusal;
 pub mod target;
 pub mod upgradeable;

@@ -284,6 +284,7 @@ impl Rehearsal {
                 profile: self.profile.clone(),
                 feature_set: self.feature_set.clone(),
                 create: Some(CLUSTER_ID.to_owned()),
+                force_release: false,
                 leadership: Leadership::Alone,
                 always_enabled: Vec::new(),
                 capability_webhook: None,

@@ -71,6 +71,7 @@ pub(crate) fn work(
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
             capability_webhook: None,

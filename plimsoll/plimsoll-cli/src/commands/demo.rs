@@ -86,6 +86,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
             create: Some(new_cluster_id()),
+            force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
             capability_webhook: None,

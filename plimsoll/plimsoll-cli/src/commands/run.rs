@@ -48,6 +48,10 @@ pub struct RunArguments {
     /// Create the ClusterVersion if there is none, instead of waiting for it
     #[arg(long)]
     pub create: bool,
+    /// Begin the release although it is refused: it is of another product, or of a lower version
+    /// than the cluster's, or none of its manifests is for this cluster
+    #[arg(long)]
+    pub force_release: bool,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
@@ -169,6 +173,11 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     for warning in &payload.warnings {
         tracing::warn!("{warning}");
     }
+    if !arguments.force_release {
+        payload.check_profile(&arguments.profile).context("--profile")?;
+        let feature_set = arguments.feature_set.as_deref().unwrap_or_default();
+        payload.check_feature_set(feature_set).context("--feature-set")?;
+    }
     check_names(
         &payload.capabilities,
         "--always-enable-capability",
@@ -181,6 +190,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
         create: arguments.create.then(new_cluster_id),
+        force_release: arguments.force_release,
         leadership: Leadership::Lease(identity),
         always_enabled: arguments.always_enable_capability,
         capability_webhook: webhook,

@@ -93,6 +93,7 @@ impl Harness {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(feature_set.to_owned()).filter(|set| set != DEFAULT_FEATURE_SET),
             create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),
             capability_webhook: None,

@@ -188,6 +188,12 @@ impl ControlLoop {
             true => Some(controller.inventory(&recorded, &resources, stop).await?),
             false => None,
         };
+        if let Some(refusal) = startup.refusal(&status.history, inherited.as_ref()) {
+            if !settings.force_release {
+                return Err(Error::Refused(refusal));
+            }
+            tracing::warn!("{refusal}; it is begun all the same, as --force-release asks for");
+        }
         let pause = annotations.pause.as_deref();
         let start = startup.finish(inherited.as_ref(), annotations.prune, pause, now);
         let Start { plan, removals, done, pause, begun } = start;

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::plan::mode::{self, Mode};
 use crate::progress::parse_ranges;
 use crate::progress::pause::Pause;
+use crate::update::refusal::{self, ReleaseRefusal};
 
 /// The capabilities that an earlier process left enabled. The status does not name those that the
 /// definition of ClusterVersion rejects, nor those of a release that was about to begin.
@@ -116,6 +117,22 @@ impl<'a> Startup<'a> {
     /// other features: its objects have to be looked for.
     pub fn needs_inventory(&self) -> bool {
         !self.recorded.plan_hash.is_empty() && self.recorded.plan_hash != self.plan.hash
+    }
+
+    /// Why the release is not begun; `None` if it may be. `inherited` are the objects of an earlier
+    /// plan, if there was another.
+    pub fn refusal(
+        &self,
+        history: &[UpdateHistory],
+        inherited: Option<&InheritedObjects>,
+    ) -> Option<ReleaseRefusal> {
+        let payload = self.desired.payload();
+        let of_other_product = |it: &InheritedObjects| {
+            refusal::of_other_product(&it.ours, &it.version, &self.plan, &it.cluster_kinds)
+        };
+        refusal::nothing_included(payload, &self.desired.context(payload))
+            .or_else(|| refusal::goes_back(history, self.desired.release()))
+            .or_else(|| inherited.and_then(of_other_product))
     }
 
     /// Decides the rest. `inherited` are the objects of an earlier plan, if there was another;

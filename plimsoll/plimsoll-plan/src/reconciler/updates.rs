@@ -28,6 +28,7 @@ use crate::update::acceptance::{
 use crate::update::acknowledge::{self, Acknowledgements};
 use crate::update::available;
 use crate::update::preconditions::{Facts, Objecting};
+use crate::update::refusal::nothing_included;
 use crate::update::upgradeable::{self, UpgradeableCondition};
 
 /// How often preconditions that do not hold are checked again.
@@ -249,6 +250,7 @@ impl UpdateRequests {
                 self.acceptance.retrieved(ticket, result, uptime)
             }
             LoadEvent::Loaded(ticket, result) => {
+                let result = result.and_then(|payload| is_for_cluster(payload, context.desired));
                 let payload = result.as_ref().ok().cloned();
                 let facts = PreconditionFacts::new(self, context, payload.as_deref());
                 let identity = result.map(|payload| PayloadIdentity {
@@ -328,6 +330,14 @@ impl UpdateRequests {
             head.release.version == *version && head.release.architecture == update.architecture
         })?;
         Some(available::release(head))
+    }
+}
+
+/// A payload, if it has anything for a cluster.
+fn is_for_cluster(payload: Arc<Payload>, desired: &DesiredState) -> Result<Arc<Payload>, String> {
+    match nothing_included(&payload, &desired.context(&payload)) {
+        Some(refusal) => Err(refusal.to_string()),
+        None => Ok(payload),
     }
 }
 

@@ -124,11 +124,24 @@ pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdic
 }
 
 fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<FailedPrecondition> {
+    let message = lower_version(facts.current, facts.history, current, target)?;
+    let reason = Reason::LowDesiredVersion.to_string();
+    Some(FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true })
+}
+
+/// Why a cluster of this history may not go back from `current` to a lower version; `None` if the
+/// version is not lower, or is one that it may go back to.
+pub(super) fn lower_version(
+    release: &Release,
+    history: &[UpdateHistory],
+    current: &Version,
+    target: &Version,
+) -> Option<String> {
     if target >= current {
         return None;
     }
     let start = format!("{target} is less than the current target {current}");
-    let message = match previous(facts) {
+    Some(match previous(release, history) {
         Some(previous) if Version::parse(&previous.version).ok().as_ref() != Some(target) => {
             format!(
                 "{start}, and the only supported rollback is to the cluster's previous version {} ({})",
@@ -141,18 +154,12 @@ fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Fa
              or minor versions are not recommended"
         ),
         None => format!("{start}, and the cluster has no previous version to go back to"),
-    };
-    let reason = Reason::LowDesiredVersion.to_string();
-    Some(FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true })
+    })
 }
 
 /// The newest release of the history that is another than the current one.
-fn previous<'a>(facts: &Facts<'a>) -> Option<&'a UpdateHistory> {
-    let current = facts.current;
-    facts
-        .history
-        .iter()
-        .find(|entry| entry.version != current.version || entry.image != current.image)
+fn previous<'a>(current: &Release, history: &'a [UpdateHistory]) -> Option<&'a UpdateHistory> {
+    history.iter().find(|entry| entry.version != current.version || entry.image != current.image)
 }
 
 fn giant_hop(current: &Version, target: &Version) -> Option<FailedPrecondition> {

@@ -373,6 +373,7 @@ impl Runner {
                     profile: DEFAULT_PROFILE.to_owned(),
                     feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
                     create: None,
+                    force_release: false,
                     leadership: match scenario.leased {
                         true => Leadership::Lease(format!("process-{number}")),
                         false => Leadership::Alone,

@@ -1,13 +1,13 @@
 //! `plimsoll release info`: what a payload holds, and why each document is in or out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use plimsoll_content::Manifest;
 use plimsoll_content::finding::Finding;
 use plimsoll_content::inclusion::{
-    Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, INCLUDE_PREFIX, capability_names, decide,
+    Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, capability_names, decide,
 };
 use plimsoll_content::payload::{Payload, ReleaseInfo};
 use plimsoll_content::position::Position;
@@ -102,7 +102,7 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
         manifests.push(entry(manifest, reason));
     }
     counts.profiles =
-        count_each(payload, profiles(payload), |name| payload.context(name, feature_set));
+        count_each(payload, payload.profiles(), |name| payload.context(name, feature_set));
     counts.feature_sets = count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
     let included = manifests.iter().filter(|entry| entry.included).count();
     ReleaseSummary {
@@ -130,12 +130,6 @@ impl Counts {
             self.capabilities.entry(name.to_owned()).or_default().add(included);
         }
     }
-}
-
-/// The profiles that any document names.
-fn profiles(payload: &Payload) -> BTreeSet<&str> {
-    let keys = payload.manifests.iter().flat_map(|manifest| manifest.annotations.keys());
-    keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect()
 }
 
 fn count_each<'a>(
