@@ -141,11 +141,8 @@ pub(crate) fn to_storage(resource: &ApiResource, object: &mut Value) {
         for (at_rest, name) in EVENT_FIELDS {
             rename(fields, name, at_rest);
         }
-        let namespace = fields["metadata"]["namespace"].clone();
-        let involved = fields.entry("involvedObject").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(involved) = involved.as_object_mut() {
-            involved.entry("namespace").or_insert(namespace);
-        }
+        // It is left without a namespace if the object has none: clients select it by that.
+        fields.entry("involvedObject").or_insert_with(|| Value::Object(Map::new()));
     } else {
         target_to_metrics(fields);
     }

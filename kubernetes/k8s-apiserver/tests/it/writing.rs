@@ -304,4 +304,22 @@ fn events_are_the_same_in_both_groups() {
         200,
         r#"{"items": [{"reason": "Test"}]}"#,
     );
+    // `kubectl describe` selects the events of a cluster-scoped object by its missing namespace.
+    cluster.check(
+        "POST /apis/events.k8s.io/v1/namespaces/default/events",
+        r#"{
+            "metadata": {"name": "c"}, "note": "hello", "reason": "Cluster", "type": "Normal",
+            "eventTime": "2026-01-01T00:00:00.000000Z", "action": "Testing",
+            "reportingController": "test", "reportingInstance": "test-1",
+            "regarding": {"kind": "Node", "name": "n"}
+        }"#,
+        201,
+        "{}",
+    );
+    cluster.check(
+        "GET /api/v1/events?fieldSelector=involvedObject.namespace=,involvedObject.name=n",
+        "",
+        200,
+        r#"{"items": [{"reason": "Cluster"}]}"#,
+    );
 }
