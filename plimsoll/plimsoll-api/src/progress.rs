@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::ObjectKey;
+use crate::config::{ClusterVersionSpec, Release, UpdateHistory};
 
 /// The state of the release that is being applied or reconciled.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReleaseProgressStatus {
     /// Version of the release.
@@ -60,6 +61,42 @@ pub struct ReleaseProgressStatus {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<OverrideProgress>,
+    /// What the ClusterVersion held when it was last seen; absent before that. A ClusterVersion that
+    /// was deleted and made again continues from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_version: Option<ClusterVersionRecord>,
+}
+
+/// An annotation of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AnnotationRecord {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What a ClusterVersion holds that cannot be found out from the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterVersionRecord {
+    /// Its annotations that the controller follows.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<AnnotationRecord>,
+    /// Its spec.
+    pub spec: ClusterVersionSpec,
+    /// The release that was being applied or reconciled.
+    pub desired: Release,
+    /// The releases of the cluster, newest first.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<UpdateHistory>,
+    /// The capabilities that were enabled, sorted.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enabled_capabilities: Vec<String>,
 }
 
 /// The progress of an update by run level.

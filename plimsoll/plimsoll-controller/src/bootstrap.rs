@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use plimsoll_api::progress::ClusterVersionRecord;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -55,6 +56,17 @@ pub(crate) async fn install_crds(
     writer: &Writer,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
+    apply_definitions(client, writer).await?;
+    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
+        while !is_served(client, kind).await? {
+            pause(POLL_SOON, stop).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Applies the CRDs that are missing, and our own one.
+pub(crate) async fn apply_definitions(client: &Client, writer: &Writer) -> Result<(), Error> {
     let definitions = ApiResource {
         group: "apiextensions.k8s.io".to_owned(),
         version: "v1".to_owned(),
@@ -78,12 +90,15 @@ pub(crate) async fn install_crds(
                 .map_err(|source| Error::InstallCrd { name, source })?;
         }
     }
-    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
-        while !is_served(client, kind).await? {
-            pause(POLL_SOON, stop).await?;
-        }
-    }
     Ok(())
+}
+
+/// Whether an error says that an object or its kind does not exist.
+pub(crate) fn is_missing(error: &Error) -> bool {
+    let (Error::ReadProgress { source } | Error::WriteProgress { source }) = error else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
 async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
@@ -93,11 +108,13 @@ async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     Ok(found.iter().any(|(gvk, _)| gvk.kind == kind.kind))
 }
 
-/// The ClusterVersion; waits for it, or creates it.
+/// The ClusterVersion; waits for it, or creates it: with the id if there was none before, or as it is
+/// recorded.
 pub(crate) async fn cluster_version(
     client: &Client,
     writer: &Writer,
     create: Option<&str>,
+    record: Option<&ClusterVersionRecord>,
     stop: &CancellationToken,
 ) -> Result<DynamicObject, Error> {
     let resource = api_resource(CLUSTER_VERSION);
@@ -113,7 +130,7 @@ pub(crate) async fn cluster_version(
         }
         if let Some(cluster_id) = create {
             writer
-                .create_own(&resource, new_cluster_version(cluster_id))
+                .create_own(&resource, new_cluster_version(cluster_id, record))
                 .await
                 .map_err(|source| Error::CreateClusterVersion { source })?;
             continue;
@@ -128,40 +145,44 @@ pub(crate) async fn cluster_version(
     }
 }
 
-fn new_cluster_version(cluster_id: &str) -> Value {
+fn new_cluster_version(cluster_id: &str, record: Option<&ClusterVersionRecord>) -> Value {
+    let record = record.cloned().unwrap_or_default();
+    let mut spec = record.spec;
+    let annotations: serde_json::Map<String, Value> =
+        record.annotations.into_iter().map(|it| (it.name, it.value.into())).collect();
+    if spec.cluster_id.is_empty() {
+        cluster_id.clone_into(&mut spec.cluster_id);
+    }
     json!({
         "apiVersion": "config.openshift.io/v1",
         "kind": CLUSTER_VERSION.kind,
-        "metadata": { "name": CLUSTER_VERSION_NAME },
-        "spec": { "clusterID": cluster_id },
+        "metadata": { "name": CLUSTER_VERSION_NAME, "annotations": annotations },
+        "spec": spec,
     })
 }
 
-/// The object in which processes record how far they are; makes it when there is none.
+/// The object in which processes record how far they are; `None` when there is none.
+pub(crate) async fn recorded_progress(client: &Client) -> Result<Option<DynamicObject>, Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(RELEASE_PROGRESS));
+    let found = api.get_opt(CLUSTER_VERSION_NAME).await;
+    found.map_err(|source| Error::ReadProgress { source })
+}
+
+/// The object in which processes record how far they are; makes it when there is none. Nobody owns
+/// it: it outlives the ClusterVersion.
 pub(crate) async fn release_progress(
     client: &Client,
     writer: &Writer,
-    owner: &str,
 ) -> Result<DynamicObject, Error> {
     let resource = api_resource(RELEASE_PROGRESS);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     loop {
-        let found = api.get_opt(CLUSTER_VERSION_NAME).await;
-        if let Some(object) = found.map_err(|source| Error::ReadProgress { source })? {
+        if let Some(object) = recorded_progress(client).await? {
             return Ok(object);
         }
         let object = json!({
             "apiVersion": format!("{}/{}", RELEASE_PROGRESS.group, RELEASE_PROGRESS.version),
             "kind": RELEASE_PROGRESS.kind,
-            "metadata": {
-                "name": CLUSTER_VERSION_NAME,
-                "ownerReferences": [{
-                    "apiVersion": "config.openshift.io/v1",
-                    "kind": CLUSTER_VERSION.kind,
-                    "name": CLUSTER_VERSION_NAME,
-                    "uid": owner,
-                }],
-            },
+            "metadata": { "name": CLUSTER_VERSION_NAME },
         });
         let created = writer.create_own(&resource, object).await;
         created.map_err(|source| Error::WriteProgress { source })?;

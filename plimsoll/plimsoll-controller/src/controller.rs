@@ -165,7 +165,7 @@ impl Controller {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
                     control_loop.emit(events::leader_elected(identity));
                 }
-                self.start_webhook(control_loop.owner(), &rules, writer, stop).await?;
+                self.start_webhook(&rules, writer, stop).await?;
             }
             match control_loop.run(self, &mut configuration, stop).await {
                 LoopExit::Stopped => return Ok(()),
@@ -175,6 +175,13 @@ impl Controller {
                 LoopExit::RolledBack => tracing::warn!(
                     "the API server was restored from a backup; starting again with what is there"
                 ),
+                LoopExit::Deleted => {
+                    tracing::warn!(
+                        "the ClusterVersion \"version\" was deleted: nothing is reconciled until \
+                         there is one again, which continues where this one was"
+                    );
+                    self.view.send_modify(|view| view.is_status_unwritable = true);
+                }
             }
         }
     }
@@ -183,7 +190,6 @@ impl Controller {
     /// of an earlier process if not.
     async fn start_webhook(
         &self,
-        owner: &str,
         rules: &watch::Sender<CapabilityRules>,
         writer: &Writer,
         stop: &CancellationToken,
@@ -192,6 +198,7 @@ impl Controller {
         let Some(settings) = &self.settings.capability_webhook else {
             return retry_until_ok(stop, || webhook::remove(client, writer)).await;
         };
-        webhook::start(client, writer, settings, owner, rules.subscribe(), stop).await
+        let clock = Arc::clone(&self.clock);
+        webhook::start(client, writer, settings, clock, rules.subscribe(), stop).await
     }
 }

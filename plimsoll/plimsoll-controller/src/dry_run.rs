@@ -7,9 +7,11 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
-use kube::{Api, Client, ResourceExt};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_api::{GroupKind, ObjectKey};
+use kube::{Api, Client};
+use plimsoll_api::{
+    ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey,
+    RELEASE_PROGRESS,
+};
 use plimsoll_plan::forecast::{DryRunOutcome, ObservedObject};
 use plimsoll_plan::plan::{Plan, Step};
 use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Trace};
@@ -17,7 +19,8 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::observe::trace;
-use crate::resources::{Resources, Served, api_resource};
+use crate::resources::{Resources, Served};
+use crate::webhook::{CERTIFICATE_SECRET, CONFIGURATION};
 use crate::write::{Writer, outcome};
 
 /// Requests at the same time: as many as the plan itself makes while updating.
@@ -30,7 +33,7 @@ const PAGE: u32 = 500;
 pub struct DryRun {
     /// One entry for each step of the plan.
     pub observed_objects: Vec<ObservedObject>,
-    /// All objects of the cluster that were applied by us and are owned by the ClusterVersion.
+    /// All objects of the cluster that a release applied through us.
     pub ours: BTreeSet<ObjectKey>,
     /// The kinds that are cluster-scoped.
     pub cluster_kinds: BTreeSet<GroupKind>,
@@ -45,14 +48,9 @@ pub struct DryRun {
 pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
-    let version: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
-    let version = found(version.get(CLUSTER_VERSION_NAME).await)
-        .map_err(|source| Error::ReadClusterVersion { source })?;
-    // Before there is a ClusterVersion, nothing can be owned by it.
-    let owner = version.and_then(|object| object.uid());
     let writer = Writer::new(client.clone());
     let observed_objects = futures::stream::iter(&plan.steps)
-        .map(|step| sight(client, &writer, &resources, step, owner.as_deref()))
+        .map(|step| sight(client, &writer, &resources, step))
         .buffered(REQUESTS_MAX)
         .try_collect()
         .await?;
@@ -71,7 +69,6 @@ async fn sight(
     writer: &Writer,
     resources: &Resources,
     step: &Step,
-    owner: Option<&str>,
 ) -> Result<ObservedObject, Error> {
     let Some(served) = resources.get(&step.kind()) else {
         let answer = DryRunOutcome::Blocked(StepBlocker::KindNotServed(step.kind()));
@@ -81,7 +78,7 @@ async fn sight(
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
     let before = found(before).map_err(failed)?;
-    let answer = match writer.try_out(step, served, owner).await {
+    let answer = match writer.try_out(step, served).await {
         Ok(Some(object)) => DryRunOutcome::Would(value(object)),
         Ok(None) => DryRunOutcome::NotTried,
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
@@ -100,23 +97,41 @@ pub(crate) async fn ours(
     client: &Client,
     resources: &Resources,
 ) -> Result<BTreeMap<ObjectKey, String>, Error> {
+    let ours = |key: ObjectKey, served: &Served, metadata: &ObjectMeta| {
+        let is_ours = matches!(trace(metadata), Trace::Ours(_)) && !is_own(&key);
+        is_ours.then(|| (key, served.resource.version.clone()))
+    };
+    Ok(all_objects(client, resources, ours).await?.into_iter().collect())
+}
+
+/// What `pick` makes of the metadata of every object of a cluster; kinds that cannot be listed are
+/// left out.
+pub(crate) async fn all_objects<T: Send>(
+    client: &Client,
+    resources: &Resources,
+    pick: impl Fn(ObjectKey, &Served, &ObjectMeta) -> Option<T> + Sync,
+) -> Result<Vec<T>, Error> {
     // One version of each kind is enough: the objects are the same.
     let kinds: BTreeMap<GroupKind, &Served> = resources
         .iter()
         .map(|(kind, served)| (GroupKind::new(&kind.group, &kind.kind), served))
         .collect();
-    let lists: Vec<_> =
-        kinds.into_iter().map(|(kind, served)| ours_of(client, kind, served).boxed()).collect();
-    let found: Vec<Vec<(ObjectKey, String)>> =
+    let pick = &pick;
+    let lists: Vec<_> = kinds
+        .into_iter()
+        .map(|(kind, served)| objects_of(client, kind, served, pick).boxed())
+        .collect();
+    let found: Vec<Vec<T>> =
         futures::stream::iter(lists).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
-async fn ours_of(
+async fn objects_of<T>(
     client: &Client,
     kind: GroupKind,
     served: &Served,
-) -> Result<Vec<(ObjectKey, String)>, Error> {
+    pick: &(impl Fn(ObjectKey, &Served, &ObjectMeta) -> Option<T> + Sync),
+) -> Result<Vec<T>, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &served.resource);
     let mut parameters = ListParams::default().limit(PAGE);
     let mut found = Vec::new();
@@ -126,15 +141,15 @@ async fn ours_of(
             Err(kube::Error::Api(_)) => return Ok(found),
             Err(source) => return Err(Error::DryRun { object: kind.to_string(), source }),
         };
-        let ours = page.items.iter().filter(|object| is_ours(&object.metadata));
-        found.extend(ours.map(|object| {
+        found.extend(page.items.iter().filter_map(|object| {
+            let metadata = &object.metadata;
             let key = ObjectKey {
                 group: kind.group.clone(),
                 kind: kind.kind.clone(),
-                namespace: object.metadata.namespace.clone().unwrap_or_default(),
-                name: object.metadata.name.clone().unwrap_or_default(),
+                namespace: metadata.namespace.clone().unwrap_or_default(),
+                name: metadata.name.clone().unwrap_or_default(),
             };
-            (key, served.resource.version.clone())
+            pick(key, served, metadata)
         }));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => parameters = parameters.continue_token(&token),
@@ -143,15 +158,22 @@ async fn ours_of(
     }
 }
 
-/// Whether an object came from a release: what we make for ourselves has no controlling owner.
-fn is_ours(metadata: &ObjectMeta) -> bool {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    let controlled = owners.iter().any(|owner| {
-        owner.kind == CLUSTER_VERSION.kind
-            && owner.name == CLUSTER_VERSION_NAME
-            && owner.controller == Some(true)
-    });
-    controlled && matches!(trace(metadata), Trace::Ours(_))
+/// Whether an object is one that we make for ourselves, under the same field manager, rather than
+/// for a release.
+fn is_own(key: &ObjectKey) -> bool {
+    let is = |group: &str, kind: &str, name: &str| {
+        key.group == group && key.kind == kind && key.name == name
+    };
+    let kinds = [CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS];
+    let is_definition = |kind: ApiKind| {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        is("apiextensions.k8s.io", "CustomResourceDefinition", &name)
+    };
+    let singletons = [CLUSTER_VERSION, RELEASE_PROGRESS];
+    kinds.into_iter().any(is_definition)
+        || singletons.iter().any(|kind| is(kind.group, kind.kind, CLUSTER_VERSION_NAME))
+        || is("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CONFIGURATION)
+        || is("", "Secret", CERTIFICATE_SECRET)
 }
 
 fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObject> {

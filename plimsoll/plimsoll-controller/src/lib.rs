@@ -17,6 +17,7 @@ mod implicit;
 mod lease;
 pub mod metrics;
 mod observe;
+mod owners;
 pub mod permissions;
 mod release_loader;
 mod report;

@@ -15,8 +15,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
-use plimsoll_api::ApiKind;
-use plimsoll_api::GroupKind;
+use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, RELEASE_PROGRESS};
 use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
@@ -37,6 +36,8 @@ pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 pub(crate) enum ConfigObservation {
     /// The ClusterVersion; `None` when it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
+    /// The ReleaseProgress does not exist any more.
+    ReleaseProgressGone,
     /// The FeatureGate; `None` when there is none.
     FeatureGate(Option<Box<DynamicObject>>),
     /// The data of a ConfigMap; `None` when there is none.
@@ -85,7 +86,22 @@ pub(crate) async fn watch_named(
     sender: mpsc::Sender<ConfigObservation>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
-    watch_one(api, name, |object| observed(object.map(Box::new)), sender).await;
+    let observed = |object: Option<DynamicObject>| Some(observed(object.map(Box::new)));
+    watch_one(api, name, observed, sender).await;
+}
+
+/// Watches whether the ReleaseProgress exists, until the receiver is gone.
+pub(crate) async fn watch_release_progress(
+    client: Client,
+    sender: mpsc::Sender<ConfigObservation>,
+) {
+    // By metadata alone: the status is our own, and changes all the time.
+    let api: Api<PartialObjectMeta<DynamicObject>> =
+        Api::all_with(client, &api_resource(RELEASE_PROGRESS));
+    let observed = |object: Option<PartialObjectMeta<DynamicObject>>| {
+        object.is_none().then_some(ConfigObservation::ReleaseProgressGone)
+    };
+    watch_one(api, CLUSTER_VERSION_NAME, observed, sender).await;
 }
 
 /// Watches one ConfigMap until the receiver is gone.
@@ -96,7 +112,7 @@ pub(crate) async fn watch_config_map(
 ) {
     let observed = |object: Option<ConfigMap>| {
         let data = object.map(|object| object.data.unwrap_or_default());
-        ConfigObservation::ConfigMap { name, data }
+        Some(ConfigObservation::ConfigMap { name, data })
     };
     watch_one(Api::namespaced(client, namespace), name, observed, sender).await;
 }
@@ -104,7 +120,7 @@ pub(crate) async fn watch_config_map(
 async fn watch_one<K>(
     api: Api<K>,
     name: &str,
-    observed: impl Fn(Option<K>) -> ConfigObservation,
+    observed: impl Fn(Option<K>) -> Option<ConfigObservation>,
     sender: mpsc::Sender<ConfigObservation>,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
@@ -129,6 +145,7 @@ async fn watch_one<K>(
                 continue;
             }
         };
+        let Some(observation) = observation else { continue };
         if sender.send(observation).await.is_err() {
             return;
         }

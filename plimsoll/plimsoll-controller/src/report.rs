@@ -16,9 +16,12 @@ use plimsoll_plan::reconciler::status_report::{
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::bootstrap;
 use crate::clock::Stopwatch;
+use crate::error::Error;
 use crate::versioned_status::{StatusWriteError, VersionedStatus};
 use crate::view::MetricsSnapshot;
+use crate::write::Writer;
 
 /// The ClusterVersion and ReleaseProgress as they were last seen.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ pub(crate) struct Reporter {
     seen: SeenStatuses,
     /// Somebody else wrote after this process had read; see [`Self::is_outdated`].
     is_outdated: bool,
+    /// There was no ClusterVersion to write to.
+    is_deleted: bool,
     writing: Option<JoinHandle<StatusWriteOutcome>>,
 }
 
@@ -57,7 +62,15 @@ impl Reporter {
         seen: SeenStatuses,
     ) -> Self {
         let report = StatusReport::new(status, recorded, stopwatch.uptime());
-        Self { client, stopwatch, report, seen, is_outdated: false, writing: None }
+        Self {
+            client,
+            stopwatch,
+            report,
+            seen,
+            is_outdated: false,
+            is_deleted: false,
+            writing: None,
+        }
     }
 
     /// What is reported.
@@ -134,6 +147,7 @@ impl Reporter {
                         return;
                     }
                     Err(StatusWriteError::Outdated) => self.is_outdated = true,
+                    Err(StatusWriteError::Missing) => self.is_deleted = true,
                     Err(StatusWriteError::Failed(error)) => {
                         tracing::warn!(%error, "could not write status; trying again");
                     }
@@ -141,7 +155,7 @@ impl Reporter {
             }
             Err(error) => tracing::warn!(%error, "writing status was interrupted"),
         }
-        self.report.write_failed();
+        self.report.write_failed(self.stopwatch.uptime());
     }
 
     /// Whether somebody else, as a leader whose last write came in late, wrote the status after
@@ -149,6 +163,21 @@ impl Reporter {
     /// is there now.
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated
+    }
+
+    /// Whether the ClusterVersion did not exist when its status was to be written.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.is_deleted
+    }
+
+    /// The ReleaseProgress is gone: it is made again.
+    pub(crate) fn release_progress_lost(&mut self) {
+        self.report.release_progress_lost();
+    }
+
+    /// The ClusterVersion does not have the status that was started with.
+    pub(crate) fn cluster_version_lost(&mut self) {
+        self.report.cluster_version_lost();
     }
 
     /// Writes the statuses now and waits for the end of it; whether all of them was written.
@@ -195,13 +224,53 @@ async fn write_statuses(
     let json = |error| StatusWriteError::Failed(kube::Error::SerdeError(error));
     if let Some(progress) = write.release_progress {
         let status = serde_json::to_value(progress).map_err(json)?;
-        seen.release_progress.replace(client, RELEASE_PROGRESS, &status).await?;
+        write_release_progress(client, &mut seen.release_progress, &status).await?;
     }
     let Some(ClusterVersionWrite { status, left_out }) = write.cluster_version else {
         return Ok(None);
     };
     let status = serde_json::to_value(status).map_err(json)?;
     write_cluster_version(client, &mut seen.cluster_version, &status, left_out).await.map(Some)
+}
+
+/// Writes the status of ReleaseProgress, which is made again if somebody deleted it or its kind.
+///
+/// # Errors
+///
+/// When a write is rejected or not answered, or somebody else wrote the status first.
+async fn write_release_progress(
+    client: &Client,
+    seen: &mut VersionedStatus,
+    status: &Value,
+) -> Result<(), StatusWriteError> {
+    match seen.replace(client, RELEASE_PROGRESS, status).await {
+        Err(StatusWriteError::Missing) => {}
+        settled => return settled,
+    }
+    tracing::warn!("the ReleaseProgress \"version\" was deleted; it is made again");
+    let writer = Writer::new(client.clone());
+    let object = match bootstrap::release_progress(client, &writer).await {
+        Err(error) if bootstrap::is_missing(&error) => {
+            // Not even its kind is left. It takes a moment to be served: the next write finds it.
+            bootstrap::apply_definitions(client, &writer).await.and_then(|()| Err(error))
+        }
+        made => made,
+    };
+    *seen = VersionedStatus::made_again(&object.map_err(|error| match error {
+        Error::ReadProgress { source }
+        | Error::WriteProgress { source }
+        | Error::InstallCrd { source, .. } => StatusWriteError::Failed(source),
+        other => StatusWriteError::Failed(kube::Error::Service(Box::new(other))),
+    })?);
+    match seen.replace(client, RELEASE_PROGRESS, status).await {
+        Err(StatusWriteError::Missing) => {
+            // It was deleted once more: the next write makes it.
+            let gone =
+                std::io::Error::other("the ReleaseProgress was deleted while it was written");
+            Err(StatusWriteError::Failed(kube::Error::Service(Box::new(gone))))
+        }
+        settled => settled,
+    }
 }
 
 /// Writes the ClusterVersion's status without some capabilities, and without those that the server
@@ -222,7 +291,9 @@ async fn write_cluster_version(
         let error = match seen.replace(client, CLUSTER_VERSION, &permitted).await {
             Ok(()) => return Ok(left_out),
             Err(StatusWriteError::Failed(error)) => error,
-            Err(outdated @ StatusWriteError::Outdated) => return Err(outdated),
+            Err(lost @ (StatusWriteError::Outdated | StatusWriteError::Missing)) => {
+                return Err(lost);
+            }
         };
         let before = left_out.len();
         left_out.extend(rejected_names(invalid_fields(&error), &permitted));

@@ -32,8 +32,6 @@ const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Session {
     client: Client,
     writer: Writer,
-    /// The uid of the ClusterVersion, which owns what is applied.
-    owner: Arc<str>,
     stopwatch: Stopwatch,
     pub(crate) execution: PlanExecution,
     resources: Resources,
@@ -48,7 +46,6 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         client: Client,
-        owner: Arc<str>,
         plan: Arc<Plan>,
         resources: Resources,
         removals: Removals,
@@ -61,7 +58,6 @@ impl Session {
         let mut session = Self {
             writer: Writer::new(client.clone()),
             client,
-            owner,
             stopwatch,
             execution,
             resources,
@@ -163,11 +159,11 @@ impl Session {
             self.executing.spawn(async move { (index, StepOutcome::Blocked(blocker)) });
             return;
         };
-        let (writer, owner) = (self.writer.clone(), Arc::clone(&self.owner));
+        let writer = self.writer.clone();
         let span = self.spans.step(&plan, index);
         let execution = async move {
             let step = &plan.steps[index];
-            let outcome = writer.execute(step, &served, &owner).await;
+            let outcome = writer.execute(step, &served).await;
             if fills_related_objects && matches!(outcome, StepOutcome::Applied(_)) {
                 writer.fast_fill(step, &served).await;
             }

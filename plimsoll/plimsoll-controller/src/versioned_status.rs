@@ -35,6 +35,9 @@ pub(crate) enum StatusWriteError {
     /// Somebody else wrote it after this process read it and before it wrote anything.
     #[error("the status changed after it was read")]
     Outdated,
+    /// There is no such object.
+    #[error("the object does not exist")]
+    Missing,
     /// What the server or the client said.
     #[error(transparent)]
     Failed(#[from] kube::Error),
@@ -49,6 +52,11 @@ impl VersionedStatus {
             attempted: None,
             is_ours: false,
         }
+    }
+
+    /// What an object shows that this process has made again after it was deleted.
+    pub(crate) fn made_again(object: &DynamicObject) -> Self {
+        Self { is_ours: true, ..Self::of(object) }
     }
 
     /// Replaces the status of the one object of a kind.
@@ -75,6 +83,9 @@ impl VersionedStatus {
                 }
                 Err(error) => error,
             };
+            if is_missing(&error) {
+                return Err(StatusWriteError::Missing);
+            }
             if !matches!(&error, kube::Error::Api(status) if status.is_conflict()) {
                 self.attempted = Some(status.clone());
                 return Err(error.into());
@@ -83,7 +94,11 @@ impl VersionedStatus {
                 return Err(error.into());
             }
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            self.reconsider(Self::of(&api.get(name).await?))?;
+            match api.get(name).await {
+                Ok(live) => self.reconsider(Self::of(&live))?,
+                Err(error) if is_missing(&error) => return Err(StatusWriteError::Missing),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 
@@ -107,6 +122,10 @@ impl VersionedStatus {
 /// Revisions are comparable numbers; one that is none says nothing.
 fn revision_number(text: &str) -> u64 {
     text.parse().unwrap_or(u64::MAX)
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 #[cfg(test)]

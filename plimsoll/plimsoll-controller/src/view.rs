@@ -36,6 +36,8 @@ pub struct View {
     pub capabilities: Capabilities,
     /// The capabilities that updates enabled, and why.
     pub implied: Vec<ImpliedCapability>,
+    /// Whether the statuses cannot be written: the process works blindly and is not ready.
+    pub is_status_unwritable: bool,
     /// What metrics report beyond this; `None` while another controller is the leader.
     pub metrics: Option<MetricsSnapshot>,
 }

@@ -8,25 +8,30 @@ mod certificate;
 mod server;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_plan::capabilities::{SpecChange, review};
 use plimsoll_plan::reconciler::desired::CapabilityRules;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use certificate::Certificate;
 pub(crate) use certificate::SECRET as CERTIFICATE_SECRET;
 
 use crate::bootstrap::retry_until_ok;
+use crate::clock::SharedClock;
 use crate::error::Error;
-use crate::write::Writer;
+use crate::write::{Writer, chain};
 
 /// Name of the ValidatingWebhookConfiguration.
 pub(crate) const CONFIGURATION: &str = "plimsoll-capabilities";
@@ -84,6 +89,10 @@ impl Reached {
     }
 }
 
+/// How often the certificate and the configuration are looked at: both come back when somebody
+/// deletes them, and the certificate is replaced before it ends.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
 /// Serves reviews and registers the webhook with the cluster's API servers; ends with `stop`.
 ///
 /// # Errors
@@ -93,7 +102,7 @@ pub(crate) async fn start(
     client: &Client,
     writer: &Writer,
     webhook: &CapabilityWebhook,
-    owner: &str,
+    clock: SharedClock,
     rules: watch::Receiver<CapabilityRules>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
@@ -101,22 +110,82 @@ pub(crate) async fn start(
     let listener =
         TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     let port = listener.local_addr().map_err(|source| Error::Listen { address, source })?.port();
-    let name = webhook.reached.name();
-    let certificate =
-        retry_until_ok(stop, || certificate::of_cluster(client, writer, &name)).await?;
-    let acceptor = certificate.acceptor()?;
-    tokio::spawn(server::serve(listener, acceptor, rules, stop.clone()));
-    let client_config = webhook.reached.client_config(port, &certificate.certificate);
-    let configuration = configuration(&client_config, owner);
-    retry_until_ok(stop, || async {
-        writer
+    let registration = Registration {
+        client: client.clone(),
+        writer: writer.clone(),
+        reached: webhook.reached.clone(),
+        port,
+        clock,
+    };
+    let certificate = retry_until_ok(stop, || registration.renew(None)).await?;
+    let (acceptor, acceptors) = watch::channel(certificate.acceptor()?);
+    tokio::spawn(server::serve(listener, acceptors, rules, stop.clone()));
+    tracing::info!(%address, "answering reviews of spec.capabilities");
+    tokio::spawn(registration.keep(certificate, acceptor, stop.clone()));
+    Ok(())
+}
+
+/// How the webhook is registered with the API servers of a cluster.
+struct Registration {
+    client: Client,
+    writer: Writer,
+    reached: Reached,
+    port: u16,
+    clock: SharedClock,
+}
+
+impl Registration {
+    /// Keeps the registration and the certificate until stopped.
+    async fn keep(
+        self,
+        mut certificate: Certificate,
+        acceptor: watch::Sender<TlsAcceptor>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = sleep(CHECK_INTERVAL) => {}
+                () = stop.cancelled() => return,
+            }
+            let renewed = match self.renew(Some(&certificate)).await {
+                Ok(renewed) => renewed,
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!(error, "the capability webhook cannot be kept; trying again");
+                    continue;
+                }
+            };
+            if renewed == certificate {
+                continue;
+            }
+            match renewed.acceptor() {
+                Ok(fresh) => {
+                    acceptor.send_replace(fresh);
+                    tracing::info!("the certificate of the capability webhook was replaced");
+                    certificate = renewed;
+                }
+                Err(error) => tracing::warn!(%error, "the new certificate cannot be used"),
+            }
+        }
+    }
+
+    /// The certificate to be served now, registered with the API servers, which take the one before
+    /// as well until it is replaced.
+    async fn renew(&self, before: Option<&Certificate>) -> Result<Certificate, Error> {
+        let (client, name) = (&self.client, self.reached.name());
+        let now = self.clock.now();
+        let certificate = certificate::of_cluster(client, &self.writer, &name, now).await?;
+        let mut trusted = certificate.certificate.clone();
+        if let Some(before) = before.filter(|before| **before != certificate) {
+            trusted.push_str(&before.certificate);
+        }
+        let configuration = configuration(&self.reached.client_config(self.port, &trusted));
+        self.writer
             .apply_own(&configurations(), CONFIGURATION, &configuration)
             .await
-            .map_err(|source| Error::Webhook { source })
-    })
-    .await?;
-    tracing::info!(%address, "answering reviews of spec.capabilities");
-    Ok(())
+            .map_err(|source| Error::Webhook { source })?;
+        Ok(certificate)
+    }
 }
 
 /// Removes what an earlier process with a webhook left: nobody answers any more.
@@ -138,19 +207,11 @@ fn configurations() -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, "validatingwebhookconfigurations")
 }
 
-fn configuration(client_config: &Value, owner: &str) -> Value {
+fn configuration(client_config: &Value) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
-        "metadata": {
-            "name": CONFIGURATION,
-            "ownerReferences": [{
-                "apiVersion": "config.openshift.io/v1",
-                "kind": CLUSTER_VERSION.kind,
-                "name": CLUSTER_VERSION_NAME,
-                "uid": owner,
-            }],
-        },
+        "metadata": { "name": CONFIGURATION },
         "webhooks": [{
             "name": WEBHOOK,
             "admissionReviewVersions": ["v1"],

@@ -47,17 +47,15 @@ impl Writer {
     }
 
     /// Executes a step. Failures are outcomes, not errors.
-    pub(crate) async fn execute(&self, step: &Step, served: &Served, owner: &str) -> StepOutcome {
+    pub(crate) async fn execute(&self, step: &Step, served: &Served) -> StepOutcome {
         let work = async {
             match step.action {
                 Action::Delete => {
                     self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
                 }
-                Action::CreateOnly => {
-                    self.create(step, served, owner).await.map(StepOutcome::Applied)
-                }
+                Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
                 Action::Apply | Action::Gate | Action::Refuse(_) => {
-                    self.apply_step(step, served, owner).await.map(StepOutcome::Applied)
+                    self.apply_step(step, served).await.map(StepOutcome::Applied)
                 }
             }
         };
@@ -76,19 +74,14 @@ impl Writer {
         }
     }
 
-    async fn apply_step(
-        &self,
-        step: &Step,
-        served: &Served,
-        owner: &str,
-    ) -> Result<Mark, kube::Error> {
+    async fn apply_step(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
         let mut refused: Vec<Vec<PathPart>> = Vec::new();
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let body = body(step, served, Some(owner), &refused)?;
+            let body = body(step, served, &refused)?;
             let status = match apply(&api, name, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
@@ -97,7 +90,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, name, &*body(step, served, Some(owner), &refused)?).await
+        apply(&api, name, &*body(step, served, &refused)?).await
     }
 
     /// Tries a step without effect: the object as it would be, `None` when there is nothing to try.
@@ -105,7 +98,6 @@ impl Writer {
         &self,
         step: &Step,
         served: &Served,
-        owner: Option<&str>,
     ) -> Result<Option<DynamicObject>, kube::Error> {
         match step.action {
             Action::Delete | Action::Refuse(_) => return Ok(None),
@@ -115,7 +107,7 @@ impl Writer {
         let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
         let mut refused = Vec::new();
         for _ in 0..=REFUSALS_MAX {
-            let body = body(step, served, owner, &refused)?;
+            let body = body(step, served, &refused)?;
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
@@ -129,8 +121,8 @@ impl Writer {
         Ok(None)
     }
 
-    async fn create(&self, step: &Step, served: &Served, owner: &str) -> Result<Mark, kube::Error> {
-        let object = prepare::object(step, served.scope, Some(owner));
+    async fn create(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
+        let object = prepare::object(step, served.scope);
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let api = self.api(served, &step.manifest.key.namespace);
@@ -262,6 +254,27 @@ impl Writer {
         api.patch_status(name, &status_parameters(), &patch).await
     }
 
+    /// Removes the owner reference at a position of an object, unless it is to another uid by now.
+    pub(crate) async fn remove_owner(
+        &self,
+        served: &Served,
+        key: &ObjectKey,
+        (position, uid): (usize, &str),
+    ) -> Result<(), kube::Error> {
+        let position = position.to_string();
+        let path = PointerBuf::from_tokens(["metadata", "ownerReferences", position.as_str()]);
+        let guard = PointerBuf::from_tokens(["metadata", "ownerReferences", &position, "uid"]);
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![
+            PatchOperation::Test(TestOperation { path: guard, value: uid.into() }),
+            PatchOperation::Remove(RemoveOperation { path }),
+        ]));
+        let api = self.api(served, &key.namespace);
+        match api.patch_metadata(&key.name, &status_parameters(), &patch).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            settled => settled.map(|_| ()),
+        }
+    }
+
     /// Replaces an annotation of the ClusterVersion, or removes it; refused if it is not as it was
     /// any more.
     pub(crate) async fn replace_annotation(
@@ -334,10 +347,9 @@ impl Writer {
 fn body(
     step: &Step,
     served: &Served,
-    owner: Option<&str>,
     refused: &[Vec<PathPart>],
 ) -> Result<Box<RawValue>, kube::Error> {
-    let mut object = prepare::object(step, served.scope, owner);
+    let mut object = prepare::object(step, served.scope);
     for path in refused {
         prepare::remove_field(&mut object, path);
     }

@@ -39,7 +39,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,6 +173,8 @@ pub struct Progress {
     looked_at: Timestamp,
     /// The run level that is not to begin, nor any after it.
     paused_before: Option<u32>,
+    /// The steps that an earlier process recorded as done and this one has not executed.
+    taken_up: BTreeSet<usize>,
 }
 
 impl Progress {
@@ -196,6 +198,7 @@ impl Progress {
             is_rolled_back: false,
             looked_at: Timestamp::MIN,
             paused_before: None,
+            taken_up: BTreeSet::new(),
             plan,
         };
         progress.advance(now);
@@ -204,18 +207,49 @@ impl Progress {
 
     /// Takes up a plan where an earlier process left it: `done` steps count as done and are
     /// checked by the watches instead of being executed again.
+    ///
+    /// The record is no proof: anybody who may write ReleaseProgress can have written it. So gates
+    /// pass only when their ClusterOperators report the release, and one that does not
+    /// [contradicts](Self::reject_record) the whole record. What a complete plan took up without
+    /// proof is applied once more.
     pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
         for &index in done {
-            let track = self.tracks.get_mut(index);
-            // What a watch showed to be gone meanwhile is to be applied.
-            let is_gone =
-                |track: &&mut Track| track.observed.is_some_and(|mark| mark.trace == Trace::Gone);
-            if let Some(track) = track.filter(|track| !is_gone(track)) {
-                track.enter(State::Done(None), now);
+            let Some(track) = self.tracks.get_mut(index) else { continue };
+            if track.observed.is_some_and(|mark| mark.trace == Trace::Gone) {
+                // What a watch showed to be gone meanwhile is to be applied.
+                continue;
+            }
+            match self.plan.steps[index].action {
+                Action::Gate => {
+                    track.reached = true;
+                    track.is_claimed = true;
+                }
+                Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_) => {
+                    track.enter(State::Done(None), now);
+                    self.taken_up.insert(index);
+                }
             }
         }
         self.advance(now);
         self
+    }
+
+    /// The cluster contradicts the record of an earlier process: nothing of it counts any more, and
+    /// the plan begins anew but for what this process has done itself.
+    fn reject_record(&mut self, now: Timestamp) {
+        for index in 0..self.tracks.len() {
+            let is_taken_up = self.taken_up.contains(&index);
+            let track = &mut self.tracks[index];
+            if is_taken_up && matches!(track.state, State::Done(_) | State::Due) {
+                track.reached = false;
+                track.enter(State::Pending, now);
+            } else if track.is_claimed {
+                track.reached = false;
+                track.is_claimed = false;
+            }
+        }
+        self.taken_up.clear();
+        self.nodes = vec![NodeProgress::default(); self.plan.graph.nodes.len()];
     }
 
     /// Takes up a plan after another one in the same process: steps whose manifest is unchanged
@@ -236,7 +270,10 @@ impl Progress {
             let is_back = step.action == Action::Delete
                 && old_track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
             let means_the_same = step.action != Action::Gate || same_release;
-            if same && !is_back && means_the_same && old_track.reached {
+            if same && !is_back && means_the_same && old_track.is_proven() {
+                if before.taken_up.contains(&old) {
+                    self.taken_up.insert(index);
+                }
                 track.applied = old_track.applied;
                 track.reached = true;
                 let is_done = matches!(old_track.state, State::Done(_));
@@ -245,6 +282,20 @@ impl Progress {
         }
         self.advance(now);
         self
+    }
+
+    /// The deletion of these objects was refused to an earlier process: it is tried again in every
+    /// mode, and holds up nothing (DEL-4).
+    pub fn retry_deletions(&mut self, refused: &BTreeSet<ObjectKey>) {
+        for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
+            if step.action == Action::Delete && refused.contains(&step.manifest.key) {
+                track.attempts = track.attempts.max(1);
+                track.reached = true;
+                if matches!(track.state, State::Done(_)) {
+                    track.state = State::Due;
+                }
+            }
+        }
     }
 
     /// The plan.
@@ -456,6 +507,7 @@ impl Progress {
 
     fn executed(&mut self, index: usize, outcome: StepOutcome, now: Timestamp) {
         self.running = self.running.saturating_sub(1);
+        self.taken_up.remove(&index);
         match outcome {
             StepOutcome::Applied(mark) => {
                 self.is_rolled_back |= mark.revision < self.tracks[index].started_at_revision;
@@ -648,8 +700,35 @@ impl Progress {
             },
             (Readiness::Applied | Readiness::Served, _) => return,
         };
-        let settled = self.mode != Mode::Reconciling && matches!(track.state, State::Done(_));
-        if settled {
+        if track.is_claimed && step.readiness == Readiness::Gate && track.health.is_some() {
+            // It passed its gate once if it reports the release, whatever became of it since.
+            let is_behind = matches!(
+                verdict,
+                Verdict::Waiting {
+                    reason: Reason::ClusterOperatorUpdating
+                        | Reason::UpdatePayloadResourceNotFound
+                        | Reason::ClusterOperatorNoVersions,
+                    ..
+                }
+            );
+            if is_behind {
+                track.enter(State::Waiting(verdict), now);
+                self.reject_record(now);
+            } else {
+                track.is_claimed = false;
+                track.enter(State::Done(None), now);
+            }
+            return;
+        }
+        if self.mode != Mode::Reconciling && matches!(track.state, State::Done(_)) {
+            // It is passed for good. What it has to report is what was seen last.
+            match verdict {
+                Verdict::Ready => track.state = State::Done(None),
+                Verdict::ReadyWith { reason, message } => {
+                    track.state = State::Done(Some((reason, message)));
+                }
+                Verdict::Waiting { .. } => {}
+            }
             return;
         }
         let state = match verdict {
@@ -688,10 +767,10 @@ impl Progress {
                 }
                 self.advance_lane(node_index, &node.tasks, now);
                 let progress = &mut self.nodes[node_index];
-                progress.complete = node.tasks.iter().all(|&index| self.tracks[index].reached);
+                progress.complete = node.tasks.iter().all(|&index| self.tracks[index].is_proven());
                 let set_aside = |index: &usize| {
                     matches!(self.tracks[*index].state, State::Blocked(_))
-                        || self.tracks[*index].reached
+                        || self.tracks[*index].is_proven()
                 };
                 if !progress.cleared && node.tasks.iter().all(set_aside) {
                     progress.cleared = true;
@@ -733,11 +812,11 @@ impl Progress {
         match &track.state {
             _ if self.mode != Mode::Updating => true,
             State::Done(_) | State::Blocked(_) => true,
-            State::Pending | State::Due | State::Running => track.reached,
+            State::Pending | State::Due | State::Running => track.is_proven(),
             // A refused deletion holds up nothing, nor does a write that confirms another.
             State::Retry { .. } => {
                 let is_deletion = self.plan.steps[index].action == Action::Delete;
-                track.reached && (is_deletion || track.error.is_none())
+                track.is_proven() && (is_deletion || track.error.is_none())
             }
             State::Waiting(_) => false,
         }
@@ -746,6 +825,12 @@ impl Progress {
     /// From now on nothing is softened: what was passed is looked at again.
     fn enter_reconciling(&mut self, now: Timestamp) {
         self.mode = Mode::Reconciling;
+        for index in std::mem::take(&mut self.taken_up) {
+            let is_applied = self.plan.steps[index].action == Action::Apply;
+            if is_applied && matches!(self.tracks[index].state, State::Done(_)) {
+                self.tracks[index].enter(State::Due, now);
+            }
+        }
         for index in 0..self.tracks.len() {
             let looked_at =
                 matches!(self.plan.steps[index].readiness, Readiness::RolledOut | Readiness::Gate);

@@ -39,6 +39,7 @@ pub mod updates;
 pub mod watches;
 
 use jiff::Timestamp;
+use plimsoll_api::progress::AnnotationRecord;
 
 use crate::status::Limits;
 use desired::DesiredState;
@@ -66,6 +67,8 @@ pub struct Reconciler {
     pub timers: Timers,
     /// `metadata.generation` of the ClusterVersion.
     pub generation: i64,
+    /// The annotations of the ClusterVersion that the controller follows.
+    pub annotations: Vec<AnnotationRecord>,
     /// How long things may take before they are reported as slow or failed.
     pub limits: Limits,
 }
@@ -84,6 +87,7 @@ impl Reconciler {
             release: self.desired.release(),
             spec: self.desired.spec(),
             generation: self.generation,
+            annotations: &self.annotations,
             capabilities: self.desired.capabilities(),
             implied: self.desired.implied(),
             objections: execution.operators().objections(),

@@ -123,7 +123,7 @@ fn resource(discovery: &Discovery, step: &Step) -> Option<(ApiResource, Scope)> 
 }
 
 async fn one(client: &Client, step: &Step, resource: &ApiResource, scope: Scope) -> bool {
-    let mut object = prepare::object(step, scope, None);
+    let mut object = prepare::object(step, scope);
     let api: Api<DynamicObject> = match scope {
         Scope::Namespaced => {
             Api::namespaced_with(client.clone(), &step.manifest.key.namespace, resource)

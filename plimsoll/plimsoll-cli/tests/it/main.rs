@@ -17,6 +17,7 @@ mod leadership;
 mod overrides;
 mod plans;
 mod readme;
+mod recovery;
 mod removal;
 mod restart;
 mod rights;

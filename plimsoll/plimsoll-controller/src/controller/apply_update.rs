@@ -105,7 +105,6 @@ impl ControlLoop {
         log_plan(&plan);
         let mut session = Session::new(
             controller.client.clone(),
-            Arc::clone(&self.owner),
             Arc::new(plan),
             self.session.resources().clone(),
             removals,

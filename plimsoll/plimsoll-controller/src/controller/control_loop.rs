@@ -31,8 +31,10 @@ use crate::write::Writer;
 
 /// A running controller.
 pub(super) struct ControlLoop {
-    /// The uid of the ClusterVersion, which owns what is applied.
-    pub(super) owner: Arc<str>,
+    /// The uid of the ClusterVersion, which events are about.
+    pub(super) uid: Arc<str>,
+    /// The ClusterVersion that this process started with is gone.
+    pub(super) is_deleted: bool,
     /// When the ClusterVersion was created; `None` if it does not say.
     pub(super) created: Option<Timestamp>,
     pub(super) stopwatch: Stopwatch,
@@ -63,14 +65,11 @@ pub(super) enum LoopExit {
     Outdated,
     /// The API server's storage went back to an earlier state.
     RolledBack,
+    /// The ClusterVersion was deleted.
+    Deleted,
 }
 
 impl ControlLoop {
-    /// The uid of the ClusterVersion.
-    pub(super) fn owner(&self) -> &str {
-        &self.owner
-    }
-
     /// Runs until it is stopped or has to start again.
     pub(super) async fn run(
         &mut self,
@@ -79,7 +78,7 @@ impl ControlLoop {
         stop: &CancellationToken,
     ) -> LoopExit {
         self.session.start_due(self.stopwatch.steady_time());
-        while !self.reporter.is_outdated() && !self.is_rolled_back() {
+        while !self.reporter.is_outdated() && !self.is_rolled_back() && !self.is_deleted {
             self.emit_progress(self.stopwatch.steady_time());
             self.consider_request(controller).await;
             self.retry_update(controller).await;
@@ -93,8 +92,14 @@ impl ControlLoop {
                 // In order, so that a simulation is repeatable; what is rare comes first, so that a
                 // burst of events does not hold it up.
                 biased;
-                () = stop.cancelled() => return self.end(controller).await,
-                () = self.reporter.written() => {}
+                () = stop.cancelled() => {
+                    tracing::info!(
+                        "stopping: waiting for requests in flight, then writing the last status"
+                    );
+                    self.end(controller).await;
+                    return LoopExit::Stopped;
+                }
+                () = self.reporter.written() => self.is_deleted |= self.reporter.is_deleted(),
                 Some(observation) = configuration.recv() => {
                     self.configuration_observed(controller, observation).await;
                 }
@@ -111,6 +116,11 @@ impl ControlLoop {
                     self.woken(self.stopwatch.steady_time());
                 }
             }
+        }
+        if self.is_deleted {
+            // ReleaseProgress keeps what the ClusterVersion held.
+            self.end(controller).await;
+            return LoopExit::Deleted;
         }
         self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
         match self.is_rolled_back() {
@@ -131,13 +141,12 @@ impl ControlLoop {
         }
     }
 
-    async fn end(&mut self, controller: &Controller) -> LoopExit {
-        tracing::info!("stopping: waiting for requests in flight, then writing the last status");
+    /// Waits for the requests in flight, and writes the last status.
+    async fn end(&mut self, controller: &Controller) {
         self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
         let (now, steady) = (controller.clock.now(), self.stopwatch.steady_time());
         let context = self.reconciler.status_context(&self.session.execution, now, steady);
         self.reporter.finish(&context).await;
-        LoopExit::Stopped
     }
 
     /// Starts a plan once the status names its release and capabilities. A process that took over
@@ -208,11 +217,21 @@ impl ControlLoop {
         let execution = &self.session.execution;
         let (now, steady) = (controller.clock.now(), self.stopwatch.steady_time());
         let context = self.reconciler.status_context(execution, now, steady);
-        let Some(conditions) = self.reporter.report(&context) else { return };
+        let conditions = self.reporter.report(&context);
+        let is_status_unwritable = self.reporter.statuses().is_unwritable(self.stopwatch.uptime());
+        let Some(conditions) = conditions else {
+            controller.view.send_if_modified(|view| {
+                let before =
+                    std::mem::replace(&mut view.is_status_unwritable, is_status_unwritable);
+                before != is_status_unwritable
+            });
+            return;
+        };
         let desired = &self.reconciler.desired;
         let built = desired.payload().release.created.as_ref().and_then(|it| it.parse().ok());
         let created = [self.created, built];
         let view = View {
+            is_status_unwritable,
             capabilities: desired.capabilities().clone(),
             implied: desired.implied().to_vec(),
             metrics: Some(self.reporter.metrics(&context, execution.counters(), created)),
@@ -294,7 +313,7 @@ impl ControlLoop {
 
     /// Emits an event about the ClusterVersion.
     pub(super) fn emit(&self, draft: EventDraft) {
-        self.recorder.emit(&self.owner, draft);
+        self.recorder.emit(&self.uid, draft);
     }
 
     /// Emits events about the ClusterVersion.

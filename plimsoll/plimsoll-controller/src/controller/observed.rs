@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
+use plimsoll_api::progress::AnnotationRecord;
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::reconciler::events;
 use plimsoll_plan::removal::PRUNE;
@@ -26,8 +27,8 @@ impl ControlLoop {
             ConfigObservation::ClusterVersion(Some(object)) => {
                 self.cluster_version_changed(controller, &object).await;
             }
-            // The cluster is reconciled to what the last one requested.
-            ConfigObservation::ClusterVersion(None) => {}
+            ConfigObservation::ClusterVersion(None) => self.is_deleted = true,
+            ConfigObservation::ReleaseProgressGone => self.reporter.release_progress_lost(),
             ConfigObservation::ConfigMap { name, data } => {
                 let (desired, uptime) = (&self.reconciler.desired, self.stopwatch.uptime());
                 if self.reconciler.requests.config_map_changed(name, data, desired, uptime) {
@@ -45,11 +46,13 @@ impl ControlLoop {
         let (spec, status) = read_cluster_version(object);
         self.storage.revisions.seen(revision(&object.metadata));
         self.reconciler.generation = object.metadata.generation.unwrap_or_default();
-        if object.uid().as_deref() != Some(&*self.owner) {
-            tracing::warn!("the ClusterVersion was replaced; its owned objects follow it");
-            self.owner = object.uid().unwrap_or_default().into();
+        if object.uid().as_deref() != Some(&*self.uid) {
+            // Another one took its place: it continues from what ReleaseProgress recorded.
+            self.is_deleted = true;
+            return;
         }
         let annotations = Annotations::of(object);
+        self.reconciler.annotations = annotations.recorded();
         let named = &status.capabilities.enabled_capabilities;
         let override_terms = annotations.override_terms.as_deref();
         let enabled = self.reconciler.desired.cluster_version_changed(spec, override_terms, named);
@@ -114,6 +117,16 @@ impl Annotations {
             prune: annotation(PRUNE),
             override_terms: annotation(OVERRIDE_TERMS),
         }
+    }
+
+    /// By name, for the record of a ClusterVersion that may be deleted.
+    pub(super) fn recorded(&self) -> Vec<AnnotationRecord> {
+        let Self { pause, prune, override_terms } = self;
+        let named = [(PAUSE_BEFORE, pause), (PRUNE, prune), (OVERRIDE_TERMS, override_terms)];
+        let present = named.into_iter().filter_map(|(name, value)| {
+            Some(AnnotationRecord { name: name.to_owned(), value: value.clone()? })
+        });
+        present.collect()
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
+use plimsoll_api::config::ClusterVersionStatus;
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::payload::Payload;
@@ -13,7 +14,9 @@ use plimsoll_plan::reconciler::desired::{CapabilityRules, DesiredInputs, Desired
 use plimsoll_plan::reconciler::events::{ReportedEvents, capability_implied};
 use plimsoll_plan::reconciler::pausing::PauseRequest;
 use plimsoll_plan::reconciler::removals::InheritedObjects;
-use plimsoll_plan::reconciler::startup::{Start, Startup, enabled_before, is_other_release};
+use plimsoll_plan::reconciler::startup::{
+    Start, Startup, enabled_before, is_other_release, starting_status,
+};
 use plimsoll_plan::reconciler::timers::Timers;
 use plimsoll_plan::reconciler::updates::{UpdateRequests, go_architecture};
 use plimsoll_plan::update::acknowledge;
@@ -39,13 +42,15 @@ use crate::resources::Resources;
 use crate::session::Session;
 use crate::versioned_status::VersionedStatus;
 use crate::write::Writer;
-use crate::{dry_run, implicit};
+use crate::{dry_run, implicit, owners};
 
 /// What was read from the cluster and from the payload store.
 pub(super) struct InitialState {
     cluster_version: DynamicObject,
     /// What an earlier process recorded in ReleaseProgress.
     recorded: ReleaseProgressStatus,
+    /// The status to start from, and whether the ClusterVersion does not have it.
+    status: (ClusterVersionStatus, bool),
     /// The ClusterVersion and ReleaseProgress as they were read.
     seen: SeenStatuses,
     resources: Resources,
@@ -74,35 +79,46 @@ impl Controller {
     ) -> Result<InitialState, Error> {
         let client = &self.client;
         let create = self.settings.create.as_deref();
-        let cluster_version =
-            retry_until_ok(stop, || bootstrap::cluster_version(client, writer, create, stop))
-                .await?;
+        let progress = retry_until_ok(stop, || bootstrap::recorded_progress(client)).await?;
+        let mut recorded = progress.as_ref().map(recorded_progress).unwrap_or_default();
+        let lost = recorded.cluster_version.clone();
+        let cluster_version = retry_until_ok(stop, || {
+            bootstrap::cluster_version(client, writer, create, lost.as_ref(), stop)
+        })
+        .await?;
         let uid = cluster_version.uid().unwrap_or_default();
-        let progress =
-            retry_until_ok(stop, || bootstrap::release_progress(client, writer, &uid)).await?;
+        let (_, status) = read_cluster_version(&cluster_version);
+        let resources = retry_until_ok(stop, || async {
+            Resources::discover(client).await.map_err(|source| Error::Discover { source })
+        })
+        .await?;
+        owners::release(client, writer, &resources, progress.as_ref(), &status).await;
+        let progress = retry_until_ok(stop, || bootstrap::release_progress(client, writer)).await?;
         let seen = SeenStatuses {
             cluster_version: VersionedStatus::of(&cluster_version),
             release_progress: VersionedStatus::of(&progress),
         };
-        let mut recorded = recorded_progress(&progress);
+        let (status, is_restored) = starting_status(status, &recorded);
+        if is_restored {
+            tracing::info!(
+                version = status.desired.version,
+                "the ClusterVersion is a new one; it continues from what ReleaseProgress recorded"
+            );
+        }
         watches.spawn(observe::watch_named(
             self.client.clone(),
             (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
             ConfigObservation::ClusterVersion,
             sender.clone(),
         ));
+        watches.spawn(observe::watch_release_progress(self.client.clone(), sender.clone()));
         for name in [acknowledge::GATES, acknowledge::ACKS] {
             watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
         }
-        let resources = retry_until_ok(stop, || async {
-            Resources::discover(client).await.map_err(|source| Error::Discover { source })
-        })
-        .await?;
         let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
         let feature_watch =
             FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
-        let (_, status) = read_cluster_version(&cluster_version);
         let profile = &self.settings.profile;
         let (payload, listing) = release_loader::first_payload(
             self.store.as_ref(),
@@ -130,6 +146,7 @@ impl Controller {
         Ok(InitialState {
             cluster_version,
             recorded,
+            status: (status, is_restored),
             seen,
             resources,
             recorder,
@@ -169,8 +186,10 @@ impl ControlLoop {
         let InitialState { cluster_version, recorded, resources, payload, .. } = state;
         let (now, settings) = (controller.clock.now(), &controller.settings);
         let stopwatch = Stopwatch::start(now);
-        let (spec, status) = read_cluster_version(&cluster_version);
+        let (spec, _) = read_cluster_version(&cluster_version);
+        let (status, is_restored) = state.status;
         let annotations = Annotations::of(&cluster_version);
+        let recorded_annotations = annotations.recorded();
         let desired = DesiredState::new(DesiredInputs {
             profile: &settings.profile,
             always_enabled: &settings.always_enabled,
@@ -202,11 +221,8 @@ impl ControlLoop {
             let (done, total) = (done.len(), plan.steps.len());
             tracing::info!(done, total, "resuming where an earlier process stopped");
         }
-        let owner: Arc<str> = cluster_version.uid().unwrap_or_default().into();
         let client = controller.client.clone();
-        let uid = Arc::clone(&owner);
-        let mut session =
-            Session::new(client.clone(), uid, plan, resources, removals, stopwatch, now);
+        let mut session = Session::new(client.clone(), plan, resources, removals, stopwatch, now);
         session.execution.resume(&done, now);
         let heads = controller.store.as_ref().map(|_| state.listing.releases.clone());
         let architecture = go_architecture(std::env::consts::ARCH);
@@ -218,6 +234,7 @@ impl ControlLoop {
             events: ReportedEvents::recorded(&status.conditions, &recorded.overrides),
             timers: Timers::new(uptime),
             generation: cluster_version.metadata.generation.unwrap_or_default(),
+            annotations: recorded_annotations,
             limits: settings.limits.clone(),
             desired,
         };
@@ -225,9 +242,13 @@ impl ControlLoop {
         reconciler.events.operators_recorded(session.progress());
         let loader =
             ReleaseLoader::new(controller.store.clone(), &settings.profile, &state.listing);
-        let reporter = Reporter::new(client, stopwatch, status, &recorded, state.seen);
+        let mut reporter = Reporter::new(client, stopwatch, status, &recorded, state.seen);
+        if is_restored {
+            reporter.cluster_version_lost();
+        }
         let mut control_loop = Self {
-            owner,
+            uid: cluster_version.uid().unwrap_or_default().into(),
+            is_deleted: false,
             created: cluster_version.creation_timestamp().map(|time| time.0),
             stopwatch,
             reconciler,

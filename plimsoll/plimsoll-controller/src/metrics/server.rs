@@ -180,6 +180,10 @@ fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> 
         "/readyz" if shown.stopping.is_cancelled() => {
             plain(StatusCode::SERVICE_UNAVAILABLE, "stopping".to_owned())
         }
+        "/readyz" if shown.views.borrow().is_status_unwritable => plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the status of the ClusterVersion or of ReleaseProgress cannot be written".to_owned(),
+        ),
         "/readyz" => plain(StatusCode::OK, "ok".to_owned()),
         _ => plain(
             StatusCode::NOT_FOUND,

@@ -94,6 +94,7 @@ impl Server {
                 reported.push(match guarded.replace(&client, CLUSTER_VERSION, &status).await {
                     Ok(()) => "written".to_owned(),
                     Err(StatusWriteError::Outdated) => "outdated".to_owned(),
+                    Err(StatusWriteError::Missing) => "missing".to_owned(),
                     Err(StatusWriteError::Failed(_)) => "failed".to_owned(),
                 });
                 continue;

@@ -1,11 +1,15 @@
 //! The webhook's certificate: of our own making, kept in a Secret so that it outlives a process and
-//! is the same for all of them. Whoever deletes the Secret gets a new one at the next start.
+//! is the same for all of them. It is valid for [`LIFETIME_DAYS`] and replaced [`RENEWED_DAYS`] before
+//! its end, or when the Secret is deleted or broken.
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,8 +23,16 @@ const NAMESPACE: &str = "kube-system";
 pub(crate) const SECRET: &str = "plimsoll-capability-webhook";
 /// Annotation of the Secret: the name that the certificate is for.
 const NAME: &str = "plimsoll.io/webhook-name";
+/// Annotation of the Secret: when the certificate ends to be valid (RFC 3339).
+const NOT_AFTER: &str = "plimsoll.io/webhook-not-after";
+/// How long a certificate is valid: a key that leaks is of use for no longer.
+const LIFETIME_DAYS: i64 = 90;
+/// How long before its end a certificate is replaced: a controller that is down for some weeks still
+/// finds one that is valid.
+const RENEWED_DAYS: i64 = 30;
 
 /// A certificate and its key, as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
     pub(super) certificate: String,
     key: String,
@@ -31,21 +43,20 @@ pub(super) async fn of_cluster(
     client: &Client,
     writer: &Writer,
     name: &str,
+    now: Timestamp,
 ) -> Result<Certificate, Error> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     let found = secrets.get_opt(SECRET).await.map_err(|source| Error::Webhook { source })?;
-    if let Some(kept) = found.and_then(|secret| kept(&secret, name)) {
+    if let Some(kept) = found.and_then(|secret| kept(&secret, name, now)) {
         return Ok(kept);
     }
-    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()])
-        .map_err(|error| Error::Certificate { message: error.to_string() })?;
-    let made = Certificate { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() };
+    let (made, not_after) = made(name, now)?;
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Secret"), "secrets");
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": SECRET, "namespace": NAMESPACE, "annotations": { NAME: name } },
+        "metadata": { "name": SECRET, "namespace": NAMESPACE, "annotations": { NAME: name, NOT_AFTER: not_after.to_string() } },
         "type": "kubernetes.io/tls",
         "stringData": { "tls.crt": made.certificate, "tls.key": made.key },
     });
@@ -56,8 +67,32 @@ pub(super) async fn of_cluster(
     Ok(made)
 }
 
-fn kept(secret: &Secret, name: &str) -> Option<Certificate> {
-    if secret.metadata.annotations.as_ref()?.get(NAME)? != name {
+/// A new certificate for a name, and when it ends.
+fn made(name: &str, now: Timestamp) -> Result<(Certificate, Timestamp), Error> {
+    let failed = |message: String| Error::Certificate { message };
+    let not_after = now + SignedDuration::from_hours(24 * LIFETIME_DAYS);
+    let mut parameters =
+        CertificateParams::new(vec![name.to_owned()]).map_err(|error| failed(error.to_string()))?;
+    let day = |time: Timestamp| {
+        let date = time.to_zoned(TimeZone::UTC).date();
+        let small = |number: i8| u8::try_from(number).unwrap_or(1);
+        rcgen::date_time_ymd(date.year().into(), small(date.month()), small(date.day()))
+    };
+    // A day earlier: the clocks of API servers differ.
+    parameters.not_before = day(now - SignedDuration::from_hours(24));
+    parameters.not_after = day(not_after);
+    let key = KeyPair::generate().map_err(|error| failed(error.to_string()))?;
+    let certificate =
+        parameters.self_signed(&key).map_err(|error| failed(error.to_string()))?.pem();
+    Ok((Certificate { certificate, key: key.serialize_pem() }, not_after))
+}
+
+fn kept(secret: &Secret, name: &str, now: Timestamp) -> Option<Certificate> {
+    let annotations = secret.metadata.annotations.as_ref()?;
+    // One without an end is of an earlier version, which made them for ever.
+    let not_after: Timestamp = annotations.get(NOT_AFTER)?.parse().ok()?;
+    let is_renewed = not_after - SignedDuration::from_hours(24 * RENEWED_DAYS) <= now;
+    if annotations.get(NAME)? != name || is_renewed {
         return None;
     }
     let text = |key: &str| String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok();
@@ -82,5 +117,46 @@ impl Certificate {
             })
             .map_err(|error| failed(error.to_string()))?;
         Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! When a certificate is replaced.
+
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_bounded_and_replaced_before_its_end() {
+        let day = |number: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * number);
+        let (made, not_after) = made("harbour", day(1000)).expect("a certificate");
+        assert_eq!(not_after, day(1090));
+        let secret = |annotations: &[(&str, &str)]| {
+            let named = annotations.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+            let data = [("tls.crt", bytes(&made.certificate)), ("tls.key", bytes(&made.key))];
+            Secret {
+                metadata: kube::core::ObjectMeta {
+                    annotations: Some(named.collect()),
+                    ..Default::default()
+                },
+                data: Some(data.map(|(name, value)| (name.to_owned(), value)).into()),
+                ..Secret::default()
+            }
+        };
+        let end = not_after.to_string();
+        let good = [(NAME, "harbour"), (NOT_AFTER, end.as_str())];
+        let check = |annotations: &[(&str, &str)], now: Timestamp, is_kept: bool| {
+            assert_eq!(kept(&secret(annotations), "harbour", now).is_some(), is_kept, "{now}");
+        };
+        check(&good, day(1000), true);
+        check(&good, day(1059), true);
+        check(&good, day(1060), false);
+        check(&good, day(2000), false);
+        check(&[(NAME, "pier"), good[1]], day(1000), false);
+        check(&[good[0]], day(1000), false);
+        check(&[good[0], (NOT_AFTER, "never")], day(1000), false);
     }
 }

@@ -19,12 +19,13 @@ const SIZE_MAX: usize = 8 << 20;
 /// Serves reviews until it is stopped.
 pub(super) async fn serve(
     listener: TcpListener,
-    acceptor: TlsAcceptor,
+    acceptors: watch::Receiver<TlsAcceptor>,
     rules: watch::Receiver<CapabilityRules>,
     stop: CancellationToken,
 ) {
     let respond = move |request| respond(request, rules.clone());
-    serving::serve(listener, "the webhook", || Some(acceptor.clone()), respond, stop).await;
+    let acceptor = || Some(acceptors.borrow().clone());
+    serving::serve(listener, "the webhook", acceptor, respond, stop).await;
 }
 
 async fn respond(

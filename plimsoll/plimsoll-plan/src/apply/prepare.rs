@@ -3,7 +3,7 @@
 //! Server-side apply with forced ownership enforces exactly what the manifest holds, so what the
 //! manifest must not enforce is taken out here (CV-4, CV-5, CV-8).
 
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_api::CLUSTER_VERSION;
 use serde_json::{Map, Value, json};
 
 use crate::plan::{Action, Step};
@@ -12,8 +12,8 @@ use crate::progress::Scope;
 /// Annotation: the service CA operator fills in the CA bundles of this object.
 const INJECT_CA_BUNDLE: &str = "service.beta.openshift.io/inject-cabundle";
 
-/// The object that a step applies. `owner` is the uid of the ClusterVersion that owns it.
-pub fn object(step: &Step, scope: Scope, owner: Option<&str>) -> Value {
+/// The object that a step applies.
+pub fn object(step: &Step, scope: Scope) -> Value {
     let mut object = step.manifest.object();
     if step.action == Action::Gate {
         object = cluster_operator(&object);
@@ -28,7 +28,7 @@ pub fn object(step: &Step, scope: Scope, owner: Option<&str>) -> Value {
         for field in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
             metadata.remove(field);
         }
-        set_owner(metadata, owner, step.action != Action::CreateOnly);
+        remove_cluster_version_owner(metadata);
     }
     object
 }
@@ -53,33 +53,24 @@ pub fn fast_fill(step: &Step) -> Option<Value> {
     any.then(|| json!({ "status": { "relatedObjects": related } }))
 }
 
-/// Owner references of other kinds in the manifest are kept, and ours is not added to them;
-/// references to a ClusterVersion in the manifest are always replaced by ours.
-fn set_owner(metadata: &mut Map<String, Value>, owner: Option<&str>, controller: bool) {
-    let is_cluster_version = |reference: &Value| {
-        let version = reference["apiVersion"].as_str().unwrap_or_default();
-        reference["kind"] == CLUSTER_VERSION.kind && version.starts_with("config.openshift.io/")
-    };
-    let mut references: Vec<Value> = match metadata.remove("ownerReferences") {
-        Some(Value::Array(references)) => references,
-        _ => Vec::new(),
-    };
-    references.retain(|reference| !is_cluster_version(reference));
-    if let (true, Some(uid)) = (references.is_empty(), owner) {
-        let mut reference = json!({
-            "apiVersion": "config.openshift.io/v1",
-            "kind": CLUSTER_VERSION.kind,
-            "name": CLUSTER_VERSION_NAME,
-            "uid": uid,
-        });
-        if controller {
-            reference["controller"] = json!(true);
-        }
-        references.push(reference);
+/// What a ClusterVersion owns goes with it: whoever deleted the one object would delete the cluster.
+/// So nothing that is applied is owned by it, whatever the manifest says; owners of other kinds are
+/// kept.
+fn remove_cluster_version_owner(metadata: &mut Map<String, Value>) {
+    let Some(Value::Array(references)) = metadata.get_mut("ownerReferences") else { return };
+    references.retain(|reference| {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        !is_cluster_version(text("apiVersion"), text("kind"))
+    });
+    if references.is_empty() {
+        metadata.remove("ownerReferences");
     }
-    if !references.is_empty() {
-        metadata.insert("ownerReferences".to_owned(), Value::Array(references));
-    }
+}
+
+/// Whether an owner reference with this API version and kind is to a ClusterVersion.
+pub fn is_cluster_version(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    kind == CLUSTER_VERSION.kind && group == Some(CLUSTER_VERSION.group)
 }
 
 fn remove_ca_bundles(object: &mut Value, kind: &str) {

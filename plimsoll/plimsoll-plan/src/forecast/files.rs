@@ -165,7 +165,7 @@ fn dropped<'a>(there: &[&'a Step], step: &'a Step) -> Option<&'a str> {
 fn applied(step: &Step, cluster_kinds: &BTreeSet<GroupKind>) -> Value {
     let cluster = cluster_kinds.contains(&step.manifest.key.group_kind());
     let scope = if cluster { Scope::Cluster } else { Scope::Namespaced };
-    prepare::object(step, scope, None)
+    prepare::object(step, scope)
 }
 
 /// The objects of `present` that a plan does not name, in the order of their keys. What is deleted

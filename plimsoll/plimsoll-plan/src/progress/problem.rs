@@ -56,8 +56,10 @@ pub struct Problem {
     pub message: String,
     /// Tries since the last success.
     pub attempts: u32,
-    /// Since when.
+    /// Since when it waits or fails, for whatever reasons.
     pub since: Timestamp,
+    /// Since when it does for this reason.
+    pub reason_since: Timestamp,
 }
 
 impl Progress {
@@ -68,6 +70,10 @@ impl Progress {
 
     fn problem(&self, index: usize, now: Timestamp) -> Option<Problem> {
         let track = &self.tracks[index];
+        if track.is_claimed {
+            // It was done as far as anybody knows: nothing is said against it yet.
+            return None;
+        }
         let since = track.since;
         let problem = |state, reason, effect, message| {
             Some(Problem {
@@ -78,6 +84,7 @@ impl Progress {
                 message,
                 attempts: track.attempts,
                 since,
+                reason_since: track.reason_since,
             })
         };
         // While a process begins, watches still list: nothing is said against what they have not

@@ -373,6 +373,122 @@ fn a_refused_deletion_is_tried_on_and_holds_up_nothing() {
 }
 
 #[test]
+fn a_deletion_that_was_refused_to_an_earlier_process_is_tried_again() {
+    let lines = "0000_10_a_1 ConfigMap x/a1 delete
+         0000_10_a_2 ConfigMap x/a2";
+    for (mode, done) in [(Mode::Reconciling, vec![]), (Mode::Updating, vec![0])] {
+        let mut script = Script::new(lines, mode);
+        let key = script.key("a1").1;
+        script.progress = script.progress.resume(&done, at(0));
+        script.progress.retry_deletions(&BTreeSet::from([key]));
+        assert_eq!(script.started(), "a1 a2", "{mode:?}");
+        script.handle("failed a1");
+        script.handle("applied a2");
+        assert_eq!(script.progress.passes(), 1, "{mode:?}");
+        assert_eq!(script.started(), "");
+        script.handle("wait 20");
+        assert_eq!(script.started(), "a1", "{mode:?}");
+    }
+}
+
+#[test]
+fn a_record_that_a_cluster_contradicts_counts_for_nothing() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ClusterOperator alpha
+         0000_20_b_1 ConfigMap x/b
+         0000_20_b_2 ClusterOperator beta";
+    let updating = Verdict::Waiting {
+        effect: Effect::None,
+        reason: Reason::ClusterOperatorUpdating,
+        message: "m".to_owned(),
+    };
+    let mut script = Script::new(lines, Mode::Updating);
+    script.progress = script.progress.resume(&[0, 1, 2, 3], at(0));
+    assert_eq!(script.progress.done().len(), 4, "as recorded");
+    assert_eq!(script.progress.passes(), 0);
+    assert_eq!(script.started(), "alpha");
+    let (key, revision) = (script.key("alpha").1, 1);
+    script.progress.handle(Event::Health { key, revision, verdict: updating }, at(0));
+    assert_eq!(script.started(), "");
+    // The operator is behind: the plan begins anew.
+    script.handle("applied alpha");
+    assert_eq!(script.started(), "a");
+    assert_eq!(script.progress.done(), [] as [usize; 0]);
+    for (event, expected) in
+        [("applied a", ""), ("healthy alpha", "b beta"), ("applied b", ""), ("applied beta", "")]
+    {
+        script.handle(event);
+        assert_eq!(script.started(), expected, "after `{event}`");
+    }
+    assert_eq!(script.progress.passes(), 0);
+    script.handle("healthy beta");
+    assert_eq!(script.progress.passes(), 1);
+}
+
+#[test]
+fn what_was_taken_up_is_applied_once_more_when_all_gates_have_passed() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ClusterOperator alpha
+         0000_20_b_1 ConfigMap x/b";
+    let mut script = Script::new(lines, Mode::Updating);
+    script.progress = script.progress.resume(&[0, 1], at(0));
+    for (event, expected) in [
+        ("start", "alpha"),
+        ("applied alpha", ""),
+        // It has reached the release and is not well now: it was passed before.
+        ("sick alpha", "b"),
+        ("applied b", "a"),
+    ] {
+        script.handle(event);
+        assert_eq!(script.started(), expected, "after `{event}`");
+    }
+    assert_eq!(script.progress.passes(), 1);
+    assert_eq!(script.progress.done(), [0, 1, 2]);
+}
+
+#[test]
+fn the_time_that_an_operator_is_degraded_counts_from_when_it_became_so() {
+    let lines = "0000_10_a_1 ClusterOperator alpha";
+    let mut script = check(lines, Mode::Updating, "start => alpha\n applied alpha =>");
+    let mut health = |seconds: i64, effect: Effect, reason: Reason| {
+        let verdict = Verdict::Waiting { effect, reason, message: "m".to_owned() };
+        script.revision += 1;
+        let (key, revision) = (script.key("alpha").1, script.revision);
+        script.progress.handle(Event::Health { key, revision, verdict }, at(seconds));
+        let problem = script.progress.problems(at(seconds)).remove(0);
+        (problem.since, problem.reason_since)
+    };
+    let updating = Reason::ClusterOperatorUpdating;
+    assert_eq!(health(5, Effect::None, updating), (at(0), at(5)));
+    assert_eq!(health(60, Effect::None, updating), (at(0), at(5)));
+    let degraded = Reason::ClusterOperatorDegraded;
+    assert_eq!(health(100, Effect::FailAfterInterval, degraded), (at(0), at(100)));
+    assert_eq!(health(200, Effect::FailAfterInterval, degraded), (at(0), at(100)));
+}
+
+#[test]
+fn an_operator_that_recovers_while_installing_is_not_called_degraded_any_more() {
+    let lines = "0000_10_a_1 ClusterOperator alpha
+         0000_10_a_2 ClusterOperator beta";
+    let mut script = check(lines, Mode::Initializing, "start => alpha beta\n applied alpha =>");
+    let health = |script: &mut Script, verdict: Verdict| {
+        script.revision += 1;
+        let (key, revision) = (script.key("alpha").1, script.revision);
+        script.progress.handle(Event::Health { key, revision, verdict }, at(0));
+        let problems = script.progress.problems(at(0));
+        let alpha = problems.iter().find(|it| it.step == 0);
+        alpha.map_or_else(String::new, |problem| problem.reason.to_string())
+    };
+    let degraded = Verdict::ReadyWith {
+        reason: Reason::ClusterOperatorDegraded,
+        message: "degraded".to_owned(),
+    };
+    assert_eq!(health(&mut script, degraded.clone()), "ClusterOperatorDegraded");
+    assert_eq!(health(&mut script, Verdict::Ready), "");
+    assert_eq!(health(&mut script, degraded), "ClusterOperatorDegraded");
+}
+
+#[test]
 fn while_initializing_all_starts_at_once_and_failures_hold_up_nothing() {
     check(
         "0000_10_a_1 ConfigMap x/a1

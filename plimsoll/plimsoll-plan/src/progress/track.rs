@@ -124,12 +124,17 @@ pub(super) struct Track {
     pub(super) error: Option<TryError>,
     /// Since when it is in its state, counting a change of error or verdict as the same.
     pub(super) since: Timestamp,
+    /// Since when it is in its state for its present reason: a wait for an operator to be updated is
+    /// no part of the time that it is degraded.
+    pub(super) reason_since: Timestamp,
     /// Whether it was done once under this plan: what progress counts.
     pub(super) reached: bool,
     /// When it was last started, and the newest revision of its object that was known then; 0
     /// when none was.
     pub(super) started: Timestamp,
     pub(super) started_at_revision: u64,
+    /// Whether an earlier process recorded it as done, and nothing has shown yet whether that is so.
+    pub(super) is_claimed: bool,
     /// What our last write left.
     pub(super) applied: Option<Mark>,
     /// The last write that was not a confirmation, and whether one followed; `None` when there was
@@ -153,9 +158,11 @@ impl Track {
             attempts: 0,
             error: None,
             since: now,
+            reason_since: now,
             reached: false,
             started: now,
             started_at_revision: 0,
+            is_claimed: false,
             applied: None,
             written: None,
             deletion: None,
@@ -174,6 +181,9 @@ impl Track {
             || (self.error.is_some() && trying(&self.state) && trying(&state));
         if !same {
             self.since = now;
+        }
+        if !same || reason(&self.state) != reason(&state) {
+            self.reason_since = now;
         }
         if matches!(state, State::Done(_)) {
             self.reached = true;
@@ -232,6 +242,11 @@ impl Track {
                 .is_some_and(|mark| matches!(mark.trace, Trace::Ours(_)) && !mark.is_terminating)
     }
 
+    /// Whether it was done once, as far as anything may follow from that.
+    pub(super) fn is_proven(&self) -> bool {
+        self.reached && !self.is_claimed
+    }
+
     /// Whether a watch has shown our part of the object changed, or the object gone, since our
     /// last write.
     pub(super) fn has_drifted(&self) -> bool {
@@ -241,5 +256,15 @@ impl Track {
             }
             _ => false,
         }
+    }
+}
+
+/// Why a step that was executed is not as it must be, or has something to report.
+fn reason(state: &State) -> Option<Reason> {
+    match state {
+        State::Waiting(Verdict::Waiting { reason, .. } | Verdict::ReadyWith { reason, .. })
+        | State::Done(Some((reason, _))) => Some(*reason),
+        State::Waiting(Verdict::Ready) | State::Done(None) | State::Pending | State::Due => None,
+        State::Running | State::Blocked(_) | State::Retry { .. } => None,
     }
 }

@@ -139,6 +139,7 @@ impl PlanExecution {
             is_held: false,
             judged_in,
         };
+        execution.progress.retry_deletions(&execution.removals.refused());
         let world = execution.progress.world();
         execution.removals.discovered(|kind| world.serves(kind), now);
         let mut effects = Vec::new();
@@ -149,6 +150,7 @@ impl PlanExecution {
     /// Resumes a plan that an earlier process began: these steps are done.
     pub fn resume(&mut self, done: &[usize], now: Timestamp) {
         self.progress = self.progress.clone().resume(done, now);
+        self.progress.retry_deletions(&self.removals.refused());
     }
 
     /// Follows another plan of the same process: what is done and unchanged stays done. The

@@ -33,6 +33,9 @@ pub struct Removals {
     annotation: Option<String>,
     /// The orphans that the annotation selects, without those that have been pruned since.
     prune: Prune,
+    /// Whether something that the annotation names has been pruned. Known without looking at the
+    /// annotation, which may be as long as an object and is asked about at every turn of the loop.
+    is_annotation_stale: bool,
     /// Objects that are terminating, as watches last showed them: a watch may do so before the
     /// response to the delete request is handled.
     terminating: BTreeMap<ObjectKey, Terminating>,
@@ -47,9 +50,10 @@ impl Removals {
     /// ClusterVersion.
     pub fn recorded(recorded: &ReleaseProgressStatus, annotation: Option<String>) -> Self {
         let mut prune = Prune::parse(annotation.as_deref());
+        let mut is_annotation_stale = false;
         for deletion in &recorded.deletions {
             if deletion.state == DeletionState::Completed {
-                prune.carried_out(&deletion.object);
+                is_annotation_stale |= prune.carried_out(&deletion.object);
             }
         }
         // An entry without kind or name was not recorded by this controller.
@@ -59,6 +63,7 @@ impl Removals {
         Self {
             annotation,
             prune,
+            is_annotation_stale,
             tracker: DeletionTracker::recorded(&recorded.deletions),
             terminating: BTreeMap::new(),
             unseen: orphans.iter().map(|orphan| orphan.object.clone()).collect(),
@@ -70,6 +75,12 @@ impl Removals {
     /// Every deletion that was requested, and how far it has come.
     pub fn tracker(&self) -> &DeletionTracker {
         &self.tracker
+    }
+
+    /// The objects whose deletion an API server refused: it is requested again until it succeeds.
+    pub fn refused(&self) -> BTreeSet<ObjectKey> {
+        let refused = self.tracker.deletions().filter(|it| it.state == DeletionState::Refused);
+        refused.map(|deletion| deletion.object.clone()).collect()
     }
 
     /// The objects that earlier releases applied and the plan does not mention.
@@ -185,7 +196,7 @@ impl Removals {
         let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
         if self.orphans.len() < before {
-            self.prune.carried_out(key);
+            self.is_annotation_stale |= self.prune.carried_out(key);
         }
     }
 
@@ -193,7 +204,7 @@ impl Removals {
         for deletion in self.tracker.deletions() {
             if deletion.state == DeletionState::Completed {
                 self.orphans.retain(|orphan| orphan.object != deletion.object);
-                self.prune.carried_out(&deletion.object);
+                self.is_annotation_stale |= self.prune.carried_out(&deletion.object);
             }
         }
     }
@@ -221,14 +232,15 @@ impl Removals {
         if annotation != self.annotation {
             self.prune = Prune::parse(annotation.as_deref());
             self.annotation = annotation;
+            self.is_annotation_stale = false;
         }
         !self.prune.select(&self.orphans).iter().all(|orphan| is_planned(plan, orphan))
     }
 
     /// The prune annotation, and what remains of it to be carried out; `None` when the two agree.
     pub fn stale_annotation(&self) -> Option<(&str, &Prune)> {
-        let annotation = self.annotation.as_deref()?;
-        (Prune::parse(Some(annotation)) != self.prune).then_some((annotation, &self.prune))
+        let annotation = self.annotation.as_deref().filter(|_| self.is_annotation_stale)?;
+        Some((annotation, &self.prune))
     }
 
     /// Whether an orphan is to be pruned that the API server has not been asked to delete.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use plimsoll_api::config::{ClusterVersionStatus, UpdateHistory};
+use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, UpdateHistory};
 use plimsoll_api::progress::ReleaseProgressStatus;
 
 use super::desired::DesiredState;
@@ -25,6 +25,30 @@ pub fn enabled_before(
     let implied = recorded.capabilities.implied.iter().map(|implied| &implied.capability);
     let named = status.capabilities.enabled_capabilities.iter();
     named.chain(&recorded.capabilities.withheld).chain(implied).cloned().collect()
+}
+
+/// The status to start from, and whether it is not that of the ClusterVersion but what ReleaseProgress
+/// recorded of an earlier one: a ClusterVersion that was deleted and made again has no history, while
+/// the cluster does.
+pub fn starting_status(
+    status: ClusterVersionStatus,
+    recorded: &ReleaseProgressStatus,
+) -> (ClusterVersionStatus, bool) {
+    let is_blank = status.history.is_empty();
+    let record = recorded.cluster_version.as_ref();
+    let Some(record) = record.filter(|record| is_blank && !record.history.is_empty()) else {
+        return (status, false);
+    };
+    let restored = ClusterVersionStatus {
+        desired: record.desired.clone(),
+        history: record.history.clone(),
+        capabilities: CapabilitiesStatus {
+            enabled_capabilities: record.enabled_capabilities.clone(),
+            ..status.capabilities
+        },
+        ..status
+    };
+    (restored, true)
 }
 
 /// Whether an earlier process applied another release, so that the capabilities which this one

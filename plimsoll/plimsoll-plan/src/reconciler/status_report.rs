@@ -27,6 +27,8 @@ pub const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the status is computed anew while something waits, although nothing happens: some
 /// conditions change as time passes.
 pub const WAITING_INTERVAL: Duration = Duration::from_secs(1);
+/// How long statuses may fail to be written before the process is no longer ready.
+pub const UNWRITTEN_TOLERATED: Duration = Duration::from_secs(30);
 /// When to look again while nothing is to be done: never, as far as the status is concerned.
 const FAR: Duration = Duration::from_secs(60 * 60);
 
@@ -82,6 +84,10 @@ pub struct StatusReport {
     is_waiting: bool,
     compute_at: Uptime,
     write_at: Uptime,
+    /// Since when writes fail; `None` if the last one succeeded.
+    failing_since: Option<Uptime>,
+    /// The ReleaseProgress was deleted since the last write began.
+    is_progress_lost: bool,
 }
 
 impl StatusReport {
@@ -111,6 +117,8 @@ impl StatusReport {
             is_waiting: false,
             compute_at: uptime,
             write_at: uptime,
+            failing_since: None,
+            is_progress_lost: false,
         }
     }
 
@@ -201,8 +209,13 @@ impl StatusReport {
     /// A write succeeded. `rejected` are the capabilities that were left out of the ClusterVersion's
     /// status; `None` if it was not written.
     pub fn write_succeeded(&mut self, rejected: Option<BTreeSet<String>>, uptime: Uptime) {
+        self.failing_since = None;
         let Some(PendingWrite { statuses, is_retry }) = self.pending.take() else { return };
         self.written = statuses;
+        if std::mem::take(&mut self.is_progress_lost) {
+            // What was written is gone already.
+            self.written.release_progress = ReleaseProgressStatus::default();
+        }
         if let Some(names) = rejected {
             // ReleaseProgress names what is left out, and no longer once it is not.
             self.is_stale |= names != *self.rejected.names();
@@ -211,8 +224,25 @@ impl StatusReport {
     }
 
     /// A write failed: it is repeated.
-    pub fn write_failed(&mut self) {
+    pub fn write_failed(&mut self, uptime: Uptime) {
         self.pending = None;
+        self.failing_since.get_or_insert(uptime);
+    }
+
+    /// Whether writes have failed for longer than a server takes to restart.
+    pub fn is_unwritable(&self, uptime: Uptime) -> bool {
+        self.failing_since.is_some_and(|since| uptime >= since + UNWRITTEN_TOLERATED)
+    }
+
+    /// The ReleaseProgress is gone: it is made again, with all that it had.
+    pub fn release_progress_lost(&mut self) {
+        self.written.release_progress = ReleaseProgressStatus::default();
+        self.is_progress_lost = true;
+    }
+
+    /// The ClusterVersion has another status than the one that was started with.
+    pub fn cluster_version_lost(&mut self) {
+        self.written.cluster_version = ClusterVersionStatus::default();
     }
 
     /// Whether the cluster's status names a release as the one that is or was being applied, and
@@ -234,6 +264,7 @@ impl StatusReport {
 
     fn start_write(&mut self, uptime: Uptime) -> StatusWrite {
         let is_retry = self.rejected.is_retry_due(uptime);
+        self.is_progress_lost = false;
         let statuses = self.wanted.clone();
         let is_changed = statuses.release_progress != self.written.release_progress;
         let release_progress = is_changed.then(|| statuses.release_progress.clone());

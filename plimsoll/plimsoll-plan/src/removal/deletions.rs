@@ -151,8 +151,8 @@ impl DeletionTracker {
                 deletion.state = DeletionState::Reappeared;
                 let at = deletion.completed_at.map_or_else(String::new, |at| format!(" at {at}"));
                 deletion.message = format!(
-                    "{key} has reappeared after having been deleted{at}; the next update deletes \
-                     it again"
+                    "{key} has reappeared after having been deleted{at}; it stays until an update \
+                     to a release that deletes it"
                 );
                 (Reason::ResourceReappeared, true, deletion.message.clone())
             }

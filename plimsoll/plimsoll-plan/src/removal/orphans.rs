@@ -35,9 +35,14 @@ impl Prune {
             None | Some("") => Self::None,
             Some(PRUNE_ALL) => Self::All,
             Some(names) => {
-                Self::Named(names.split(',').map(|name| name.trim().to_owned()).collect())
+                let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+                Self::named(names.map(str::to_owned).collect())
             }
         }
+    }
+
+    fn named(names: BTreeSet<String>) -> Self {
+        if names.is_empty() { Self::None } else { Self::Named(names) }
     }
 
     /// Those of `orphans` that are to go, the last applied first: the reverse of the order in which
@@ -49,14 +54,15 @@ impl Prune {
         selected
     }
 
-    /// Takes note that an object is gone: a name is a request to delete it once.
-    pub fn carried_out(&mut self, object: &ObjectKey) {
-        if let Self::Named(names) = self {
-            names.remove(&object.to_string());
-            if names.is_empty() {
-                *self = Self::None;
-            }
+    /// Takes note that an object is gone: a name is a request to delete it once. True if it was
+    /// requested.
+    pub fn carried_out(&mut self, object: &ObjectKey) -> bool {
+        let Self::Named(names) = self else { return false };
+        let was_requested = names.remove(&object.to_string());
+        if names.is_empty() {
+            *self = Self::None;
         }
+        was_requested
     }
 
     /// The annotation's value; `None` for no annotation.

@@ -174,10 +174,12 @@ impl Slow {
 }
 
 fn minutes(time: SignedDuration) -> String {
-    match time.as_mins() {
-        1 => "1 minute".to_owned(),
-        minutes => format!("{minutes} minutes"),
-    }
+    let (number, unit) = match time.as_mins() {
+        0 => (time.as_secs(), "second"),
+        minutes => (minutes, "minute"),
+    };
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {unit}{plural}")
 }
 
 /// The reason of all, in the plural if it has one; that of the ClusterOperators if these agree.

@@ -243,7 +243,7 @@ fn repeated_deletions(
         message: format!(
             "{target} deletes what has been deleted already: {}; patch releases may do so, another \
              minor version is to have dropped these manifests. Go to a release without them, or \
-             force this one: there is nothing left to delete",
+             force this one, which deletes them again if they have come back",
             gone.join(", ")
         ),
         blocking: true,

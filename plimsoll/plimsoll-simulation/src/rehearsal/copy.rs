@@ -18,8 +18,9 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey};
+use plimsoll_api::ObjectKey;
 use plimsoll_content::Payload;
+use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 use crate::snapshot;
@@ -271,10 +272,11 @@ fn is_wanted(
     metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
     named: &BTreeSet<ObjectKey>,
 ) -> bool {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    let ours = owners
-        .iter()
-        .any(|owner| owner.kind == CLUSTER_VERSION.kind && owner.name == CLUSTER_VERSION_NAME);
+    let managers = metadata.managed_fields.as_deref().unwrap_or_default();
+    let ours = managers.iter().any(|entry| {
+        entry.manager.as_deref() == Some(FIELD_MANAGER)
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    });
     let single = key.group.is_empty()
         && COPIED_OBJECTS.contains(&(key.kind.as_str(), key.namespace.as_str(), key.name.as_str()));
     // A manifest may write a namespace for an object that has none.

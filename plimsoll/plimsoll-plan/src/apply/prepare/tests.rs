@@ -19,40 +19,31 @@ fn step(manifest: &Value, action: Action) -> Step {
 }
 
 fn check(manifest: Value, action: Action, expected: Value) {
-    let prepared = object(&step(&manifest, action), Scope::Cluster, Some("u1"));
+    let prepared = object(&step(&manifest, action), Scope::Cluster);
     assert_eq!(prepared, expected);
 }
 
-fn cluster_version(extra: Value) -> Value {
-    let mut reference = json!({
-        "apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version",
-        "uid": "u1",
-    });
-    if extra == json!(true) {
-        reference["controller"] = json!(true);
-    }
-    reference
-}
-
 #[test]
-fn an_object_gets_its_owner_and_loses_a_namespace_that_its_kind_has_not() {
+fn an_object_loses_a_namespace_that_its_kind_has_not() {
     check(
         json!({"kind": "ClusterRole", "metadata": {"name": "n", "namespace": "x",
             "creationTimestamp": null}}),
         Action::Apply,
-        json!({"kind": "ClusterRole", "metadata": {"name": "n",
-            "ownerReferences": [cluster_version(json!(true))]}}),
+        json!({"kind": "ClusterRole", "metadata": {"name": "n"}}),
     );
 }
 
 #[test]
-fn a_create_only_object_is_owned_but_not_controlled() {
-    check(
-        json!({"kind": "ConfigMap", "metadata": {"name": "n"}}),
-        Action::CreateOnly,
-        json!({"kind": "ConfigMap", "metadata": {"name": "n",
-            "ownerReferences": [cluster_version(json!(false))]}}),
-    );
+fn nothing_is_owned_by_a_cluster_version() {
+    let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "name": "version", "uid": "u0", "controller": true});
+    for action in [Action::Apply, Action::CreateOnly] {
+        check(
+            json!({"kind": "ConfigMap", "metadata": {"name": "n", "ownerReferences": [version]}}),
+            action,
+            json!({"kind": "ConfigMap", "metadata": {"name": "n"}}),
+        );
+    }
 }
 
 #[test]
@@ -74,7 +65,7 @@ fn a_cluster_operator_is_created_with_an_empty_spec_and_without_status() {
             "metadata": {"name": "n"}, "status": {"versions": []}}),
         Action::Gate,
         json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
-            "metadata": {"name": "n", "ownerReferences": [cluster_version(json!(true))]},
+            "metadata": {"name": "n"},
             "spec": {}}),
     );
 }
@@ -83,13 +74,11 @@ fn a_cluster_operator_is_created_with_an_empty_spec_and_without_status() {
 fn an_injected_ca_bundle_is_left_to_who_injects_it() {
     let annotations = json!({"service.beta.openshift.io/inject-cabundle": "true"});
     let meta = json!({"name": "n", "annotations": annotations});
-    let mut expected_meta = meta.clone();
-    expected_meta["ownerReferences"] = json!([cluster_version(json!(true))]);
     check(
         json!({"kind": "ValidatingWebhookConfiguration", "metadata": meta,
             "webhooks": [{"name": "a", "clientConfig": {"caBundle": "Cg==", "url": "u"}}]}),
         Action::Apply,
-        json!({"kind": "ValidatingWebhookConfiguration", "metadata": expected_meta,
+        json!({"kind": "ValidatingWebhookConfiguration", "metadata": meta,
             "webhooks": [{"name": "a", "clientConfig": {"url": "u"}}]}),
     );
 }

@@ -115,6 +115,9 @@ fn the_record_of_an_earlier_process_is_resumed() {
     check(&[], &[("a", Reappeared)], "a", "[] [] current");
     check(&[], &[("a", Completed)], "all", "[] [] current");
     check(&["b"], &[("a", Completed)], "a b", &format!("[b] [] {}", key("b")));
+    let many = format!("x,{}", ",".repeat(250_000));
+    let recorded = ReleaseProgressStatus { orphans: vec![orphan("a")], ..Default::default() };
+    assert_eq!(describe(&Removals::recorded(&recorded, Some(many))), "[a] [] current");
     let nameless = Orphan { object: ObjectKey { name: String::new(), ..key("a") }, ..orphan("a") };
     let recorded = ReleaseProgressStatus { orphans: vec![nameless], ..Default::default() };
     assert_eq!(describe(&Removals::recorded(&recorded, None)), "[] [] current");

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::config::{ClusterVersionStatus, UpdateHistory, UpdateState};
+use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::{
-    CapabilitiesProgress, ImpliedCapability, Orphan, ReleaseProgressStatus, UpdateProgress,
+    CapabilitiesProgress, ClusterVersionRecord, ImpliedCapability, Orphan, ReleaseProgressStatus,
+    UpdateProgress,
 };
 use plimsoll_api::{GroupKind, ObjectKey};
 
-use super::{Startup, enabled_before, is_other_release};
+use super::{Startup, enabled_before, is_other_release, starting_status};
 use crate::plan::mode::Mode;
 use crate::progress::pause::Pause;
 use crate::reconciler::desired::record;
@@ -67,6 +68,35 @@ fn check(entries: &str, recorded: &ReleaseProgressStatus, expected: &str) {
     let start = startup.finish(None, None, None, at(0));
     let shown = format!("{} {:?}{inventory}", start.plan.mode, start.done);
     assert_eq!(shown, expected, "{entries}");
+}
+
+#[test]
+fn a_cluster_version_made_again_continues_from_what_is_recorded() {
+    let record = ClusterVersionRecord {
+        desired: Release { version: "2.0.0".to_owned(), ..Release::default() },
+        history: history("2.0.0 1.0.0+"),
+        enabled_capabilities: vec!["Console".to_owned()],
+        ..ClusterVersionRecord::default()
+    };
+    let recorded = |history: &str| ReleaseProgressStatus {
+        cluster_version: Some(ClusterVersionRecord {
+            history: self::history(history),
+            ..record.clone()
+        }),
+        ..ReleaseProgressStatus::default()
+    };
+    let blank = ClusterVersionStatus { observed_generation: 1, ..Default::default() };
+    let (restored, is_restored) = starting_status(blank.clone(), &recorded("2.0.0 1.0.0+"));
+    assert!(is_restored);
+    assert_eq!(restored.desired.version, "2.0.0");
+    assert_eq!(restored.history, record.history);
+    assert_eq!(restored.capabilities.enabled_capabilities, ["Console"]);
+    // One that has a history is the truth, and nothing is made up.
+    let other = ClusterVersionStatus { history: history("1.0.0+"), ..blank.clone() };
+    assert_eq!(starting_status(other.clone(), &recorded("2.0.0 1.0.0+")), (other, false));
+    assert_eq!(starting_status(blank.clone(), &recorded("")), (blank.clone(), false));
+    let nothing = ReleaseProgressStatus::default();
+    assert_eq!(starting_status(blank.clone(), &nothing), (blank, false));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release, UpdateHistory};
 use plimsoll_api::progress::{
-    CapabilitiesProgress, ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
+    AnnotationRecord, CapabilitiesProgress, ClusterVersionRecord, ImpliedCapability,
+    OperatorsProgress, ReleaseProgressStatus, StepProgress,
 };
-use plimsoll_api::{CLUSTER_VERSION_NAME, ObjectKey, Reason};
+use plimsoll_api::{CLUSTER_VERSION_NAME, Effect, ObjectKey, Reason};
 
 use super::super::levels::levels;
 use super::super::operators::UnhealthyOperators;
@@ -33,6 +34,8 @@ pub struct StatusContext<'a> {
     pub spec: &'a ClusterVersionSpec,
     /// `metadata.generation` of the ClusterVersion that the spec is of.
     pub generation: i64,
+    /// The annotations of the ClusterVersion that the controller follows.
+    pub annotations: &'a [AnnotationRecord],
     /// The capabilities in force.
     pub capabilities: &'a Capabilities,
     /// The capabilities that updates enabled, and why.
@@ -169,6 +172,13 @@ impl StatusContext<'_> {
                 message: rejected.message(),
             },
             overrides: self.overrides.progress(self.now),
+            cluster_version: Some(ClusterVersionRecord {
+                annotations: self.annotations.to_vec(),
+                spec: self.spec.clone(),
+                desired: self.release.clone(),
+                history: history.to_vec(),
+                enabled_capabilities: self.capabilities.enabled.iter().cloned().collect(),
+            }),
         }
     }
 
@@ -201,7 +211,12 @@ fn failure(progress: &Progress, problem: &Problem) -> Option<Failure> {
         Some(name) => Failure::of_cluster_operator(name, problem.reason, effect, &problem.message),
         None => Failure::of_object(step.describe(), problem.reason, effect, &problem.message),
     };
-    Some(failure.since(problem.since))
+    // A degraded operator has its time to recover from when it became so.
+    let since = match effect {
+        Some(Effect::FailAfterInterval) => problem.reason_since,
+        Some(Effect::None | Effect::Fail | Effect::Report) | None => problem.since,
+    };
+    Some(failure.since(since))
 }
 
 fn step_progress(progress: &Progress, problem: &Problem) -> StepProgress {

@@ -103,6 +103,7 @@ impl Script {
             release: &release,
             spec: &ClusterVersionSpec::default(),
             generation: 1,
+            annotations: &[],
             capabilities: &self.capabilities,
             implied: &[],
             objections: Vec::new(),
@@ -129,7 +130,7 @@ impl Script {
             "wait" => self.milliseconds += rest.parse::<u64>().expect("milliseconds"),
             "touch" => self.report.touch(),
             "definition" => self.report.definition_changed(uptime),
-            "failed" => self.report.write_failed(),
+            "failed" => self.report.write_failed(self.uptime()),
             "superseded" => self.report.superseded(),
             "written" => self.report.write_succeeded(Some(names(rest)), uptime),
             "applied" => {
@@ -161,6 +162,9 @@ impl Script {
                 let next = self.report.wake_at(uptime).since_start().as_millis();
                 return Some(if next >= 1_000_000 { "-".to_owned() } else { next.to_string() });
             }
+            "unwritable" => return Some(self.report.is_unwritable(uptime).to_string()),
+            "lose" if rest == "progress" => self.report.release_progress_lost(),
+            "lose" => self.report.cluster_version_lost(),
             "stale" => return Some(self.report.is_stale().to_string()),
             other => panic!("no such verb: {other}"),
         }
@@ -225,6 +229,35 @@ fn a_condition_that_changes_is_written_at_once() {
     check(
         "report; written; wait 50; applied a; applied b; report",
         "computed+progress+version; computed+progress+version",
+    );
+}
+
+#[test]
+fn what_was_deleted_is_written_again_although_nothing_happened() {
+    #[track_caller]
+    fn check_lost(lost: &str, written: &str) {
+        let first = "report; written; wait 1000; report; ";
+        let expected = format!("computed+progress+version; computed; 1000; -+{written}");
+        check(&format!("{first}lose {lost}; next; report"), &expected);
+    }
+    check_lost("progress", "progress");
+    check_lost("version", "version");
+    // Deleted after it was written, and before that was known.
+    check(
+        "report; lose progress; written; wait 1000; report; written; wait 1000; report",
+        "computed+progress+version; computed+progress; computed",
+    );
+}
+
+#[test]
+fn writes_that_fail_for_long_are_reported() {
+    let write = "computed+progress+version";
+    check("unwritable; report; failed; unwritable", &format!("false; {write}; false"));
+    let failing = "report; failed; wait 29999; report; failed; unwritable; wait 1; unwritable";
+    check(failing, &format!("{write}; {write}; false; true"));
+    check(
+        &format!("{failing}; wait 1000; report; written; unwritable"),
+        &format!("{write}; {write}; false; true; {write}; false"),
     );
 }
 
