@@ -303,6 +303,7 @@ fn everything_a_release_progress_says_is_declared() {
             reason: "CapabilityNameRefused".into(),
             message: "Lights is in force all the same".into(),
         },
+        cluster_version: Some(crate::progress::ClusterVersionRecord::default()),
         overrides: vec![OverrideProgress {
             object: key,
             state: OverrideState::InForce,
