@@ -1,6 +1,6 @@
 //! Why the controller ends. What a cluster rejects of a release is progress, not an error.
 
-use plimsoll_plan::update::refusal::ReleaseRefusal;
+use plimsoll_plan::reconciler::refusal::ReleaseRefusal;
 
 /// Why a controller ended.
 #[derive(Debug, thiserror::Error)]

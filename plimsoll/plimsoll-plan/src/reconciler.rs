@@ -27,6 +27,7 @@ pub mod execution;
 pub mod levels;
 pub mod operators;
 pub mod pausing;
+pub mod refusal;
 pub mod rejected_capabilities;
 pub mod removals;
 pub mod revisions;

@@ -5,6 +5,5 @@ pub mod acceptance;
 pub mod acknowledge;
 pub mod available;
 pub mod preconditions;
-pub mod refusal;
 pub mod target;
 pub mod upgradeable;

@@ -9,12 +9,12 @@ use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, UpdateHisto
 use plimsoll_api::progress::ReleaseProgressStatus;
 
 use super::desired::DesiredState;
+use super::refusal::{self, ReleaseRefusal};
 use super::removals::{InheritedObjects, Removals};
 use crate::plan::Plan;
 use crate::plan::mode::{self, Mode};
 use crate::progress::parse_ranges;
 use crate::progress::pause::Pause;
-use crate::update::refusal::{self, ReleaseRefusal};
 
 /// The capabilities that an earlier process left enabled. The status does not name those that the
 /// definition of ClusterVersion rejects, nor those of a release that was about to begin.

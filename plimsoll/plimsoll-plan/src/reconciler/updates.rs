@@ -18,6 +18,7 @@ use plimsoll_content::payload::ReleaseHeader;
 use super::Uptime;
 use super::desired::{AcceptedRelease, DesiredState};
 use super::execution::PlanExecution;
+use super::refusal::nothing_included;
 use crate::plan::mode::Mode;
 use crate::spec::validate;
 use crate::status::Updates;
@@ -28,7 +29,6 @@ use crate::update::acceptance::{
 use crate::update::acknowledge::{self, Acknowledgements};
 use crate::update::available;
 use crate::update::preconditions::{Facts, Objecting};
-use crate::update::refusal::nothing_included;
 use crate::update::upgradeable::{self, UpgradeableCondition};
 
 /// How often preconditions that do not hold are checked again.

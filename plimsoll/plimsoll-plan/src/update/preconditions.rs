@@ -131,7 +131,7 @@ fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<Fa
 
 /// Why a cluster of this history may not go back from `current` to a lower version; `None` if the
 /// version is not lower, or is one that it may go back to.
-pub(super) fn lower_version(
+pub(crate) fn lower_version(
     release: &Release,
     history: &[UpdateHistory],
     current: &Version,

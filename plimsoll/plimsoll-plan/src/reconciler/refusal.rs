@@ -1,7 +1,7 @@
 //! Releases that are not begun in a cluster because nobody can have meant them, unless forced.
 //!
 //! A release that is requested in the ClusterVersion passes the
-//! [preconditions](super::preconditions). One that the controller is started with does not: it
+//! [preconditions](crate::update::preconditions). One that the controller is started with does not: it
 //! takes the place of the release before because somebody named another directory. What is
 //! refused here would empty a cluster of its management, or take it back.
 
@@ -14,9 +14,9 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, Decision, decide};
 use semver::Version;
 
-use super::preconditions::lower_version;
 use crate::forecast;
 use crate::plan::Plan;
+use crate::update::preconditions::lower_version;
 
 /// Fewer objects than this tell nothing about the product that they come from.
 const OBJECTS_TELLING: usize = 12;
