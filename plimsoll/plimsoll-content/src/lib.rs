@@ -4,6 +4,7 @@
 //! keeps it from being one; [`inclusion::decide`] says of each document whether it belongs to a
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
+pub mod annotations;
 pub mod bundle;
 pub mod capability;
 pub mod catalog;

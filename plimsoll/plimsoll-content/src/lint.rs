@@ -4,7 +4,6 @@
 //! warnings are worth a look. Manifests are judged as they stand in the payload, whatever cluster
 //! they are for.
 
-mod annotations;
 mod capabilities;
 mod duplicates;
 mod objects;
@@ -19,7 +18,7 @@ use crate::kinds::Kinds;
 use crate::location::FileLocation;
 use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse_partly};
 use crate::position::Position;
-use crate::{Manifest, yaml};
+use crate::{Manifest, annotations, yaml};
 
 pub use operators::related_objects;
 
@@ -36,7 +35,11 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
     let applied = payload.manifests.iter().filter(|manifest| !is_declaration(manifest));
     for manifest in applied {
         let object = manifest.object();
-        annotations::check(manifest, &object, &mut report);
+        // What is an error about annotations has been said by loading it.
+        let doubts = annotations::defects(manifest, &object).into_iter();
+        for doubt in doubts.filter(|it| it.code.severity() == Severity::Warning) {
+            report.add(manifest, &doubt.field, doubt.code, doubt.message);
+        }
         // A document that no cluster includes may hold what it likes.
         if !manifest.annotations.is_empty() {
             objects::check(manifest, &object, &kinds, &mut report);

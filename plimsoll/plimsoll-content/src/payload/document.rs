@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::{Directory, PayloadError, PayloadErrorCause, SourceFile};
 use crate::Manifest;
-use crate::finding::{Finding, FindingCode};
+use crate::annotations;
+use crate::capability::is_declaration;
+use crate::finding::{Finding, FindingCode, Severity};
 use crate::location::FileLocation;
 use crate::template::{self, TemplateValues};
 use crate::yaml::{self, YamlWarningKind};
@@ -87,18 +89,21 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
             let location = parsed.location(Some(number), note.line.or(Some(document.line)));
             parsed.warnings.push(Finding::new(location, code, note.oddity.to_string()));
         }
-        let manifest = match document.value {
+        let value = match document.value {
             Ok(Value::Null) => continue,
-            Ok(value) => Manifest::read(Arc::clone(&parsed.name), number, &value),
+            Ok(value) => value,
             Err(error) => {
                 parsed.fail(Some(number), Some(error.line), PayloadErrorCause::Yaml(error));
                 number += 1;
                 continue;
             }
         };
-        match manifest {
+        match Manifest::read(Arc::clone(&parsed.name), number, &value) {
             Ok(manifest) => match seen.insert(manifest.key.clone(), number) {
-                None => parsed.manifests.push(manifest),
+                None => {
+                    check_annotations(parsed, text, &manifest, &value);
+                    parsed.manifests.push(manifest);
+                }
                 Some(first) => {
                     let cause = PayloadErrorCause::Duplicate { key: manifest.key, first };
                     parsed.fail(Some(number), Some(document.line), cause);
@@ -110,5 +115,23 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
             }
         }
         number += 1;
+    }
+}
+
+/// Adds the errors about the annotations of a manifest of `text`. What declares capabilities is not
+/// applied: its annotations mean nothing.
+fn check_annotations(parsed: &mut ParsedFile, text: &str, manifest: &Manifest, object: &Value) {
+    if is_declaration(manifest) {
+        return;
+    }
+    let defects = annotations::defects(manifest, object).into_iter();
+    let mut errors = defects.filter(|it| it.code.severity() == Severity::Error).peekable();
+    if errors.peek().is_none() {
+        return;
+    }
+    let lines = yaml::lines(text);
+    for defect in errors {
+        let line = lines.get(manifest.document).map(|lines| lines.of(&defect.field));
+        parsed.fail(Some(manifest.document), line, PayloadErrorCause::Annotation(defect));
     }
 }

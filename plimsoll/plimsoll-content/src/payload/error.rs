@@ -6,6 +6,7 @@ use std::fmt;
 use plimsoll_api::ObjectKey;
 
 use super::ReleaseError;
+use crate::annotations::AnnotationDefect;
 use crate::finding::{Finding, FindingCode};
 use crate::location::FileLocation;
 use crate::manifest::ManifestError;
@@ -48,7 +49,16 @@ impl Error for PayloadError {}
 impl PayloadError {
     /// The error as a finding.
     pub fn finding(&self) -> Finding {
-        Finding::new(self.location.clone(), FindingCode::Load, self.cause.to_string())
+        let code = match &self.cause {
+            PayloadErrorCause::Annotation(defect) => defect.code,
+            PayloadErrorCause::Release(_)
+            | PayloadErrorCause::NotUtf8(_)
+            | PayloadErrorCause::Yaml(_)
+            | PayloadErrorCause::Manifest(_)
+            | PayloadErrorCause::Duplicate { .. }
+            | PayloadErrorCause::Capabilities(_) => FindingCode::Load,
+        };
+        Finding::new(self.location.clone(), code, self.cause.to_string())
     }
 }
 
@@ -67,6 +77,9 @@ pub enum PayloadErrorCause {
     /// A document is no manifest.
     #[error("{0}")]
     Manifest(ManifestError),
+    /// An annotation of a manifest cannot be honoured.
+    #[error("{}", .0.message)]
+    Annotation(AnnotationDefect),
     /// An object has two manifests in the file.
     #[error("duplicate resource: {key} is in document {first}, too")]
     Duplicate {

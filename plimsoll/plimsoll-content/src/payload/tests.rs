@@ -274,3 +274,39 @@ fn kinds_without_namespaces_are_known_from_kubernetes_and_the_payload() {
     assert!(names.contains(&"A.x.io".to_owned()) && names.contains(&"Namespace".to_owned()));
     assert!(!names.contains(&"ConfigMap".to_owned()));
 }
+
+#[test]
+fn annotations_that_lint_calls_errors_keep_a_payload_from_being_loaded() {
+    let rows = [
+        (
+            "delete: true",
+            "the annotation release.openshift.io/delete is not a string but true: quote it",
+        ),
+        ("delete: 'false'", "release.openshift.io/delete=false is refused: only `true` is valid"),
+        (
+            "create-only: 'yes'",
+            "release.openshift.io/create-only=yes has no effect: only `true` has",
+        ),
+        ("feature-set: Tech", "unknown feature set \"Tech\": no cluster includes the document"),
+        (
+            "major-version: '4'",
+            "release.openshift.io/major-version is only allowed on CustomResourceDefinition and \
+             FeatureGate",
+        ),
+    ];
+    for (annotation, expected) in rows {
+        let text = format!(
+            "{}---\n{}  annotations:\n    include.release.openshift.io/p: 'true'\n    \
+             release.openshift.io/{annotation}\n",
+            config_map("before"),
+            config_map("a"),
+        );
+        for directory in ["manifests", "release-manifests"] {
+            let path = format!("{directory}/0000_10_a_b.yaml");
+            check(
+                vec![file(&path, text.clone())],
+                &format!("the payload has 1 defect\n  {path}:14 (document 1): {expected}"),
+            );
+        }
+    }
+}
