@@ -8,12 +8,11 @@ use futures::stream::{self, StreamExt};
 use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::ObjectKey;
-use plimsoll_content::inclusion::{Decision, capability_names, decide};
+use plimsoll_content::inclusion::{Context, Decision, capability_names, decide};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::capabilities::{Implied, implied_within};
 use plimsoll_plan::plan::GroupVersionKind;
-use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::progress::Scope;
 
 use crate::resources::Resources;
@@ -22,7 +21,8 @@ use crate::resources::Resources;
 const LOOKUPS: usize = 16;
 
 /// The capabilities that a payload makes necessary in a cluster to which an earlier process applied
-/// another one: that payload is not at hand, but its objects carry our field manager.
+/// another one: that payload is not at hand, but its objects carry our field manager. `context` is
+/// that of the payload with the overrides in force; its capabilities are not considered.
 ///
 /// # Errors
 ///
@@ -31,13 +31,12 @@ pub(crate) async fn by_what_is_there(
     client: &Client,
     resources: &Resources,
     payload: &Payload,
-    (profile, features): (&str, &Features),
+    context: &Context,
     enabled: &BTreeSet<String>,
 ) -> Result<Vec<Implied>, kube::Error> {
-    let context = features.context(payload, profile);
     let disabled = |manifest: &&Manifest| {
         capability_names(&manifest.annotations).iter().any(|name| !enabled.contains(*name))
-            && decide(manifest, &context) == Decision::Included
+            && decide(manifest, context) == Decision::Included
     };
     let candidates = payload.manifests.iter().filter(disabled);
     let lookup = |manifest| is_ours(client, resources, manifest).boxed();
@@ -46,7 +45,7 @@ pub(crate) async fn by_what_is_there(
         stream::iter(lookups).buffered(LOOKUPS).collect().await;
     let applied: Result<BTreeSet<ObjectKey>, kube::Error> =
         found.into_iter().filter_map(Result::transpose).collect();
-    Ok(implied_within(&applied?, payload, &context, enabled))
+    Ok(implied_within(&applied?, payload, context, enabled))
 }
 
 /// The object of a manifest, if it is there and we have applied it.

@@ -305,7 +305,8 @@ fn payloads_from_outside_imply_what_their_annotations_say() {
     };
     let check = |feature_set: &str, set: &str, expected: &[&str]| {
         let features = Features::of_set(feature_set);
-        let found = implied_by_update(&first, &next, DEFAULT_PROFILE, &features, &enabled(set));
+        let context = |payload: &Payload| features.context(payload, DEFAULT_PROFILE);
+        let found = implied_by_update(&first, &next, context, &enabled(set));
         let found: Vec<&str> = found.iter().map(|it| it.capability.as_str()).collect();
         assert_eq!(found, expected, "{feature_set} {set}");
     };

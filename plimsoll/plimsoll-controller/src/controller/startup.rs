@@ -7,6 +7,7 @@ use kube::core::DynamicObject;
 use plimsoll_api::config::ClusterVersionStatus;
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_content::inclusion::Context;
 use plimsoll_content::payload::Payload;
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::reconciler::Reconciler;
@@ -19,6 +20,7 @@ use plimsoll_plan::reconciler::startup::{
 };
 use plimsoll_plan::reconciler::timers::Timers;
 use plimsoll_plan::reconciler::updates::{UpdateRequests, go_architecture};
+use plimsoll_plan::spec::overrides::Overrides;
 use plimsoll_plan::update::acknowledge;
 use plimsoll_source::store::Listing;
 use tokio::sync::{mpsc, watch};
@@ -87,7 +89,7 @@ impl Controller {
         })
         .await?;
         let uid = cluster_version.uid().unwrap_or_default();
-        let (_, status) = read_cluster_version(&cluster_version);
+        let (spec, status) = read_cluster_version(&cluster_version);
         let resources = retry_until_ok(stop, || async {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })
@@ -130,9 +132,12 @@ impl Controller {
         .await?;
         if is_other_release(&recorded, &payload.image) {
             let before = enabled_before(&status, &recorded);
-            let (kind, now) = ((profile.as_str(), &features), self.clock.now());
+            let now = self.clock.now();
+            let terms = Annotations::of(&cluster_version).override_terms;
+            let overrides = Overrides::parse(&spec.overrides, terms.as_deref()).for_inclusion(now);
+            let context = Context { overrides, ..features.context(&payload, profile) };
             let implied = retry_until_ok(stop, || async {
-                implicit::by_what_is_there(client, &resources, &payload, kind, &before)
+                implicit::by_what_is_there(client, &resources, &payload, &context, &before)
                     .await
                     .map_err(|source| Error::Discover { source })
             })

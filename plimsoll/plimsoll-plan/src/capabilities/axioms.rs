@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec, Release};
 use plimsoll_content::Manifest;
 use plimsoll_content::capability::CapabilityRegistry;
-use plimsoll_content::inclusion::Context;
+use plimsoll_content::inclusion::{Context, UnmanagedObject};
 use serde_json::json;
 
 use super::{Capabilities, Implied, applied, effective, enabling, implied};
@@ -220,6 +221,31 @@ fn what_is_filtered_by_gates_on_either_side_forces_nothing() {
     check_implied(&["m"], &[&gated("Other")], "", "");
     check_implied(&["m"], &[&gated("Gate")], "", "Console");
     check_implied(&[&gated("Other").replace("Console", "")], &["m:Console"], "", "");
+}
+
+#[test]
+fn what_an_override_leaves_unmanaged_was_never_applied() {
+    let unmanaged = |name: &str| UnmanagedObject {
+        group: String::new(),
+        kind: "ConfigMap".to_owned(),
+        namespace: "ns".to_owned(),
+        name: name.to_owned(),
+    };
+    let (old, new) = (manifests(&["m", "n"]), manifests(&["m:Console", "n:Insights"]));
+    // What carries our field manager counts alike: after a restart, in a plan, in a rehearsal.
+    let ours: BTreeSet<ObjectKey> = old.iter().map(|manifest| manifest.key.clone()).collect();
+    for (overridden, expected) in
+        [(vec![], "Console Insights"), (vec!["m"], "Insights"), (vec!["m", "n"], "")]
+    {
+        let overrides = overridden.into_iter().map(unmanaged).collect();
+        let context = Context { overrides, ..context() };
+        let applied = applied(&old, &context, &BTreeSet::new());
+        for applied in [&applied, &ours] {
+            let found = implied(applied, &new, &context, &BTreeSet::new(), "2.0.0");
+            let found: Vec<&str> = found.iter().map(|it| it.capability.as_str()).collect();
+            assert_eq!(found.join(" "), expected);
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! capability that is disabled, the capability becomes enabled, and with it all its other
 //! resources. Which manifest of which payload forced it is kept: nobody has to guess.
 //!
-//! A manifest that deletes its object has never applied it, and forces nothing.
+//! A manifest that deletes its object has never applied it, and forces nothing. Nor does an object
+//! that an override leaves unmanaged: it counts as not applied, whoever made it, for a running
+//! update, after a restart, in plans and in rehearsals alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +19,6 @@ use plimsoll_content::inclusion::{
 use plimsoll_content::{Manifest, Payload};
 
 use crate::plan::DELETE;
-use crate::plan::features::Features;
 
 /// A capability that a payload enables although nobody asked for it, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl fmt::Display for Implied {
 }
 
 /// The objects that a payload has a cluster apply where some capabilities are enabled: step 1 of
-/// the design. Overrides are not considered, names that nobody knows count as any.
+/// the design. Those that an override leaves unmanaged are not among them, names that nobody knows
+/// count as any.
 pub fn applied(
     manifests: &[Manifest],
     context: &Context,
@@ -68,7 +70,7 @@ pub fn applied(
 
 /// The capabilities beyond the enabled ones that a payload makes necessary, sorted by name, where
 /// some objects have been `applied` before: steps 2 to 4 of the design. `context` is that of the
-/// new payload; its capabilities and overrides are not considered.
+/// new payload with the overrides in force; its capabilities are not considered.
 pub fn implied(
     applied: &BTreeSet<ObjectKey>,
     next: &[Manifest],
@@ -76,7 +78,7 @@ pub fn implied(
     enabled: &BTreeSet<String>,
     version: &str,
 ) -> Vec<Implied> {
-    let everything = Context { capabilities: None, overrides: Vec::new(), ..context.clone() };
+    let everything = Context { capabilities: None, ..context.clone() };
     let mut found: BTreeMap<&str, Implied> = BTreeMap::new();
     for manifest in next.iter().filter(|manifest| applied.contains(&manifest.key)) {
         let names = capability_names(&manifest.annotations);
@@ -121,16 +123,16 @@ pub fn implied_within(
 }
 
 /// The capabilities that an update from one payload to another makes necessary: all four steps of
-/// the design, for a cluster of a profile with some features where some capabilities are enabled.
+/// the design, for a cluster where a `context` decides about inclusion for each payload, and some
+/// capabilities are enabled.
 pub fn implied_by_update(
     outgoing: &Payload,
     next: &Payload,
-    profile: &str,
-    features: &Features,
+    context: impl Fn(&Payload) -> Context,
     enabled: &BTreeSet<String>,
 ) -> Vec<Implied> {
-    let applied = applied(&outgoing.manifests, &features.context(outgoing, profile), enabled);
-    implied_within(&applied, next, &features.context(next, profile), enabled)
+    let applied = applied(&outgoing.manifests, &context(outgoing), enabled);
+    implied_within(&applied, next, &context(next), enabled)
 }
 
 /// A context in which some capabilities are enabled, and all that any manifest names are known.
@@ -138,5 +140,5 @@ fn with(context: &Context, enabled: &BTreeSet<String>, manifests: &[Manifest]) -
     let named = manifests.iter().flat_map(|it| capability_names(&it.annotations));
     let capabilities =
         EnabledCapabilities { known: named.map(str::to_owned).collect(), enabled: enabled.clone() };
-    Context { capabilities: Some(capabilities), overrides: Vec::new(), ..context.clone() }
+    Context { capabilities: Some(capabilities), ..context.clone() }
 }

@@ -219,7 +219,8 @@ impl DesiredState {
     /// returns them.
     pub fn imply(&mut self, next: &Payload, now: Timestamp) -> Vec<Implied> {
         let enabled = &self.capabilities.enabled;
-        let found = implied_by_update(&self.payload, next, &self.profile, &self.features, enabled);
+        let context = |payload: &Payload| self.context(payload);
+        let found = implied_by_update(&self.payload, next, context, enabled);
         for implied in &found {
             self.implied.push(record(implied, now));
             self.capabilities.enabled.insert(implied.capability.clone());

@@ -46,8 +46,8 @@ impl Target {
         next: &Payload,
         applied: &BTreeSet<ObjectKey>,
     ) -> (Self, Vec<EnabledCapability>) {
-        let context = self.features.context(next, &self.profile);
-        let implied = capabilities::implied_within(applied, next, &context, &self.enabled);
+        let implied =
+            capabilities::implied_within(applied, next, &self.context(next), &self.enabled);
         let mut target = self.clone();
         target.enabled.extend(implied.iter().map(|implied| implied.capability.clone()));
         let requested = target.capabilities(next).enabled;

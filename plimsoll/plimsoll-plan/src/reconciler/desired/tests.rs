@@ -7,6 +7,7 @@ use super::{AcceptedRelease, DesiredInputs, DesiredState};
 use crate::plan::features::Features;
 use crate::plan::mode::Mode;
 use crate::reconciler::testing::{PROFILE, at, desired, names, payload, requesting};
+use crate::update::target::Target;
 
 const RELEASE: &str = "core web:Console reports:Insights";
 
@@ -112,6 +113,32 @@ fn an_update_enables_what_it_makes_necessary() {
     check("core web:Console", "core web:Console", &[]);
     check("a b", "a:Console b:Insights", &["Console", "Insights"]);
     check("core", "core other:Console", &[]);
+}
+
+#[test]
+fn an_update_enables_nothing_for_what_an_override_leaves_unmanaged() {
+    #[track_caller]
+    fn check(overridden: &str, expected: &[&str]) {
+        let mut desired = desired(payload("1.0.0", "core web"), requesting(""), "");
+        desired.cluster_version_changed(overriding(requesting(""), overridden), None, &[]);
+        desired.refresh(at(1));
+        let next = payload("2.0.0", "core web:Console");
+        let running: Vec<String> =
+            desired.clone().imply(&next, at(2)).into_iter().map(|it| it.capability).collect();
+        assert_eq!(running, expected, "{overridden}");
+        let ours = desired.payload().manifests.iter().map(|manifest| manifest.key.clone());
+        let target = Target {
+            profile: PROFILE.to_owned(),
+            overrides: desired.overrides().for_inclusion(at(2)),
+            spec: requesting(""),
+            ..Target::default()
+        };
+        let (_, planned) = target.towards(&next, &ours.collect());
+        let planned: Vec<String> = planned.into_iter().map(|it| it.name).collect();
+        assert_eq!(planned, expected, "{overridden}");
+    }
+    check("core", &["Console"]);
+    check("web", &[]);
 }
 
 #[test]
